@@ -57,6 +57,7 @@ RUNS = (
     Run("memory", ("--only=memory/widget/",)),
     Run("definitions"),
     Run("restart"),
+    Run("aggregated", ("--concurrency=16",)),
 )
 """What is run, each on a fresh server: together exactly the rows of FIGURES."""
 
@@ -130,6 +131,7 @@ FIGURES = (
         "restart with 500 definitions and 10,000 objects: wall time to `/readyz`", "restart/500/10000", "ms", median_ms
     ),
     Figure("the same: CPU", "restart/500/10000", "ms", cpu_ms),
+    Figure("GET through an aggregated server", "aggregated/get/c16", "us", cpu_us),
 )
 """The lines of the table, in its order; CPU is user and system time of all processes of a server for one operation."""
 

@@ -49,6 +49,7 @@ var workloads = map[string]struct {
 	"list":        {list, "LIST ConfigMaps and Pods: cached, consistent, paged"},
 	"create":      {create, "POST ConfigMaps, Pods, custom resources"},
 	"admission":   {admission, "POST ConfigMaps with webhooks and policies"},
+	"aggregated":  {aggregated, "GET through an aggregated server"},
 	"update":      {update, "PUT, merge PATCH, server-side apply, status PUT"},
 	"watch":       {watch, "many watchers, one writer"},
 	"memory":      {memory, "memory per stored object and per CRD"},
@@ -141,7 +142,7 @@ func parse(verb string, args []string) (*options, error) {
 	if opt.concurrencyText == "" {
 		opt.concurrencyText = "16"
 		switch verb {
-		case "get", "create", "admission":
+		case "get", "create", "admission", "aggregated":
 			opt.concurrencyText = "1,16,64"
 		case "list":
 			opt.concurrencyText = "1"

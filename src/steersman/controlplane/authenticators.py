@@ -21,6 +21,7 @@ from steersman.authentication.service_account_tokens import ServiceAccountTokens
 from steersman.authentication.token_cache import CachedTokenAuthenticator
 from steersman.authentication.token_file import StaticTokens, TokenFileError
 from steersman.authentication.union import UnionAuthenticator, UnionTokenAuthenticator
+from steersman.authentication.user import SYSTEM_MASTERS, UserInfo
 from steersman.controlplane.given_files import service_account_keys
 from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.stores import Stores
@@ -74,6 +75,10 @@ _NAMED: Final[Reading[Named]] = Reading(lambda obj: obj, "metadata.name", "metad
 
 def _find(stores: Stores, plural: str) -> Find:
     return lambda namespace, name: stores.objects("", plural).known(namespace, name, _NAMED)
+
+
+LOOPBACK: Final = UserInfo("system:apiserver", groups=(SYSTEM_MASTERS,))
+"""Who this server is where it asks itself."""
 
 
 def token_authenticator(

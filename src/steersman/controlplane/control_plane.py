@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -34,6 +34,7 @@ from steersman.controlplane.addresses import (
 from steersman.controlplane.admission import admission_chain
 from steersman.controlplane.authentication_info import authentication_info
 from steersman.controlplane.authenticators import (
+    LOOPBACK,
     TokenKeys,
     authenticator,
     proxy_headers,
@@ -67,6 +68,7 @@ from steersman.machinery.large_work import nesting
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.metrics import Registry
 from steersman.machinery.private_files import write_whole
+from steersman.net.client.own_server import OwnServer, ThisServer
 from steersman.openapi.first_use import OpenAPIOnFirstUse
 from steersman.registry.core.services.locating import locate_service
 from steersman.registry.kubelet import ADDRESS_TYPES, KubeletConnection
@@ -135,6 +137,7 @@ class ControlPlane:
         self._services: Services | None = None
         self._upkeep: Upkeep | None = None
         self._issued = IssuedTokens(options.audiences)
+        self._itself = ThisServer(self._own_server, cache(partial(self.token_of, LOOPBACK)))
         self._running = AsyncExitStack()
 
     def token_of(self, user: UserInfo) -> str:
@@ -266,7 +269,9 @@ class ControlPlane:
         files = certificate_files(options, host, str(ranges[0][1]))
         tokens = token_authenticator(options, keys, stores, self._issued)
         rights = judges(options, common.slow_lane)
-        services = self._services = _services(options, ranges, common, stores, rights, keys, tokens)
+        services = self._services = _services(
+            options, ranges, common, stores, rights, keys, tokens, self._itself
+        )  # fmt: skip
         running.callback(services.proxied.close)
         running.callback(services.kubelet.close)
         runtime = RuntimeConfig(options.runtime_config)
@@ -318,6 +323,11 @@ class ControlPlane:
         upkeep.follow()
         return _announced(options, files, server.external_address.port)
 
+    def _own_server(self) -> OwnServer:
+        """What this server asks itself with, once it is there."""
+        assert self.server is not None
+        return OwnServer(self.server.handler)
+
     def _definitions(
         self, stores: Stores, services: Services, metrics: ConversionMetrics, running: AsyncExitStack
     ) -> Definitions:
@@ -355,7 +365,7 @@ def _loop_watchdog(options: Options, common: _Common) -> LoopWatchdog | None:
 
 def _services(
     options: Options, ranges: tuple[IPv4Network | IPv6Network, ...], common: _Common, stores: Stores, rights: Judges,
-    keys: TokenKeys, tokens: TokenAuthenticator,
+    keys: TokenKeys, tokens: TokenAuthenticator, itself: ThisServer,
 ) -> Services:  # fmt: skip
     return Services(
         objects=stores.objects,
@@ -380,6 +390,7 @@ def _services(
             certificate_authority=options.kubelet_certificate_authority,
         ),
         enable_aggregator_routing=options.enable_aggregator_routing,
+        itself=itself,
         slow_lane=common.slow_lane,
         resource_of=common.mapper.plural_of,
     )
@@ -403,6 +414,7 @@ def _admission(
         mapper=common.mapper,
         slow_lane=common.slow_lane,
         locate_service=partial(locate_service, services),
+        itself=services.itself,
         webhook_metrics=WebhookMetrics(common.registry),
         policy_metrics=PolicyMetrics(common.registry),
         condition_metrics=ConditionMetrics(common.registry),

@@ -43,6 +43,12 @@ class UpgradedConnection:
         tls = self._transport.get_extra_info("ssl_object")
         return "" if tls is None else tls.selected_alpn_protocol() or ""
 
+    @property
+    def peer_certificate(self) -> bytes:
+        """The other side's certificate as DER, b"" without TLS."""
+        tls = self._transport.get_extra_info("ssl_object")
+        return b"" if tls is None else tls.getpeercert(True) or b""
+
     def hand_over(self, protocol: asyncio.BaseProtocol) -> tuple[asyncio.Transport, list[bytes]]:
         """Has another protocol told of what happens from now on; the transport, and what has come so far.
 

@@ -66,7 +66,7 @@ class WebhookClient:
         self._backoff = backoff
         self._sleep = sleep
         self._separator = "&" if "?" in endpoint.target else "?"
-        self._transport = Transport(
+        self._sender = endpoint.sender or Transport(
             endpoint.tls, endpoint.server_name, protocols=endpoint.protocols, locate=endpoint.locate
         )
         self._max_answer_bytes = max_answer_bytes
@@ -75,7 +75,7 @@ class WebhookClient:
 
     def close(self) -> None:
         """Closes the connections that are kept."""
-        self._transport.close()
+        self._sender.close()
 
     async def post(self, body: bytes) -> bytes:
         """The body of the answer, which is not empty. Raises WebhookError, and StatusError for an answer that says that
@@ -160,7 +160,7 @@ class WebhookClient:
             headers.append(("Content-Length", str(len(body))))
         if credentials := endpoint.credentials():
             headers.append(("Authorization", credentials))
-        answer = await self._transport.send(endpoint.address, method, target, headers, whole=body, again=True)
+        answer = await self._sender.send(endpoint.address, method, target, headers, whole=body, again=True)
         try:
             return answer, await answer.read(self._max_answer_bytes + 1)
         finally:

@@ -15,7 +15,8 @@ from steersman.api.apiextensions import v1 as apiextensions
 from steersman.machinery.errors.status import StatusError
 from steersman.net.ascii import lower
 from steersman.net.client.dial import DialError
-from steersman.net.client.tls import HTTP1, HTTP2, ClientTLS, Protocols
+from steersman.net.client.own_server import ThisServer
+from steersman.net.client.tls import HTTP1, HTTP2, ClientTLS, Protocols, client_context
 from steersman.net.client.transport import Address
 from steersman.webhooks.kubeconfig import Endpoint, KubeconfigError, Login, client_tls, fixed
 
@@ -25,6 +26,8 @@ LocateService = Callable[[str, str, int], Awaitable[tuple[str, int]]]
 PORT: Final = 443
 _MOST_CONTEXTS: Final = 128
 """Of TLS, that are kept for others."""
+_ITSELF: Final = ("default", "kubernetes")
+_OWN_HOST: Final = "kubernetes.default.svc"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +52,15 @@ def client_config_of(
     return ClientConfig(given.ca_bundle, service=key, path=service.path or "", port=service.port or PORT)
 
 
-def endpoint_of(config: ClientConfig, locate: LocateService, login: Callable[[str], Login]) -> Endpoint:
+def endpoint_of(
+    config: ClientConfig, locate: LocateService, login: Callable[[str], Login], itself: ThisServer | None = None
+) -> Endpoint:  # fmt: skip
     """The endpoint of a webhook; `login` says who this server is to a host ("name:port").
 
     It may take milliseconds, as authorities are read. Raises KubeconfigError.
     """
+    if itself is not None and config.service == _ITSELF and config.port == PORT:
+        return _own_endpoint(config.path or "/", itself)
     if config.service is not None:
         namespace, name = config.service
         host, path = f"{name}.{namespace}.svc", config.path or "/"
@@ -68,11 +75,21 @@ def endpoint_of(config: ClientConfig, locate: LocateService, login: Callable[[st
     except ValueError as error:
         raise KubeconfigError(f"Unparsable URL: {error}") from None
     target, host = url.path or "/", url.hostname or ""
+    if itself is not None and (host, port) == (_OWN_HOST, PORT):
+        return _own_endpoint(target, itself)
     known = login(f"{host}:{port}")
     protocols = HTTP2 if _is_local(host) else HTTP1
     return Endpoint(
         f"https://{url.netloc}{target}", Address(host, port), target, _tls(config, known, protocols), host,
         known.credentials, protocols=protocols,
+    )  # fmt: skip
+
+
+def _own_endpoint(target: str, itself: ThisServer) -> Endpoint:
+    return Endpoint(
+        f"https://{_OWN_HOST}:{PORT}{target}", Address(_OWN_HOST, PORT), target, client_context, _OWN_HOST,
+        lambda: f"Bearer {itself.token()}",
+        sender=itself.sender(),
     )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from steersman.machinery.errors.field import quote
 from steersman.machinery.go.strings import to_lower, trim_space
 from steersman.machinery.private_files import warn_of_access
 from steersman.net.client.tls import HTTP1, HTTP2, ClientTLS, Protocols, client_context
-from steersman.net.client.transport import Address, Locate
+from steersman.net.client.transport import Address, Locate, Sender
 
 NO_CONFIGURATION: Final = (
     "invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER environment variable"
@@ -47,6 +47,8 @@ class Endpoint:
     locate: Locate | None = None
     """Finds out for each connection where it is made to, where that is not the address."""
     protocols: Protocols = HTTP1
+    sender: Sender | None = None
+    """What requests are sent with, where that is not a transport."""
 
 
 @dataclass(frozen=True, slots=True)

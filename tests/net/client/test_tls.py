@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 import ssl
 from pathlib import Path
@@ -12,6 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from steersman.net.client.dial import DialError, dial
 from steersman.net.client.tls import HTTP1, client_context
 
 
@@ -96,3 +98,35 @@ def test_a_common_name_is_no_name_of_a_host(tmp_path: Path) -> None:
     issuer = Issuer("root")
     with pytest.raises(ssl.SSLCertVerificationError, match="Hostname mismatch"):
         shake_hands(issuer.server(tmp_path, "hook"), issuer.pem())
+
+
+async def told(server: ssl.SSLContext, trusted: str) -> str:
+    """What is said of a server."""
+
+    async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0, ssl=server) as listener:
+        context = client_context(HTTP1)
+        context.load_verify_locations(cadata=trusted)
+        port = listener.sockets[0].getsockname()[1]
+        with pytest.raises(DialError) as caught:
+            await dial("127.0.0.1", port, context, server_name="hook")
+        with pytest.raises(DialError) as again:
+            await dial("127.0.0.1", port, context, server_name="hook")
+    assert str(again.value) == str(caught.value)
+    return str(caught.value)
+
+
+UNKNOWN = "tls: failed to verify certificate: x509: certificate signed by unknown authority"
+
+
+async def test_another_authority_of_the_same_name_is_told_of(tmp_path: Path) -> None:
+    assert await told(Issuer("root").server(tmp_path, "x", "hook"), Issuer("root").pem()) == (
+        f'{UNKNOWN} (possibly because of "x509: ECDSA verification failure" while trying to verify candidate authority '
+        'certificate "root")'
+    )
+
+
+async def test_of_an_authority_of_another_name_there_is_nothing_to_tell(tmp_path: Path) -> None:
+    assert await told(Issuer("root").server(tmp_path, "x", "hook"), Issuer("other").pem()) == UNKNOWN

@@ -36,6 +36,8 @@ class Answer(ABC):
 
     async def read(self, limit: int) -> bytes:
         """The first `limit` bytes of the body. Raises BodyAborted."""
+        if (whole := self.whole()) is not None:
+            return whole[:limit]
         taken = bytearray()
         async for piece in self:
             taken += piece

@@ -12,12 +12,17 @@ import threading
 from collections.abc import Awaitable, Callable, Sequence
 from ipaddress import IPv4Address
 from typing import Final, cast
+from weakref import WeakKeyDictionary
 
 from steersman.net.ascii import lower
 from steersman.net.upgrade import UpgradedConnection
 
 DIAL_TIMEOUT: Final = 30.0
 TLS_HANDSHAKE_TIMEOUT: Final = 10.0
+HINT_TIMEOUT: Final = 1.0
+"""Seconds in which it is found out more about a certificate that was refused."""
+HINT_SECONDS: Final = 30.0
+"""For which what was found out is told again."""
 TLS_SHUTDOWN_TIMEOUT: Final = 5.0
 """Seconds in which what was written leaves, while what comes is read for nothing."""
 _WRITE_HIGH_WATER: Final = 256 << 10
@@ -41,8 +46,16 @@ _REASONS: Final = {
 BeforeTLS = Callable[[UpgradedConnection], Awaitable[None]]
 
 
+_hints: Final[WeakKeyDictionary[ssl.SSLContext, tuple[tuple[str, int], float, str]]] = WeakKeyDictionary()
+"""What was found out last with a context: of which place, until when it counts, the text."""
+
+
 class DialError(Exception):
     """There is no connection; the text is Go's."""
+
+
+class UnknownAuthority(DialError):
+    """The other side's certificate leads to nobody who is trusted."""
 
 
 class Received(asyncio.BufferedProtocol):
@@ -201,6 +214,10 @@ async def dial(
     for address in found:
         try:
             protocol = await _connect(loop, address, port, server_name or host, tls, before_tls)
+        except UnknownAuthority as error:
+            if failure is None and tls is not None:
+                hint = await _authority_hint(loop, address, port, server_name or host, tls, before_tls)
+                failure = DialError(f"{error}{hint}")
         except DialError as error:
             failure = failure or error
         else:
@@ -222,7 +239,8 @@ async def _connect(
             if tls is not None:
                 await protocol.begin_tls(tls, host)
     except ssl.SSLError as error:
-        raise DialError(_tls_failure(error, host)) from None
+        kind = UnknownAuthority if getattr(error, "verify_code", 0) in _UNKNOWN_AUTHORITY else DialError
+        raise kind(_tls_failure(error, host)) from None
     except TimeoutError:
         raise DialError(f"dial tcp {place}: i/o timeout") from None
     except ConnectionAbortedError:
@@ -230,6 +248,32 @@ async def _connect(
     except (OSError, OverflowError, UnicodeError) as error:
         raise DialError(f"dial tcp {place}: connect: {_reason(error)}") from None
     return protocol
+
+
+async def _authority_hint(
+    loop: asyncio.AbstractEventLoop, address: str, port: int, host: str, tls: ssl.SSLContext,
+    before_tls: BeforeTLS | None,
+) -> str:  # fmt: skip
+    """What may be wrong with a certificate that leads to nobody who is trusted; once a while for each context."""
+    place, now = (address, port), loop.time()
+    known = _hints.get(tls)
+    if known is not None and known[0] == place and now < known[1]:
+        return known[2]
+    found = ""
+    try:
+        async with asyncio.timeout(HINT_TIMEOUT):
+            from steersman.net.client import authority_hint  # cryptography takes a while to load
+
+            protocol = await _connect(loop, address, port, host, authority_hint.seeing_context(), before_tls)
+            assert protocol.connection is not None
+            certificate = protocol.connection.peer_certificate
+            protocol.connection.close()
+            authorities = tls.get_ca_certs(binary_form=True)
+            found = await asyncio.to_thread(authority_hint.hint, certificate, authorities)
+    except (DialError, TimeoutError):
+        return found
+    _hints[tls] = place, now + HINT_SECONDS, found
+    return found
 
 
 _ALERTS: Final = {

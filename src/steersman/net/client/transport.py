@@ -11,7 +11,7 @@ import random
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from steersman.net.client.answer import Answer, BadAnswer
 from steersman.net.client.dial import dial, host_port
@@ -42,6 +42,21 @@ class Address(NamedTuple):
     port: int
     secure: bool = True
     addresses: tuple[str, ...] = ()
+
+
+class Sender(Protocol):
+    """What requests are sent with."""
+
+    def close(self) -> None:
+        """Lets go of what is kept for further requests."""
+
+    async def send(
+        self, address: Address, method: str, target: str, headers: Sequence[tuple[str, str]],
+        body: AsyncIterator[bytes] | None = None, *, chunked: bool = False, whole: bytes = b"",
+        again: bool | None = None,
+    ) -> Answer:  # fmt: skip
+        """See Transport."""
+        ...
 
 
 Locate = Callable[[Address], Awaitable[Address]]

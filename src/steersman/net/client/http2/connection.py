@@ -119,13 +119,16 @@ class Http2Connection(Receiving):
         self._out.append(
             frames.headers(answer.id, block, 0 if has_body else frames.END_STREAM, self.max_frame)
         )  # fmt: skip
-        self.schedule()
         if not has_body:
             answer.is_sent = True
         elif whole and len(whole) <= min(answer.window, self.window, self.max_frame) and not self._blocked:
             self._send_data(answer, whole, ends=True)
         else:
             answer.sending = self._loop.create_task(self._send_body(answer, body if body is not None else _once(whole)))
+        if len(self.streams) == 1:
+            self._flush()  # there is nobody else whose frames could leave with these
+        else:
+            self.schedule()
         try:
             await answer.begun()
         except NotProcessed as error:
@@ -147,7 +150,7 @@ class Http2Connection(Receiving):
                 fields.append((small, value))
             elif small == "host":
                 authority = value
-        if any(each < " " for each in target) or any(each < " " for each in authority):
+        if not (target.isprintable() and authority.isprintable()):
             raise ValueError("a line break in a request's head")
         return b"".join((
             self.table_update(), _AUTHORITY_NAME, hpack.string(authority),
@@ -160,6 +163,7 @@ class Http2Connection(Receiving):
             async for piece in body:
                 await self._send_piece(answer, piece)
             self._send_data(answer, b"", ends=True)
+            self.schedule()
         except BodyAborted as error:  # the other side must not take what has come for the whole
             answer.fail(BadAnswer(str(error)))
             self.abandon(answer)
@@ -174,6 +178,7 @@ class Http2Connection(Receiving):
                 await answer.room
             size = min(answer.window, self.window, self.max_frame, len(piece) - at)
             self._send_data(answer, piece[at : at + size], ends=False)
+            self.schedule()
             at += size
         self._feed_starved()
 
@@ -185,7 +190,6 @@ class Http2Connection(Receiving):
         self._out.append(frames.pack_head(size << 8 | frames.DATA, flags, answer.id))
         if data:
             self._out.append(data)
-        self.schedule()
         if ends:
             answer.is_sent = True
             if answer.is_received:

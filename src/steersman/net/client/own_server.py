@@ -1,0 +1,64 @@
+"""Requests of a server to itself: its handler is asked, with no connection in between."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+
+from steersman.net.ascii import lower
+from steersman.net.client.answer import Answer, BadAnswer
+from steersman.net.client.transport import Address, Sender
+from steersman.net.in_process import ClientResponse, InProcessClient
+from steersman.net.message import BodyAborted, Handler
+
+
+class OwnServer:
+    """Sends requests as `Transport` does, whatever the address."""
+
+    def __init__(self, handler: Handler) -> None:
+        self._client = InProcessClient(handler)
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+    async def send(
+        self, _: Address, method: str, target: str, headers: Sequence[tuple[str, str]],
+        body: AsyncIterator[bytes] | None = None, *, chunked: bool = False, whole: bytes = b"",
+        again: bool | None = None,
+    ) -> Answer:  # fmt: skip
+        """The answer. Raises BadAnswer if there is none."""
+        fields = [(lower(name), value) for name, value in headers if lower(name) != "host"]
+        try:
+            return _OwnAnswer(await self._client.request(method, target, fields, whole if body is None else body))
+        except BodyAborted:
+            raise BadAnswer("EOF") from None
+
+
+class _OwnAnswer(Answer):
+    def __init__(self, response: ClientResponse) -> None:
+        super().__init__()
+        self.status = response.status
+        self.headers = list(response.headers.sent)
+        self._response = response
+
+    def whole(self) -> bytes | None:
+        return None
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for piece in self._response:
+            yield piece
+
+    def cut_off(self) -> None:
+        """Nothing: it is not passed on to anybody."""
+
+    async def close(self) -> None:
+        await self._response.aclose()
+
+
+@dataclass(frozen=True, slots=True)
+class ThisServer:
+    """How a server asks itself, and by which token it knows itself (apiserver `util/webhook`
+    NewDefaultAuthenticationInfoResolverWrapper)."""
+
+    sender: Callable[[], Sender]
+    token: Callable[[], str]
