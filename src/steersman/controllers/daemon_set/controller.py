@@ -175,7 +175,10 @@ class DaemonSetController(Controller[Key]):
         if not self._expected.satisfied(key):
             await self._tell(key, daemon_set, pods, verdicts, hash_, observed=False)
             return
-        errors = await self._update(key, daemon_set, pods, verdicts, hash_)
+        errors = await self._act(key, daemon_set, self._managed(daemon_set, by_node(pods), verdicts, hash_), hash_)
+        pods = await self._claimed_pods(daemon_set, selector)
+        if not errors:
+            errors = await self._roll(key, daemon_set, pods, verdicts, hash_)
         if not errors:
             await history.clean_up(pods)
             pods = await self._claimed_pods(daemon_set, selector)
@@ -198,18 +201,15 @@ class DaemonSetController(Controller[Key]):
         uid, namespace = daemon_set.metadata.uid, daemon_set.metadata.namespace
         return await claims.claim((*controlled_by(self._revisions, uid), *orphans(self._revisions, namespace)))
 
-    async def _update(
+    async def _roll(
         self, key: Key, daemon_set: DaemonSet, pods: Sequence[Pod], verdicts: Verdicts, hash_: str
-    ) -> Sequence[Exception]:  # fmt: skip
-        """Makes and deletes pods, then goes on with a rolling update. What was refused is told of."""
-        on_nodes = by_node(pods)
-        change = self._managed(daemon_set, on_nodes, verdicts, hash_)
-        errors = await self._act(key, daemon_set, change, hash_)
-        if errors or not self._expected.satisfied(key) or daemon_set.spec.update_strategy.type != "RollingUpdate":
-            return errors
+    ) -> list[Exception]:
+        """Goes on with a rolling update, once all that was done before has been seen."""
+        if daemon_set.spec.update_strategy.type != "RollingUpdate" or not self._expected.satisfied(key):
+            return []
         suitable = {name for name, (should_run, _) in verdicts.items() if should_run}
         now = times.unix(times.now())
-        return await self._act(key, daemon_set, next_change(daemon_set, on_nodes, suitable, hash_, now), hash_)
+        return await self._act(key, daemon_set, next_change(daemon_set, by_node(pods), suitable, hash_, now), hash_)
 
     def _managed(
         self, daemon_set: DaemonSet, on_nodes: Mapping[str, Sequence[Pod]],
