@@ -172,16 +172,19 @@ class DaemonSetController(Controller[Key]):
         nodes = self._nodes.list()
         suits = Suits(daemon_set)
         verdicts = {node.metadata.name: suits(node) for node in nodes}
+        await asyncio.sleep(0)  # of many nodes each step takes milliseconds, and the loop is not the controller's alone
         if not self._expected.satisfied(key):
             await self._tell(key, daemon_set, pods, verdicts, hash_, observed=False)
             return
         errors = await self._act(key, daemon_set, self._managed(daemon_set, on_each_node(pods), verdicts, hash_), hash_)
         pods = await self._claimed_pods(daemon_set, selector)
+        await asyncio.sleep(0)
         if not errors:
             errors = await self._roll(key, daemon_set, pods, verdicts, hash_)
         if not errors:
             await history.clean_up(pods)
             pods = await self._claimed_pods(daemon_set, selector)
+        await asyncio.sleep(0)
         await self._tell(key, daemon_set, pods, verdicts, hash_, observed=True)
         if errors:
             raise errors[0]

@@ -24,6 +24,7 @@ from steersman.controllers.workloads.controller_ref import (
     orphans,
     resolve,
 )
+from steersman.controllers.workloads.expectations import TIMEOUT
 from steersman.controllers.workloads.own_writes import OwnWrites
 from steersman.controllers.workloads.pod_state import next_availability
 from steersman.machinery.errors.status import StatusError
@@ -96,7 +97,9 @@ class StatefulSetController(Controller[Key]):
         stateful_set = self._sets.get(*key)
         if stateful_set is None:
             self._forget(key)
-        elif self._stateful_pods.expected.satisfied(key) and not self._written.is_behind(key, stateful_set):
+        elif not self._stateful_pods.expected.satisfied(key):
+            self.queue.add_after(key, TIMEOUT + 1)
+        elif not self._written.is_behind(key, stateful_set):
             await self._sync(key, stateful_set)
 
     async def _sync(self, key: Key, stateful_set: StatefulSet) -> None:
