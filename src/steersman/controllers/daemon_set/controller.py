@@ -59,6 +59,7 @@ class DaemonSetController(Controller[Key]):
     name = "daemonset-controller"
     account = "daemon-set-controller"
     component = "daemonset-controller"
+    workers = 2
 
     def __init__(self, given: Surroundings) -> None:
         super().__init__(given)
