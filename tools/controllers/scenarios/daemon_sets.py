@@ -113,6 +113,7 @@ def failed(world: World) -> None:
     nodes(world, 1)
     daemon_set(world)
     turn(world, 1)
+    world.settle()
     world.run_pods(phase="Failed", ready=False)
     world.settle()
     world.end_pods()

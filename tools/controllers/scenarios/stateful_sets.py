@@ -116,11 +116,11 @@ def failed(world: World) -> None:
 
 
 def available_later(world: World) -> None:
-    stateful_set(world, 2, minReadySeconds=3)
+    stateful_set(world, 2, minReadySeconds=8)
     world.settle()
     world.run_pods()
     world.snapshot("ready")
-    world.wait(3.5)
+    world.wait(8.5)
     world.snapshot("available")
 
 
