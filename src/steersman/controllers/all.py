@@ -18,6 +18,7 @@ from steersman.controllers.replica_set import ReplicaSetController
 from steersman.controllers.replication_controller import ReplicationControllerController
 from steersman.controllers.root_ca_publisher import RootCAPublisher
 from steersman.controllers.service_accounts import ServiceAccountsController
+from steersman.controllers.stateful_set.controller import StatefulSetController
 from steersman.controllers.taint_eviction import TaintEvictionController
 from steersman.controllers.ttl_after_finished import TTLAfterFinishedController
 
@@ -31,6 +32,7 @@ CONTROLLERS: Final[tuple[type[Controller[Any]], ...]] = (
     ReplicationControllerController,
     DeploymentController,
     DaemonSetController,
+    StatefulSetController,
     JobController,
     TTLAfterFinishedController,
     CronJobController,

@@ -40,10 +40,10 @@ def rolled(world: World) -> None:
     world.snapshot("run")
     change_image(world, "j")
     world.snapshot("changed")
-    turn(world, 4)
+    turn(world, 9)
     world.snapshot("done")
     change_image(world, "i")
-    turn(world, 4)
+    turn(world, 9)
     world.snapshot("back")
 
 
@@ -57,7 +57,7 @@ def surged(world: World) -> None:
     world.settle()
     found = [each for each in world.list("Pod") if each["spec"]["containers"][0]["image"] == "j"]
     world.snapshots["surge"] = len(found)
-    turn(world, 5)
+    turn(world, 8)
     world.snapshot("done")
 
 
@@ -113,6 +113,7 @@ def failed(world: World) -> None:
     nodes(world, 1)
     daemon_set(world)
     turn(world, 1)
+    world.settle()
     world.run_pods(phase="Failed", ready=False)
     world.settle()
     world.end_pods()

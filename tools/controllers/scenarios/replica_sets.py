@@ -60,11 +60,11 @@ def refused(world: World) -> None:
 
 
 def available_later(world: World) -> None:
-    replica_set(world, 2, minReadySeconds=3)
+    replica_set(world, 2, minReadySeconds=8)
     world.settle()
     world.run_pods()
     world.snapshot("ready")
-    world.wait(3.2)
+    world.wait(8.2)
     world.snapshot("available")
 
 

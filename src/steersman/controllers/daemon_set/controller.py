@@ -21,6 +21,7 @@ from steersman.controllers.controller import Controller, Surroundings, TryLater
 from steersman.controllers.daemon_set.history import History
 from steersman.controllers.daemon_set.nodes import Suits, bound_to, is_updated, target_of, template_for
 from steersman.controllers.daemon_set.rolling import Change, next_change, surge_of
+from steersman.controllers.indexes import BY_NODE, by_node
 from steersman.controllers.workloads.controller_ref import (
     Claims,
     add_controller_index,
@@ -44,7 +45,6 @@ _WAIT_FOR_EACH: Final = 20e-6
 _MOST_WAIT: Final = 0.1
 """Seconds for each node, and at most, for which changes of pods and nodes are gathered: a look at a DaemonSet goes over
 all nodes."""
-_ON_NODE: Final = "node of pod"
 _FIRST_BACKOFF: Final = 1.0
 _MOST_BACKOFF: Final = 900.0
 """Seconds before pods that fail on a node are replaced again."""
@@ -59,6 +59,7 @@ class DaemonSetController(Controller[Key]):
     name = "daemonset-controller"
     account = "daemon-set-controller"
     component = "daemonset-controller"
+    workers = 2
 
     def __init__(self, given: Surroundings) -> None:
         super().__init__(given)
@@ -72,7 +73,7 @@ class DaemonSetController(Controller[Key]):
         self._revisions = self.informers.of(CONTROLLER_REVISIONS)
         add_controller_index(self._pods)
         add_controller_index(self._revisions)
-        self._pods.add_index(_ON_NODE, lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
+        self._pods.add_index(BY_NODE, by_node)
         self._sets.on_change(self._changed)
         self._pods.on_change(self._pod_changed)
         self._nodes.on_change(self._node_changed)
@@ -140,7 +141,7 @@ class DaemonSetController(Controller[Key]):
             return
         if old is not None and old.metadata.labels == new.metadata.labels and old.spec.taints == new.spec.taints:
             return
-        controllers = map(controller_of, self._pods.indexed(_ON_NODE, new.metadata.name))
+        controllers = map(controller_of, self._pods.indexed(BY_NODE, new.metadata.name))
         present = {each.uid for each in controllers if each is not None}
         for daemon_set in self._sets.list():
             should_run, may_stay = Suits(daemon_set)(new)
@@ -172,13 +173,19 @@ class DaemonSetController(Controller[Key]):
         nodes = self._nodes.list()
         suits = Suits(daemon_set)
         verdicts = {node.metadata.name: suits(node) for node in nodes}
+        await asyncio.sleep(0)  # of many nodes each step takes milliseconds, and the loop is not the controller's alone
         if not self._expected.satisfied(key):
             await self._tell(key, daemon_set, pods, verdicts, hash_, observed=False)
             return
-        errors = await self._update(key, daemon_set, pods, verdicts, hash_)
+        errors = await self._act(key, daemon_set, self._managed(daemon_set, on_each_node(pods), verdicts, hash_), hash_)
+        pods = await self._claimed_pods(daemon_set, selector)
+        await asyncio.sleep(0)
+        if not errors:
+            errors = await self._roll(key, daemon_set, pods, verdicts, hash_)
         if not errors:
             await history.clean_up(pods)
             pods = await self._claimed_pods(daemon_set, selector)
+        await asyncio.sleep(0)
         await self._tell(key, daemon_set, pods, verdicts, hash_, observed=True)
         if errors:
             raise errors[0]
@@ -198,18 +205,17 @@ class DaemonSetController(Controller[Key]):
         uid, namespace = daemon_set.metadata.uid, daemon_set.metadata.namespace
         return await claims.claim((*controlled_by(self._revisions, uid), *orphans(self._revisions, namespace)))
 
-    async def _update(
+    async def _roll(
         self, key: Key, daemon_set: DaemonSet, pods: Sequence[Pod], verdicts: Verdicts, hash_: str
-    ) -> Sequence[Exception]:  # fmt: skip
-        """Makes and deletes pods, then goes on with a rolling update. What was refused is told of."""
-        on_nodes = by_node(pods)
-        change = self._managed(daemon_set, on_nodes, verdicts, hash_)
-        errors = await self._act(key, daemon_set, change, hash_)
-        if errors or not self._expected.satisfied(key) or daemon_set.spec.update_strategy.type != "RollingUpdate":
-            return errors
+    ) -> list[Exception]:
+        """Goes on with a rolling update, once all that was done before has been seen."""
+        if daemon_set.spec.update_strategy.type != "RollingUpdate" or not self._expected.satisfied(key):
+            return []
         suitable = {name for name, (should_run, _) in verdicts.items() if should_run}
         now = times.unix(times.now())
-        return await self._act(key, daemon_set, next_change(daemon_set, on_nodes, suitable, hash_, now), hash_)
+        return await self._act(
+            key, daemon_set, next_change(daemon_set, on_each_node(pods), suitable, hash_, now), hash_
+        )
 
     def _managed(
         self, daemon_set: DaemonSet, on_nodes: Mapping[str, Sequence[Pod]],
@@ -295,7 +301,7 @@ class DaemonSetController(Controller[Key]):
     ) -> None:  # fmt: skip
         """Writes the status if it has changed; once more on the newest version where it is refused."""
         now, seconds = times.unix(times.now()), daemon_set.spec.min_ready_seconds
-        status = status_of(daemon_set, by_node(pods), verdicts, hash_, now)
+        status = status_of(daemon_set, on_each_node(pods), verdicts, hash_, now)
         generation = daemon_set.metadata.generation
         status.observed_generation = generation if observed else daemon_set.status.observed_generation
         if status != daemon_set.status or daemon_set.status.observed_generation < generation:
@@ -351,7 +357,7 @@ def _surplus(daemon_set: DaemonSet, running: Sequence[Pod], hash_: str) -> list[
     return surplus
 
 
-def by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
+def on_each_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
     """The pods on each node, or on their way there, but those that have ended and are being deleted."""
     found: dict[str, list[Pod]] = {}
     for pod in pods:

@@ -27,9 +27,10 @@ class History:
         self._client = client
         self._daemon_set = daemon_set
         self._data = data_of(daemon_set.spec.template)
-        found = list(revisions)
-        self._same = [each for each in found if holds(each, self._data)]
-        self.old = [each for each in found if not holds(each, self._data)]
+        self._same: list[ControllerRevision] = []
+        self.old: list[ControllerRevision] = []
+        for each in revisions:
+            (self._same if holds(each, self._data) else self.old).append(each)
 
     async def current(self, pods: Sequence[Pod]) -> ControllerRevision:
         """The revision of the present template, the newest of all; of several one is left, whose hash `pods` get."""

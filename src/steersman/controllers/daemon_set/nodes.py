@@ -90,9 +90,10 @@ def template_for(daemon_set: DaemonSet, hash_: str) -> PodTemplateSpec:
 
 def is_updated(pod: Pod, daemon_set: DaemonSet, hash_: str) -> bool:
     """Whether a pod is of the present template."""
-    labels, generation = pod.metadata.labels, generation_of(daemon_set)
+    labels = pod.metadata.labels
     if hash_ and labels.get(REVISION_HASH) == hash_:
         return True
+    generation = generation_of(daemon_set)
     return generation is not None and labels.get(_GENERATION_LABEL) == generation
 
 

@@ -85,10 +85,8 @@ class JobPods:
         job = state.job
         template = _template(job)
         self.expected.expect(key, creations=count)
-        refused = 0
 
         async def create(number: int) -> None:
-            nonlocal refused
             pod = _indexed(state, template, indexes[number]) if indexes else pod_of(template, JOBS, job)
             try:
                 await self._control.create(pod, job)

@@ -94,9 +94,15 @@ class Claims(Generic[O]):
         """Those that `owner` controls now. Raises StatusError, Unreachable, TryLater when it has tried all."""
         claimed: list[O] = []
         errors: list[StatusError | TryLater] = []
+        uid, matches = self._owner.metadata.uid, self._matches
         for obj in objects:
+            found = controller_of(obj)
+            if found is not None and (found.uid != uid or matches(obj)):
+                if found.uid == uid:
+                    claimed.append(obj)
+                continue
             try:
-                if await self._claim(obj):
+                if await self._claim(obj, is_own=found is not None):
                     claimed.append(obj)
             except (StatusError, TryLater) as error:
                 if not (isinstance(error, StatusError) and is_not_found(error)):
@@ -105,14 +111,10 @@ class Claims(Generic[O]):
             raise errors[0]
         return claimed
 
-    async def _claim(self, obj: O) -> bool:
+    async def _claim(self, obj: O, *, is_own: bool) -> bool:
+        """Adopts or releases an object; whether it is the owner's then."""
         owner = self._owner.metadata
-        found = controller_of(obj)
-        if found is not None:
-            if found.uid != owner.uid:
-                return False
-            if self._matches(obj):
-                return True
+        if is_own:
             if not owner.deletion_timestamp:
                 await self._release(obj)
             return False

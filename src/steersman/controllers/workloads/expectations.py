@@ -9,7 +9,7 @@ from typing import Final, Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 
-_TIMEOUT: Final = 300.0
+TIMEOUT: Final = 300.0
 """Seconds after which nothing is expected any more."""
 
 
@@ -34,7 +34,7 @@ class Expectations(Generic[K]):
         found = self._expected.get(key)
         if found is None or (found.creations <= 0 and not found.deletions):
             return True
-        return asyncio.get_running_loop().time() - found.at > _TIMEOUT
+        return asyncio.get_running_loop().time() - found.at > TIMEOUT
 
     def expect(self, key: K, *, creations: int = 0, deletions: Iterable[str] = ()) -> None:
         """Forgets what was expected of a key, and expects this."""

@@ -1,0 +1,85 @@
+"""Who owns the claims of a StatefulSet's pods, so that they go when its policy says (stateful_set_utils.go)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steersman.api.apps.v1 import StatefulSet
+from steersman.api.core.v1 import PersistentVolumeClaim, Pod
+from steersman.api.meta.v1 import OwnerReference
+from steersman.client.api_resource import APIResource, Object
+from steersman.client.resources import PODS, STATEFUL_SETS
+from steersman.controllers.stateful_set.identity import ordinal_of, ordinals
+from steersman.controllers.workloads.controller_ref import new_controller_ref
+
+
+def policy_of(stateful_set: StatefulSet) -> tuple[bool, bool]:
+    """Whether claims go with the set, and whether they go with pods that are scaled away."""
+    policy = stateful_set.spec.persistent_volume_claim_retention_policy
+    return (policy.when_deleted == "Delete", policy.when_scaled == "Delete") if policy else (False, False)
+
+
+def _wanted(stateful_set: StatefulSet, pod: Pod) -> tuple[bool, bool]:
+    """Whether the set is to own the claims of a pod, and whether the pod itself is."""
+    with_set, with_scaled = policy_of(stateful_set)
+    scaled_away = with_scaled and ordinal_of(pod) not in ordinals(stateful_set)
+    return with_set and not scaled_away, scaled_away
+
+
+def _means(reference: OwnerReference, resource: APIResource[Any], obj: Object) -> bool:
+    named = reference.api_version, reference.kind, reference.name
+    return named == (resource.api_version, resource.kind, obj.metadata.name)
+
+
+def is_stale(claim: PersistentVolumeClaim, resource: APIResource[Any], obj: Object) -> bool:
+    """Whether a claim is owned by an object of that name that was there before."""
+    for each in claim.metadata.owner_references:
+        if _means(each, resource, obj):
+            return each.uid != obj.metadata.uid
+    return False
+
+
+def has_unexpected_controller(claim: PersistentVolumeClaim, stateful_set: StatefulSet, pod: Pod) -> bool:
+    """Whether somebody else controls a claim that would have to go."""
+    if not any(policy_of(stateful_set)):
+        return False
+    for each in claim.metadata.owner_references:
+        if _means(each, STATEFUL_SETS, stateful_set):
+            if each.uid != stateful_set.metadata.uid:
+                return True
+        elif _means(each, PODS, pod):
+            if each.uid != pod.metadata.uid:
+                return True
+        elif each.controller:
+            return True
+    return False
+
+
+def is_owner_up_to_date(claim: PersistentVolumeClaim, stateful_set: StatefulSet, pod: Pod) -> bool:
+    """Whether a claim is owned by whom the policy says; stale owners are waited for."""
+    if is_stale(claim, STATEFUL_SETS, stateful_set) or is_stale(claim, PODS, pod):
+        return True
+    own = stateful_set.metadata.uid, pod.metadata.uid
+    references = [each for each in claim.metadata.owner_references if each.uid in own]
+    if has_unexpected_controller(claim, stateful_set, pod):
+        return not references
+    if any(not each.controller for each in references):
+        return False
+    uids = {each.uid for each in references}
+    return (own[0] in uids, own[1] in uids) == _wanted(stateful_set, pod)
+
+
+def put_owners(claim: PersistentVolumeClaim, stateful_set: StatefulSet, pod: Pod) -> None:
+    """Has a claim owned by whom the policy says."""
+    conflicting = has_unexpected_controller(claim, stateful_set, pod)
+    references = [
+        each for each in claim.metadata.owner_references
+        if not (_means(each, STATEFUL_SETS, stateful_set) or _means(each, PODS, pod))
+    ]  # fmt: skip
+    if not conflicting:
+        by_set, by_pod = _wanted(stateful_set, pod)
+        if by_pod:
+            references.append(new_controller_ref(PODS, pod))
+        if by_set:
+            references.append(new_controller_ref(STATEFUL_SETS, stateful_set))
+    claim.metadata.owner_references = references

@@ -1,0 +1,161 @@
+"""Takes StatefulSets from what they are to what they ask for (pkg/controller/statefulset)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from steersman.api.apps.v1 import ControllerRevision, StatefulSet, StatefulSetStatus
+from steersman.api.core.v1 import Pod
+from steersman.client.errors import is_conflict
+from steersman.client.informer import Key, key_of
+from steersman.client.resources import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
+from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.stateful_set import history
+from steersman.controllers.stateful_set.identity import is_member
+from steersman.controllers.stateful_set.pods import StatefulPods
+from steersman.controllers.stateful_set.update import Update, complete
+from steersman.controllers.workloads.controller_ref import (
+    Claims,
+    add_controller_index,
+    controlled_by,
+    controller_of,
+    orphans,
+    resolve,
+)
+from steersman.controllers.workloads.expectations import TIMEOUT
+from steersman.controllers.workloads.own_writes import OwnWrites
+from steersman.controllers.workloads.pod_state import next_availability
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.selectors.labels import Selector, from_label_selector
+from steersman.machinery.values import times
+
+
+class StatefulSetController(Controller[Key]):
+    """A key is namespace and name of a StatefulSet."""
+
+    name = "statefulset-controller"
+    account = "statefulset-controller"
+
+    def __init__(self, given: Surroundings) -> None:
+        super().__init__(given)
+        self._sets = self.informers.of(STATEFUL_SETS)
+        self._pods = self.informers.of(PODS)
+        self._revisions = self.informers.of(CONTROLLER_REVISIONS)
+        claims = self.informers.of(PERSISTENT_VOLUME_CLAIMS)
+        self._stateful_pods = StatefulPods(self.client, self.recorder, claims)
+        self._written: OwnWrites[Key] = OwnWrites()
+        add_controller_index(self._pods)
+        add_controller_index(self._revisions)
+        self._sets.on_change(self._changed)
+        self._pods.on_change(self._pod_changed)
+
+    def _changed(self, old: StatefulSet | None, new: StatefulSet | None) -> None:
+        one = new or old
+        assert one is not None
+        key = key_of(one)
+        if new is None:
+            self._forget(key)
+        self.queue.add(key)
+
+    def _forget(self, key: Key) -> None:
+        self._stateful_pods.expected.forget(key)
+        self._written.forget(key)
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        pod = new or old
+        assert pod is not None
+        namespace = pod.metadata.namespace
+        before = controller_of(old) if old is not None else None
+        after = controller_of(new) if new is not None else None
+        for reference in (before, after) if before != after else (after,):
+            owner = resolve(self._sets, namespace, reference)
+            if owner is not None:
+                self._observe(key_of(owner), pod, is_new=old is None, goes=new is None)
+        if new is not None and after is None and not new.metadata.deletion_timestamp and (
+            old is None or before is not None or old.metadata.labels != new.metadata.labels
+        ):  # fmt: skip
+            for each in self._that_select(new):
+                self.queue.add(key_of(each))
+
+    def _observe(self, key: Key, pod: Pod, *, is_new: bool, goes: bool) -> None:
+        if is_new:
+            self._stateful_pods.expected.created(key)
+        if goes or pod.metadata.deletion_timestamp:
+            self._stateful_pods.expected.deleted(key, pod.metadata.uid)
+        self.queue.add(key)
+
+    def _that_select(self, pod: Pod) -> Iterable[StatefulSet]:
+        labels = pod.metadata.labels
+        for each in self._sets.list(pod.metadata.namespace) if labels else ():
+            selector = from_label_selector(each.spec.selector)
+            if not selector.empty and selector.matches(labels):
+                yield each
+
+    async def sync(self, key: Key) -> None:
+        stateful_set = self._sets.get(*key)
+        if stateful_set is None:
+            self._forget(key)
+        elif not self._stateful_pods.expected.satisfied(key):
+            self.queue.add_after(key, TIMEOUT + 1)
+        elif not self._written.is_behind(key, stateful_set):
+            await self._sync(key, stateful_set)
+
+    async def _sync(self, key: Key, stateful_set: StatefulSet) -> None:
+        selector = from_label_selector(stateful_set.spec.selector)
+        known = await self._own_revisions(stateful_set, selector)
+        pods = await self._claimed(stateful_set, selector)
+        found = await history.find(self.client, stateful_set, known)
+        now = times.unix(times.now())
+        self._stateful_pods.expected.forget(key)
+        update = Update(self._stateful_pods, stateful_set, found, pods, now)
+        try:
+            await update.run()
+        finally:
+            complete(stateful_set, update.status)
+            await self._write(key, stateful_set, update.status)
+        await history.truncate(self.client, stateful_set, known, found, pods)
+        seconds = stateful_set.spec.min_ready_seconds
+        if seconds > 0 and update.status.ready_replicas != update.status.available_replicas:
+            self.queue.add_after(key, next_availability(pods, seconds, now) or seconds)
+
+    async def _own_revisions(self, stateful_set: StatefulSet, selector: Selector) -> list[ControllerRevision]:
+        """The revisions of a set; those that nobody controls are adopted."""
+        claims = Claims(
+            self.client, STATEFUL_SETS, stateful_set, CONTROLLER_REVISIONS,
+            lambda each: selector.matches(each.metadata.labels),
+        )  # fmt: skip
+        own = controlled_by(self._revisions, stateful_set.metadata.uid)
+        adopted = await claims.claim(orphans(self._revisions, stateful_set.metadata.namespace))
+        return [*(each for each in own if selector.matches(each.metadata.labels)), *adopted]
+
+    async def _claimed(self, stateful_set: StatefulSet, selector: Selector) -> list[Pod]:
+        def matches(pod: Pod) -> bool:
+            return selector.matches(pod.metadata.labels) and is_member(stateful_set, pod)
+
+        claims = Claims(self.client, STATEFUL_SETS, stateful_set, PODS, matches)
+        uid, namespace = stateful_set.metadata.uid, stateful_set.metadata.namespace
+        return await claims.claim((*controlled_by(self._pods, uid), *orphans(self._pods, namespace)))
+
+    async def _write(self, key: Key, stateful_set: StatefulSet, status: StatefulSetStatus) -> None:
+        """Puts the status if it has changed; once more on the newest version where the set has changed."""
+        if not _has_changed(stateful_set.status, status):
+            return
+        replace = msgspec.structs.replace
+        try:
+            written = await self.client.update_status(STATEFUL_SETS, replace(stateful_set, status=status))
+        except StatusError as error:
+            if not is_conflict(error):
+                raise
+            fresh = await self.client.get(STATEFUL_SETS, key[1], key[0])
+            written = await self.client.update_status(STATEFUL_SETS, replace(fresh, status=status))
+        self._written.wrote(key, written)
+
+
+def _has_changed(old: StatefulSetStatus, new: StatefulSetStatus) -> bool:
+    """Whether there is anything to be told; how often names collided is told with other things only."""
+    if new.observed_generation > old.observed_generation:
+        return True
+    ignored = {"collision_count": None, "observed_generation": 0}
+    return msgspec.structs.replace(old, **ignored) != msgspec.structs.replace(new, **ignored)

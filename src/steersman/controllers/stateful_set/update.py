@@ -1,0 +1,175 @@
+"""One step of a StatefulSet towards what it asks for (stateful_set_control.go)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+from steersman.api.apps.v1 import StatefulSet, StatefulSetStatus
+from steersman.api.core.v1 import Pod
+from steersman.controllers.stateful_set.history import Revisions
+from steersman.controllers.stateful_set.identity import (
+    has_identity,
+    has_storage,
+    new_pod,
+    ordinal_of,
+    ordinals,
+    replicas_of,
+    revision_of,
+)
+from steersman.controllers.stateful_set.pods import StatefulPods
+from steersman.controllers.workloads.pod_control import slow_start
+from steersman.controllers.workloads.pod_state import is_available, is_ready
+
+_STOP: Final = True
+"""Whether the pods that follow have to wait."""
+
+
+class Update:
+    """A StatefulSet with its pods at a moment: those it has or is to have, in order, and those that are to go, the last
+    one first."""
+
+    def __init__(
+        self, pods: StatefulPods, stateful_set: StatefulSet, found: Revisions, present: Sequence[Pod], now: int
+    ) -> None:
+        self._pods = pods
+        self._set = stateful_set
+        self._found = found
+        self._now = now
+        numbers = ordinals(stateful_set)
+        of_number = {ordinal_of(pod): pod for pod in present}
+        self._replicas = [of_number.get(number) or self._missing(number) for number in numbers]
+        self._condemned = sorted(
+            (pod for number, pod in of_number.items() if number >= 0 and number not in numbers),
+            key=ordinal_of, reverse=True,
+        )  # fmt: skip
+        self.status = self._status(present)
+
+    def _missing(self, number: int) -> Pod:
+        """A pod that is to be made: below the partition, or before all have been updated, of the present revision."""
+        found, strategy = self._found, self._set.spec.update_strategy
+        start = ordinals(self._set).start
+        if strategy.rolling_update is None:
+            old = number - start < self._set.status.current_replicas and strategy.type == "RollingUpdate"
+        else:
+            old = number - start < (strategy.rolling_update.partition or 0)
+        if old:
+            return new_pod(found.current_set, number, found.current.metadata.name)
+        return new_pod(found.update_set, number, found.update.metadata.name)
+
+    def _status(self, pods: Sequence[Pod]) -> StatefulSetStatus:
+        current, update = self._found.current.metadata.name, self._found.update.metadata.name
+        present = [pod for pod in pods if pod.status.phase]
+        revisions = [revision_of(pod) for pod in present if not pod.metadata.deletion_timestamp]
+        ready = [pod for pod in pods if pod.status.phase == "Running" and is_ready(pod)]
+        return StatefulSetStatus(
+            observed_generation=self._set.metadata.generation, current_revision=current, update_revision=update,
+            collision_count=self._found.collision_count, conditions=self._set.status.conditions,
+            replicas=len(present), ready_replicas=len(ready), available_replicas=sum(map(self._is_available, ready)),
+            current_replicas=revisions.count(current), updated_replicas=revisions.count(update),
+        )  # fmt: skip
+
+    def _is_available(self, pod: Pod) -> bool:
+        return is_available(pod, self._set.spec.min_ready_seconds, self._now)
+
+    def _is_unavailable(self, pod: Pod) -> bool:
+        return pod.metadata.deletion_timestamp is not None or not self._is_available(pod)
+
+    @property
+    def _one_by_one(self) -> bool:
+        return self._set.spec.pod_management_policy != "Parallel"
+
+    async def run(self) -> None:
+        """Makes, puts right and deletes what can be now. Raises StatusError, Unreachable, TryLater; `status` says in
+        any case what is there."""
+        if self._set.metadata.deletion_timestamp:
+            return
+        try:
+            if await self._for_all(self._replicas, self._replica):
+                return
+            if await self._for_all(self._condemned, self._claims_of_condemned):
+                return
+            waited_for = self._first_unavailable()
+            if await self._for_all(self._condemned, lambda pod: self._condemn(pod, waited_for)):
+                return
+        finally:
+            self.status = self._status([*self._replicas, *self._condemned])
+        if self._set.spec.update_strategy.type != "OnDelete":
+            await self._replace_old()
+
+    async def _for_all(self, pods: Sequence[Pod], act: Callable[[Pod], Awaitable[bool]]) -> bool:
+        """Acts on pods, one after the other until one says to stop, or on all; whether to stop."""
+        if not self._one_by_one:
+            _, error = await slow_start(len(pods), lambda number: act(pods[number]))
+            if error is not None:
+                raise error
+            return False
+        for pod in pods:
+            if await act(pod) is _STOP:
+                return _STOP
+        return False
+
+    def _first_unavailable(self) -> Pod | None:
+        everything = [*self._replicas, *reversed(self._condemned)]
+        return next((pod for pod in everything if self._is_unavailable(pod)), None)
+
+    async def _replica(self, pod: Pod) -> bool:
+        """Makes a pod or puts it right; whether those after it have to wait."""
+        stateful_set = self._set
+        if pod.status.phase in ("Failed", "Succeeded"):
+            if not pod.metadata.deletion_timestamp:
+                await self._pods.delete(stateful_set, pod)
+            return _STOP
+        if not pod.status.phase:
+            if self._pods.has_stale_claims(stateful_set, pod):
+                return _STOP
+            await self._pods.create(stateful_set, pod)
+            if self._one_by_one:
+                return _STOP
+        elif pod.status.phase == "Pending":
+            await self._pods.create_missing(stateful_set, pod)
+        if self._one_by_one and (
+            pod.metadata.deletion_timestamp or pod.status.phase != "Running" or not self._is_available(pod)
+        ):
+            return _STOP
+        update_set = self._found.update_set
+        is_right = has_identity(pod) and has_storage(stateful_set, pod)
+        if pod.status.phase and not (is_right and self._pods.owners_are_right(update_set, pod)):
+            await self._pods.put_right(update_set, pod)
+        return False
+
+    async def _claims_of_condemned(self, pod: Pod) -> bool:
+        await self._pods.put_owners(self._found.update_set, pod)
+        return False
+
+    async def _condemn(self, pod: Pod, waited_for: Pod | None) -> bool:
+        """Deletes a pod that is too much, once those that are to stay serve."""
+        if pod.metadata.deletion_timestamp:
+            return self._one_by_one
+        serves = pod.status.phase == "Running" and self._is_available(pod)
+        if not serves and self._one_by_one and pod is not waited_for:
+            return _STOP
+        await self._pods.delete(self._set, pod)
+        return _STOP
+
+    async def _replace_old(self) -> None:
+        """Deletes the last pod that is not of the newest revision, if all after it serve."""
+        rolling = self._set.spec.update_strategy.rolling_update
+        partition = (rolling.partition or 0) if rolling else 0
+        for pod in reversed(self._replicas[partition:]):
+            if revision_of(pod) != self._found.update.metadata.name and not pod.metadata.deletion_timestamp:
+                await self._pods.delete(self._set, pod)
+                self.status.current_replicas -= 1
+                return
+            if self._is_unavailable(pod):
+                return
+
+
+def complete(stateful_set: StatefulSet, status: StatefulSetStatus) -> None:
+    """Once all pods are of the newest revision and ready, it is the present one."""
+    wanted = replicas_of(stateful_set)
+    if stateful_set.spec.update_strategy.type == "RollingUpdate" and (
+        status.updated_replicas == status.ready_replicas == status.replicas == wanted
+    ):
+        status.current_replicas = status.updated_replicas
+        status.current_revision = status.update_revision

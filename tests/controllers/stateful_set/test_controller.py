@@ -1,0 +1,212 @@
+"""StatefulSets: one pod after the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steersman.api.apps.v1 import (
+    ControllerRevision,
+    RollingUpdateStatefulSetStrategy,
+    StatefulSet,
+    StatefulSetOrdinals,
+    StatefulSetPersistentVolumeClaimRetentionPolicy,
+    StatefulSetSpec,
+    StatefulSetUpdateStrategy,
+)
+from steersman.api.core.v1 import PersistentVolumeClaim, PersistentVolumeClaimSpec, Pod, VolumeResourceRequirements
+from steersman.api.meta.v1 import LabelSelector, ObjectMeta
+from steersman.client.client import STRATEGIC_MERGE_PATCH, Client
+from steersman.client.events import EVENTS
+from steersman.client.resources import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
+from steersman.controllers.stateful_set.controller import StatefulSetController
+from tests.controllers.kubelet import LABELS, end_pods, live, pods_of, run_pods, template
+from tests.controllers.waiting import Run, eventually
+
+
+async def make(client: Client, replicas: int = 2, **spec: Any) -> StatefulSet:
+    given = StatefulSetSpec(
+        replicas=replicas, selector=LabelSelector(match_labels=LABELS), template=template(), **spec
+    )  # fmt: skip
+    metadata = ObjectMeta(name="web", namespace="default")
+    return await client.create(STATEFUL_SETS, StatefulSet(metadata=metadata, spec=given))
+
+
+async def images(client: Client) -> dict[str, str]:
+    return {pod.metadata.name: (pod.spec.containers or [])[0].image for pod in await pods_of(client)}
+
+
+async def is_at(client: Client, **wanted: str) -> bool:
+    """Whether these pods are there, with these images, and the status tells of them."""
+    status = (await client.get(STATEFUL_SETS, "web", "default")).status
+    counted = status.replicas == status.ready_replicas == len(wanted)
+    named = {name.replace("_", "-"): image for name, image in wanted.items()}
+    return counted and await images(client) == named
+
+
+async def patch(client: Client, spec: dict[str, Any]) -> None:
+    await client.patch(STATEFUL_SETS, "web", "default", {"spec": spec}, media=STRATEGIC_MERGE_PATCH)
+
+
+async def change_image(client: Client, image: str) -> None:
+    await patch(client, {"template": {"spec": {"containers": [{"name": "c", "image": image}]}}})
+
+
+async def revisions(client: Client) -> list[ControllerRevision]:
+    found = (await client.list(CONTROLLER_REVISIONS, "default")).items
+    return sorted(found, key=lambda each: each.revision)
+
+
+async def test_a_pod_waits_for_the_one_before_it(run: Run) -> None:
+    client = await run(StatefulSetController)
+    await make(client, 3)
+
+    async def first() -> bool:
+        return list(await images(client)) == ["web-0"]
+
+    await eventually(first)
+    await run_pods(client)
+
+    async def second() -> bool:
+        found = await images(client)
+        assert len(found) <= 2
+        return sorted(found) == ["web-0", "web-1"]
+
+    await eventually(second)
+    await live(client, lambda: is_at(client, web_0="i", web_1="i", web_2="i"))
+    await patch(client, {"replicas": 1})
+    await live(client, lambda: is_at(client, web_0="i"))
+
+    async def told() -> list[str]:
+        found = (await client.list(EVENTS, "default")).items
+        deleted = [each.message for each in found if each.reason == "SuccessfulDelete"]
+        return deleted if len(deleted) == 2 else []
+
+    assert await eventually(told) == [f"Delete Pod web-{number} in StatefulSet web successful" for number in (2, 1)]
+
+
+async def test_a_new_template_replaces_the_last_pod_first(run: Run) -> None:
+    client = await run(StatefulSetController)
+    await make(client)
+    await live(client, lambda: is_at(client, web_0="i", web_1="i"))
+    await change_image(client, "j")
+
+    async def last() -> bool:
+        await end_pods(client)
+        return await images(client) == {"web-0": "i", "web-1": "j"}
+
+    await eventually(last)
+    status = (await client.get(STATEFUL_SETS, "web", "default")).status
+    assert status.current_revision != status.update_revision
+    await live(client, lambda: is_at(client, web_0="j", web_1="j"))
+
+    async def complete() -> bool:
+        found = (await client.get(STATEFUL_SETS, "web", "default")).status
+        return found.current_revision == found.update_revision == (await revisions(client))[-1].metadata.name
+
+    await eventually(complete)
+    assert [each.revision for each in await revisions(client)] == [1, 2]
+
+
+async def test_below_the_partition_pods_stay_of_the_old_revision(run: Run) -> None:
+    client = await run(StatefulSetController)
+    rolling = RollingUpdateStatefulSetStrategy(partition=1)
+    await make(client, update_strategy=StatefulSetUpdateStrategy(type="RollingUpdate", rolling_update=rolling))
+    await live(client, lambda: is_at(client, web_0="i", web_1="i"))
+    await change_image(client, "j")
+    await live(client, lambda: is_at(client, web_0="i", web_1="j"))
+    await client.delete(PODS, "web-0", "default")
+    await live(client, lambda: is_at(client, web_0="i", web_1="j"))
+
+
+async def test_in_parallel_all_are_made_at_once_from_where_numbers_begin(run: Run) -> None:
+    client = await run(StatefulSetController)
+    await make(client, 3, pod_management_policy="Parallel", ordinals=StatefulSetOrdinals(start=5))
+
+    async def made() -> bool:
+        return sorted(await images(client)) == ["web-5", "web-6", "web-7"]
+
+    await eventually(made)
+    await patch(client, {"replicas": 0})
+
+    async def gone() -> bool:
+        return not await images(client)
+
+    await eventually(gone)
+
+
+async def test_on_delete_only_what_is_deleted_is_replaced(run: Run) -> None:
+    client = await run(StatefulSetController)
+    await make(client, 1, update_strategy=StatefulSetUpdateStrategy(type="OnDelete"))
+    await live(client, lambda: is_at(client, web_0="i"))
+    await change_image(client, "j")
+
+    async def looked() -> bool:
+        found = await client.get(STATEFUL_SETS, "web", "default")
+        return found.status.observed_generation == found.metadata.generation == 2
+
+    await eventually(looked)
+    assert await images(client) == {"web-0": "i"}
+    await client.delete(PODS, "web-0", "default")
+    await live(client, lambda: is_at(client, web_0="j"))
+
+
+def claim_template() -> PersistentVolumeClaim:
+    resources = VolumeResourceRequirements(requests={"storage": "1Gi"})
+    spec = PersistentVolumeClaimSpec(access_modes=["ReadWriteOnce"], resources=resources)
+    return PersistentVolumeClaim(metadata=ObjectMeta(name="data"), spec=spec)
+
+
+async def owners(client: Client) -> dict[str, list[str]]:
+    found = (await client.list(PERSISTENT_VOLUME_CLAIMS, "default")).items
+    return {each.metadata.name: [owner.name for owner in each.metadata.owner_references] for each in found}
+
+
+async def test_each_pod_has_claims_that_go_when_the_policy_says(run: Run) -> None:
+    client = await run(StatefulSetController)
+    policy = StatefulSetPersistentVolumeClaimRetentionPolicy(when_deleted="Delete", when_scaled="Delete")
+    await make(client, volume_claim_templates=[claim_template()], persistent_volume_claim_retention_policy=policy)
+    await live(client, lambda: is_at(client, web_0="i", web_1="i"))
+
+    async def owned(**wanted: str) -> bool:
+        return await owners(client) == {name.replace("_", "-"): [owner] for name, owner in wanted.items()}
+
+    await live(client, lambda: owned(data_web_0="web", data_web_1="web"))
+    await patch(client, {"replicas": 1})
+    await eventually(lambda: owned(data_web_0="web", data_web_1="web-1"))
+
+
+async def test_a_pod_that_failed_is_made_again(run: Run) -> None:
+    client = await run(StatefulSetController)
+    await make(client, 1)
+    await live(client, lambda: is_at(client, web_0="i"))
+    (pod,) = await pods_of(client)
+    await run_pods(client, phase="Failed", ready=False)
+
+    async def again() -> bool:
+        await end_pods(client)
+        return [each.metadata.uid for each in await pods_of(client)] not in ([], [pod.metadata.uid])
+
+    await eventually(again)
+
+
+async def test_a_pod_is_adopted_and_put_right(run: Run) -> None:
+    client = await run(StatefulSetController)
+    mine = Pod(metadata=ObjectMeta(name="web-0", namespace="default", labels=LABELS), spec=template().spec)
+    await client.create(PODS, mine)
+    other = Pod(metadata=ObjectMeta(name="other", namespace="default", labels=LABELS), spec=template().spec)
+    await client.create(PODS, other)
+    made = await make(client, 1)
+
+    async def adopted() -> bool:
+        found = await client.get(PODS, "web-0", "default")
+        return [each.uid for each in found.metadata.owner_references] == [made.metadata.uid]
+
+    await eventually(adopted)
+    await run_pods(client)
+
+    async def named() -> bool:
+        found = (await client.get(PODS, "web-0", "default")).metadata.labels
+        return found.get("statefulset.kubernetes.io/pod-name") == "web-0"
+
+    await live(client, named)
+    assert (await client.get(PODS, "other", "default")).metadata.owner_references == []

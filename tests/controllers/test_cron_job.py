@@ -1,0 +1,171 @@
+"""CronJobs whose times have come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from steersman.api.batch.v1 import CronJob, CronJobSpec, CronJobStatus, Job, JobCondition, JobSpec, JobTemplateSpec
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.client.client import Client
+from steersman.client.events import EVENTS
+from steersman.client.resources import CRON_JOBS, JOBS
+from steersman.controllers.cron_job import CronJobController, Missed, missed_times
+from steersman.machinery.cron.schedules import ScheduleError, parse_schedule
+from steersman.machinery.values import times
+from tests.controllers.kubelet import template
+from tests.controllers.waiting import Run, eventually
+
+NEW_YEAR = times.unix(f"{times.now()[:4]}-01-01T00:00:00Z")
+
+
+async def past(client: Client, **spec: Any) -> None:
+    """Makes one that has not been looked at for years."""
+    spec.setdefault("schedule", "@yearly")
+    job = JobTemplateSpec(
+        metadata=ObjectMeta(labels={"a": "b"}), spec=JobSpec(template=template(restart_policy="Never"))
+    )
+    given = CronJobSpec(job_template=job, suspend=True, **spec)
+    await client.create(CRON_JOBS, CronJob(metadata=ObjectMeta(name="c", namespace="default"), spec=given))
+    await again(client)
+
+
+async def again(client: Client) -> None:
+    """Has it look at the last years once more."""
+    status = {"status": {"lastScheduleTime": "2020-01-01T00:00:00Z"}}
+    await client.patch(CRON_JOBS, "c", "default", {"spec": {"suspend": True}})
+    await client.patch(CRON_JOBS, "c", "default", status, subresource="status")
+    await client.patch(CRON_JOBS, "c", "default", {"spec": {"suspend": False}})
+
+
+async def get(client: Client) -> CronJob:
+    return await client.get(CRON_JOBS, "c", "default")
+
+
+async def jobs(client: Client) -> list[Job]:
+    return (await client.list(JOBS, "default")).items
+
+
+async def active(client: Client) -> list[str]:
+    return [each.name for each in (await get(client)).status.active]
+
+
+async def told(client: Client, reason: str) -> str:
+    found = [each.message for each in (await client.list(EVENTS, "default")).items if each.reason == reason]
+    return found[0] if found else ""
+
+
+async def finish(client: Client, job: Job) -> None:
+    job.status.start_time = job.status.completion_time = times.now()
+    job.status.conditions = [
+        JobCondition(type=each, status="True", last_transition_time=times.now())
+        for each in ("SuccessCriteriaMet", "Complete")
+    ]
+    await client.update_status(JOBS, job)
+
+
+async def test_the_last_time_that_was_missed_is_made_up_for(run: Run) -> None:
+    client = await run(CronJobController)
+    await past(client)
+    name = f"c-{NEW_YEAR // 60}"
+    await eventually(lambda: active(client))
+    (job,) = await jobs(client)
+    assert job.metadata.name == name
+    assert job.metadata.labels["a"] == "b"
+    annotation = job.metadata.annotations["batch.kubernetes.io/cronjob-scheduled-timestamp"]
+    assert times.unix(annotation) == NEW_YEAR
+    assert (await get(client)).status.last_schedule_time == annotation
+    assert await eventually(lambda: told(client, "SuccessfulCreate")) == f"Created job {name}"
+    await finish(client, job)
+
+    async def ended() -> bool:
+        status = (await get(client)).status
+        return not status.active and bool(status.last_successful_time)
+
+    await eventually(ended)
+    expected = f"Saw completed job: {name}, condition: Complete"
+    assert await eventually(lambda: told(client, "SawCompletedJob")) == expected
+
+
+async def test_times_are_those_of_the_zone(run: Run) -> None:
+    client = await run(CronJobController)
+    await past(client, schedule="30 12 1 1 *", time_zone="America/New_York")
+    (job,) = await eventually(lambda: jobs(client))
+    annotation = job.metadata.annotations["batch.kubernetes.io/cronjob-scheduled-timestamp"]
+    assert annotation.endswith("-01-01T12:30:00-05:00")
+
+
+async def test_a_job_that_runs_forbids_another(run: Run) -> None:
+    client = await run(CronJobController)
+    await past(client, concurrency_policy="Forbid")
+    await eventually(lambda: active(client))
+    await client.patch(CRON_JOBS, "c", "default", {"spec": {"suspend": True, "schedule": "0 0 2 1 *"}})
+    await again(client)
+    text = "Not starting job because prior execution is running and concurrency policy is Forbid"
+    assert await eventually(lambda: told(client, "JobAlreadyActive")) == text
+    assert len(await jobs(client)) == 1
+
+
+async def test_a_job_that_runs_is_replaced(run: Run) -> None:
+    client = await run(CronJobController)
+    await past(client, concurrency_policy="Replace")
+    (first,) = await eventually(lambda: active(client))
+    await client.patch(CRON_JOBS, "c", "default", {"spec": {"suspend": True, "schedule": "0 0 2 1 *"}})
+    await again(client)
+
+    async def replaced() -> bool:
+        found = await active(client)
+        return len(found) == 1 and found != [first] and [job.metadata.name for job in await jobs(client)] == found
+
+    await eventually(replaced)
+
+
+async def test_old_jobs_go_when_the_history_is_full(run: Run) -> None:
+    client = await run(CronJobController)
+    await past(client, successful_jobs_history_limit=0)
+    (job,) = await eventually(lambda: jobs(client))
+    await finish(client, job)
+
+    async def gone() -> bool:
+        return not await jobs(client)
+
+    await eventually(gone)
+
+
+async def test_a_schedule_that_never_comes_is_told_of(run: Run) -> None:
+    client = await run(CronJobController)
+    await past(client, schedule="0 0 30 2 *")
+    text = "invalid schedule: 0 0 30 2 * : time difference between two schedules is less than 1 second"
+    assert await eventually(lambda: told(client, "InvalidSchedule")) == text
+
+
+def cron_job(last: str, deadline: int | None = None) -> CronJob:
+    spec = CronJobSpec(starting_deadline_seconds=deadline)
+    return CronJob(spec=spec, status=CronJobStatus(last_schedule_time=last))
+
+
+@pytest.mark.parametrize(
+    ("now", "missed"),
+    [
+        ("2024-01-01T00:30:00Z", None),
+        ("2024-01-01T01:30:00Z", ("2024-01-01T01:00:00Z", 0)),
+        ("2024-01-01T05:30:00Z", ("2024-01-01T05:00:00Z", 5)),
+        ("2024-01-08T00:00:00Z", ("2024-01-08T00:00:00Z", 168)),
+    ],
+)
+def test_times_that_have_come_are_counted(now: str, missed: tuple[str, int] | None) -> None:
+    last = "2024-01-01T00:00:00Z"
+    found = missed_times(cron_job(last), parse_schedule("@hourly"), times.unix(now), with_deadline=True)
+    expected = (times.unix(missed[0]), missed[1]) if missed else (None, 0)
+    assert found == Missed(times.unix(last), *expected)
+
+
+def test_a_deadline_bounds_how_far_back_is_looked() -> None:
+    now = times.unix("2024-01-08T00:10:00Z")
+    schedule = parse_schedule("@hourly")
+    last = cron_job("2024-01-01T00:00:00Z", 600)
+    assert missed_times(last, schedule, now, with_deadline=True).last is None
+    assert missed_times(last, schedule, now, with_deadline=False).count == 168
+    with pytest.raises(ScheduleError):
+        missed_times(last, parse_schedule("0 0 30 2 *"), now, with_deadline=True)

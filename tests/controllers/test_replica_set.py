@@ -1,0 +1,166 @@
+"""ReplicaSets and their pods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steersman.api.apps.v1 import ReplicaSet, ReplicaSetSpec
+from steersman.api.core.v1 import Event, Pod, ResourceQuota, ResourceQuotaSpec
+from steersman.api.meta.v1 import LabelSelector, ObjectMeta
+from steersman.client.api_resource import APIResource
+from steersman.client.client import Client
+from steersman.client.events import EVENTS
+from steersman.client.resources import PODS, REPLICA_SETS
+from steersman.controllers.replica_set import ReplicaSetController
+from tests.controllers.kubelet import LABELS, end_pods, pods_of, run_pods, template
+from tests.controllers.waiting import Run, eventually
+
+QUOTAS = APIResource("", "v1", "resourcequotas", "ResourceQuota", ResourceQuota)
+
+
+async def make(client: Client, replicas: int, **spec: Any) -> ReplicaSet:
+    given = ReplicaSetSpec(replicas=replicas, selector=LabelSelector(match_labels=LABELS), template=template(), **spec)
+    return await client.create(
+        REPLICA_SETS, ReplicaSet(metadata=ObjectMeta(name="rs", namespace="default"), spec=given)
+    )
+
+
+async def status(client: Client) -> dict[str, Any]:
+    found = (await client.get(REPLICA_SETS, "rs", "default")).status
+    return {name: getattr(found, name) for name in ("replicas", "ready_replicas", "available_replicas")}
+
+
+async def scale(client: Client, replicas: int) -> None:
+    await client.patch(REPLICA_SETS, "rs", "default", {"spec": {"replicas": replicas}})
+
+
+async def events(client: Client, reason: str) -> list[Event]:
+    return [each for each in (await client.list(EVENTS, "default")).items if each.reason == reason]
+
+
+async def test_as_many_pods_are_made_as_are_asked_for_and_told_of(run: Run) -> None:
+    client = await run(ReplicaSetController)
+    made = await make(client, 3)
+
+    async def all_made() -> bool:
+        return (await status(client))["replicas"] == 3 and len(await events(client, "SuccessfulCreate")) == 3
+
+    await eventually(all_made)
+    pods = await pods_of(client)
+    assert {pod.metadata.generate_name for pod in pods} == {"rs-"}
+    assert {each.uid for pod in pods for each in pod.metadata.owner_references} == {made.metadata.uid}
+    event = (await events(client, "SuccessfulCreate"))[0]
+    assert event.source.component == "replicaset-controller"
+    assert event.message.startswith("Created pod: rs-")
+    await run_pods(client)
+
+    async def all_ready() -> bool:
+        return await status(client) == {"replicas": 3, "ready_replicas": 3, "available_replicas": 3}
+
+    await eventually(all_ready)
+
+
+async def test_a_pod_that_goes_is_replaced_at_once(run: Run) -> None:
+    client = await run(ReplicaSetController)
+    await make(client, 1)
+    first = (await eventually(lambda: pods_of(client)))[0]
+    await run_pods(client)
+    await client.delete(PODS, first.metadata.name, "default")
+
+    async def another() -> bool:
+        return [pod.metadata.uid for pod in await pods_of(client)] not in ([], [first.metadata.uid])
+
+    await eventually(another)
+
+
+async def test_the_pods_that_are_missed_least_go_first(run: Run) -> None:
+    client = await run(ReplicaSetController)
+    await make(client, 3)
+
+    async def count(wanted: int) -> bool:
+        await end_pods(client)
+        return (await status(client))["replicas"] == wanted == len(await pods_of(client))
+
+    await eventually(lambda: count(3))
+    await run_pods(client, count=2)
+    ready = {pod.metadata.name for pod in await pods_of(client) if pod.status.phase == "Running"}
+    cheap = sorted(ready)[0]
+    cost = {"metadata": {"annotations": {"controller.kubernetes.io/pod-deletion-cost": "-1"}}}
+    await client.patch(PODS, cheap, "default", cost)
+    await scale(client, 2)
+    await eventually(lambda: count(2))
+    assert {pod.metadata.name for pod in await pods_of(client)} == ready
+    await scale(client, 1)
+    await eventually(lambda: count(1))
+    assert {pod.metadata.name for pod in await pods_of(client)} == ready - {cheap}
+
+
+async def test_pods_are_adopted_and_released_by_their_labels(run: Run) -> None:
+    client = await run(ReplicaSetController)
+    mine = Pod(metadata=ObjectMeta(name="mine", namespace="default", labels=LABELS), spec=template().spec)
+    await client.create(PODS, mine)
+    made = await make(client, 1)
+
+    async def owners() -> list[str]:
+        return [each.uid for each in (await client.get(PODS, "mine", "default")).metadata.owner_references]
+
+    assert await eventually(owners) == [made.metadata.uid]
+    await eventually(lambda: _is(status(client), "replicas", 1))
+    await client.patch(PODS, "mine", "default", {"metadata": {"labels": {"app": "other"}}})
+
+    async def released() -> bool:
+        return not await owners() and len(await pods_of(client)) == 2
+
+    await eventually(released)
+
+
+async def _is(found: Any, name: str, value: Any) -> bool:
+    return bool((await found)[name] == value)
+
+
+async def test_a_refused_pod_is_told_of_until_it_can_be_made(run: Run) -> None:
+    client = await run(ReplicaSetController)
+    quota = ResourceQuota(
+        metadata=ObjectMeta(name="q", namespace="default"), spec=ResourceQuotaSpec(hard={"pods": "0"})
+    )  # fmt: skip
+    await client.create(QUOTAS, quota)
+    used = {"status": {"hard": {"pods": "0"}, "used": {"pods": "0"}}}
+    await client.patch(QUOTAS, "q", "default", used, subresource="status")
+    await make(client, 1)
+
+    async def conditions() -> list[Any]:
+        return (await client.get(REPLICA_SETS, "rs", "default")).status.conditions
+
+    condition = (await eventually(conditions))[0]
+    assert (condition.type, condition.status, condition.reason) == ("ReplicaFailure", "True", "FailedCreate")
+    assert "is forbidden: exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0" in condition.message
+    await client.delete(QUOTAS, "q", "default")
+
+    async def made() -> bool:
+        return bool(await pods_of(client)) and not await conditions()
+
+    await eventually(made)
+
+
+async def test_pods_are_available_when_they_have_been_ready_for_long_enough(run: Run) -> None:
+    client = await run(ReplicaSetController)
+    await make(client, 2, min_ready_seconds=3600)
+    await eventually(lambda: _is(status(client), "replicas", 2))
+    await run_pods(client, count=1, since="2024-01-01T00:00:00Z")
+    await run_pods(client)
+
+    async def one() -> bool:
+        return await status(client) == {"replicas": 2, "ready_replicas": 2, "available_replicas": 1}
+
+    await eventually(one)
+
+
+async def test_nothing_is_made_for_a_set_that_is_being_deleted(run: Run) -> None:
+    client = await run(ReplicaSetController)
+    await make(client, 1)
+    pod = (await eventually(lambda: pods_of(client)))[0]
+    await client.patch(REPLICA_SETS, "rs", "default", {"metadata": {"finalizers": ["example.com/keep"]}})
+    await client.delete(REPLICA_SETS, "rs", "default")
+    await client.delete(PODS, pod.metadata.name, "default")
+    await eventually(lambda: _is(status(client), "replicas", 0))
+    assert await pods_of(client) == []
