@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -25,6 +26,9 @@ from steersman.scheduler.queue.cluster_events import Action, ClusterEvent, node_
 from steersman.scheduler.queue.scheduling_queue import QueuedPod, SchedulingQueue
 from steersman.scheduler.recorder import EventRecorder
 from steersman.scheduler.state.cluster import ClusterState
+from steersman.scheduler.volumes.binding import BindingFailed, VolumeBinder
+from steersman.scheduler.volumes.pod_volumes import Plan, PodVolumes, concern
+from steersman.scheduler.volumes.store import VolumeStore
 
 logger = logging.getLogger(__name__)
 
@@ -50,9 +54,11 @@ class Scheduler:
         self._demands = Demands(informers, self.cluster)
         self._nominator = Nominator()
         self._recorder = EventRecorder(client, NAME)
+        self._volumes = VolumeStore(informers)
+        self._binder = VolumeBinder(client, self._volumes)
         self._executor = Executor(client, self._recorder, self._pods.get, self._activate)
         self.queue = SchedulingQueue(self.cluster.labels_of, self._executor.is_preempting)
-        self._cycle = Cycle(self.cluster, self._demands, self._nominator, self._budgets.list)
+        self._cycle = Cycle(self.cluster, self._demands, self._nominator, self._budgets.list, self._volumes_of)
         self._requests: set[asyncio.Task[None]] = set()
         self._fewer = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -63,6 +69,8 @@ class Scheduler:
         self._namespaces.on_change(self._namespace_changed)
         self._nodes.on_change(self._node_changed)
         self._pods.on_change(self._pod_changed)
+        for informer in self._volumes.all:
+            informer.on_change(partial(self._storage_changed, informer.resource.plural))
         self._task = asyncio.create_task(self._run(), name="scheduler")
 
     async def stop(self) -> None:
@@ -160,6 +168,10 @@ class Scheduler:
         event = ClusterEvent("pods", Action.DELETE, pod)
         self.queue.move_all(event, only=lambda other: (other.spec.priority or 0) <= priority)
 
+    def _storage_changed(self, resource: str, old: object, new: object) -> None:
+        action = Action.ADD if old is None else Action.DELETE if new is None else Action.UPDATE
+        self.queue.move_all(ClusterEvent(resource, action, old, new))
+
     def _activate(self, uid: str) -> None:
         self.queue.activate(uid)
 
@@ -169,6 +181,7 @@ class Scheduler:
         for informer in (self._namespaces, self._nodes, self._pods, self._budgets):
             await informer.synced()
         await self._demands.synced()
+        await self._volumes.synced()
         loop = asyncio.get_running_loop()
         turn = loop.time()
         while True:
@@ -202,6 +215,9 @@ class Scheduler:
             return
         self._place(queued, decided)
 
+    def _volumes_of(self, pod: core.Pod) -> PodVolumes | None:
+        return PodVolumes(pod, self._volumes, self.cluster.users_of) if concern(pod) else None
+
     def _place(self, queued: QueuedPod, placed: Placed) -> None:
         pod = queued.pod
         name = placed.node.name
@@ -209,22 +225,31 @@ class Scheduler:
         self.cluster.assume(msgspec.structs.replace(pod, spec=spec), name)
         self._nominator.remove(queued.uid)
         self.queue.done(queued.uid)
-        self._send(self._bind(queued, pod, name))
+        volumes = self._binder.assume(placed.volumes, name) if placed.volumes else None
+        self._send(self._bind(queued, pod, name, volumes))
 
-    async def _bind(self, queued: QueuedPod, pod: core.Pod, node_name: str) -> None:
+    async def _bind(self, queued: QueuedPod, pod: core.Pod, node_name: str, volumes: Plan | None) -> None:
         metadata = pod.metadata
         binding = {
             "kind": "Binding", "apiVersion": BINDINGS.api_version,
             "metadata": {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid},
             "target": {"kind": "Node", "name": node_name},
         }  # fmt: skip
+        step = "PreBind"
+        plugin = "VolumeBinding"
         try:
+            if volumes is not None:
+                await patch_status(self._client, pod, nominated=node_name)
+                await self._binder.bind(volumes, node_name)
+            step, plugin = "Bind", "DefaultBinder"
             await self._client.act(PODS, metadata.name, metadata.namespace, "binding", encode(binding))
-        except (StatusError, Unreachable) as error:
+        except (StatusError, Unreachable, BindingFailed) as error:
+            if volumes is not None:
+                self._binder.revert(volumes)
             forgotten = self.cluster.forget(metadata.uid)
             if forgotten is not None:
                 self.queue.move_all(ClusterEvent("pods", Action.DELETE, forgotten.pod))
-            message = f'running Bind plugin "DefaultBinder": {error}'
+            message = f'running {step} plugin "{plugin}": {error}'
             self._fail(queued, Unplaced(message, nominated=""), "SchedulerError")
             return
         note = f"Successfully assigned {metadata.namespace}/{metadata.name} to {node_name}"

@@ -293,6 +293,11 @@ class Ranking:
             heappush(heap, each)
         return entry
 
+    def candidates(self) -> Iterator[int]:
+        """Nodes that are not rejected for what they themselves are and hold."""
+        for group in self._groups.values():
+            yield from group.members
+
     def resolvable(self, excluded: Mapping[int, Rejection]) -> Iterator[int]:
         """Nodes on which there may be room once other pods are deleted."""
         for index, seen in enumerate(self._seen):

@@ -92,7 +92,11 @@ class Tally:
         others[amount] += 1
         return min(others)
 
-    @property
     def is_nowhere(self) -> bool:
         """Whether there is nothing to count anywhere."""
         return not any(self._with_amount)
+
+    def is_nowhere_but(self, domain: str, amount: int) -> bool:
+        """The same, were it another amount in one part."""
+        somewhere = sum(count for each, count in self._with_amount.items() if each)
+        return not amount and somewhere == bool(self.sums.get(domain))
