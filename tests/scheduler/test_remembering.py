@@ -39,7 +39,7 @@ class _None:
 
 def cycle_on(cluster: ClusterState) -> Cycle:
     demands = Demands(cast(Informers, _None()), cluster)
-    return Cycle(cluster, demands, Nominator(), lambda: (), lambda _: None)
+    return Cycle(cluster, demands, Nominator(), lambda: (), lambda _: None, lambda _: None)
 
 
 def with_uids(pods: Iterable[Plain]) -> list[Plain]:

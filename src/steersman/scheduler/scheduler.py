@@ -19,6 +19,10 @@ from steersman.machinery.codec.serializer import encode
 from steersman.machinery.errors.status import StatusError
 from steersman.scheduler.around import Demands
 from steersman.scheduler.cycle import Cycle, Placed, Unplaced
+from steersman.scheduler.devices.binding import ClaimBinder
+from steersman.scheduler.devices.pod_claims import ClaimPlan, PodClaims, missing_claim
+from steersman.scheduler.devices.store import DeviceStore
+from steersman.scheduler.fit.status import DEFAULT_PREEMPTION, DYNAMIC_RESOURCES
 from steersman.scheduler.pod_status import patch_status
 from steersman.scheduler.preemption.executor import Executor
 from steersman.scheduler.preemption.nominator import Nominator
@@ -56,9 +60,13 @@ class Scheduler:
         self._recorder = EventRecorder(client, NAME)
         self._volumes = VolumeStore(informers)
         self._binder = VolumeBinder(client, self._volumes)
+        self._devices = DeviceStore(informers)
+        self._claim_binder = ClaimBinder(client, self._devices)
         self._executor = Executor(client, self._recorder, self._pods.get, self._activate)
-        self.queue = SchedulingQueue(self.cluster.labels_of, self._executor.is_preempting)
-        self._cycle = Cycle(self.cluster, self._demands, self._nominator, self._budgets.list, self._volumes_of)
+        self.queue = SchedulingQueue(self.cluster.labels_of, self._gate_of)
+        self._cycle = Cycle(
+            self.cluster, self._demands, self._nominator, self._budgets.list, self._volumes_of, self._claims_of
+        )  # fmt: skip
         self._requests: set[asyncio.Task[None]] = set()
         self._fewer = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -69,8 +77,8 @@ class Scheduler:
         self._namespaces.on_change(self._namespace_changed)
         self._nodes.on_change(self._node_changed)
         self._pods.on_change(self._pod_changed)
-        for informer in self._volumes.all:
-            informer.on_change(partial(self._storage_changed, informer.resource.plural))
+        for informer in (*self._volumes.all, *self._devices.all):
+            informer.on_change(partial(self._other_changed, informer.resource.plural))
         self._task = asyncio.create_task(self._run(), name="scheduler")
 
     async def stop(self) -> None:
@@ -168,7 +176,7 @@ class Scheduler:
         event = ClusterEvent("pods", Action.DELETE, pod)
         self.queue.move_all(event, only=lambda other: (other.spec.priority or 0) <= priority)
 
-    def _storage_changed(self, resource: str, old: object, new: object) -> None:
+    def _other_changed(self, resource: str, old: object, new: object) -> None:
         action = Action.ADD if old is None else Action.DELETE if new is None else Action.UPDATE
         self.queue.move_all(ClusterEvent(resource, action, old, new))
 
@@ -182,6 +190,7 @@ class Scheduler:
             await informer.synced()
         await self._demands.synced()
         await self._volumes.synced()
+        await self._devices.synced()
         loop = asyncio.get_running_loop()
         turn = loop.time()
         while True:
@@ -218,6 +227,15 @@ class Scheduler:
     def _volumes_of(self, pod: core.Pod) -> PodVolumes | None:
         return PodVolumes(pod, self._volumes, self.cluster.users_of) if concern(pod) else None
 
+    def _gate_of(self, pod: core.Pod) -> str:
+        """Who does not let a pod be tried: its claims are not there yet, or room is being made for it."""
+        if pod.spec.resource_claims and missing_claim(pod, self._devices):
+            return DYNAMIC_RESOURCES
+        return DEFAULT_PREEMPTION if self._executor.is_preempting(pod.metadata.uid) else ""
+
+    def _claims_of(self, pod: core.Pod) -> PodClaims | None:
+        return PodClaims(pod, self._devices) if pod.spec.resource_claims else None
+
     def _place(self, queued: QueuedPod, placed: Placed) -> None:
         pod = queued.pod
         name = placed.node.name
@@ -226,9 +244,13 @@ class Scheduler:
         self._nominator.remove(queued.uid)
         self.queue.done(queued.uid)
         volumes = self._binder.assume(placed.volumes, name) if placed.volumes else None
-        self._send(self._bind(queued, pod, name, volumes))
+        if placed.claims is not None:
+            self._claim_binder.assume(placed.claims)
+        self._send(self._bind(queued, pod, name, volumes, placed.claims))
 
-    async def _bind(self, queued: QueuedPod, pod: core.Pod, node_name: str, volumes: Plan | None) -> None:
+    async def _bind(
+        self, queued: QueuedPod, pod: core.Pod, node_name: str, volumes: Plan | None, claims: ClaimPlan | None
+    ) -> None:
         metadata = pod.metadata
         binding = {
             "kind": "Binding", "apiVersion": BINDINGS.api_version,
@@ -238,14 +260,20 @@ class Scheduler:
         step = "PreBind"
         plugin = "VolumeBinding"
         try:
-            if volumes is not None:
+            if volumes is not None or claims is not None:
                 await patch_status(self._client, pod, nominated=node_name)
+            if volumes is not None:
                 await self._binder.bind(volumes, node_name)
+            if claims is not None:
+                plugin = "DynamicResources"
+                await self._claim_binder.bind(claims, pod)
             step, plugin = "Bind", "DefaultBinder"
             await self._client.act(PODS, metadata.name, metadata.namespace, "binding", encode(binding))
         except (StatusError, Unreachable, BindingFailed) as error:
             if volumes is not None:
                 self._binder.revert(volumes)
+            if claims is not None:
+                self._claim_binder.revert(claims)
             forgotten = self.cluster.forget(metadata.uid)
             if forgotten is not None:
                 self.queue.move_all(ClusterEvent("pods", Action.DELETE, forgotten.pod))

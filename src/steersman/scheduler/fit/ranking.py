@@ -293,10 +293,11 @@ class Ranking:
             heappush(heap, each)
         return entry
 
-    def candidates(self) -> Iterator[int]:
-        """Nodes that are not rejected for what they themselves are and hold."""
+    def candidates(self, *, fitting: bool = False) -> Iterator[int]:
+        """Nodes that are not rejected for what they themselves are and hold; if `fitting`, for nothing else either."""
         for group in self._groups.values():
-            yield from group.members
+            if not fitting or self._against(group) is None:
+                yield from group.members
 
     def resolvable(self, excluded: Mapping[int, Rejection]) -> Iterator[int]:
         """Nodes on which there may be room once other pods are deleted."""

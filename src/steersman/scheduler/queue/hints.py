@@ -279,6 +279,13 @@ REGISTERED: Final[Mapping[str, Sequence[Registered]]] = {
         ("persistentvolumeclaims", Action.ADD | Action.UPDATE, _is_its_claim),
         ("persistentvolumes", Action.ADD | Action.UPDATE, always),
     ),
+    plugins.DYNAMIC_RESOURCES: (
+        ("nodes", Action.ADD | Action.NODE_LABEL, always),
+        ("resourceclaims", Action.ADD | Action.UPDATE | Action.DELETE, always),
+        ("pods", Action.POD_GENERATED_CLAIM, _is_itself),
+        ("deviceclasses", Action.ADD | Action.UPDATE, always),
+        ("resourceslices", Action.ADD | Action.UPDATE, always),
+    ),
     plugins.DEFAULT_PREEMPTION: (("pods", Action.DELETE, never),),
 }
 
