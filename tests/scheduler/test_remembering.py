@@ -14,6 +14,7 @@ from steersman.machinery.codec.serializer import from_plain
 from steersman.scheduler.around import Demands
 from steersman.scheduler.cycle import Cycle, Placed
 from steersman.scheduler.fit import ranking as ranking_module
+from steersman.scheduler.fit import rankings as rankings_module
 from steersman.scheduler.preemption.nominator import Nominator
 from steersman.scheduler.state.cluster import ClusterState
 from tests.scheduler.scene import node_of, pod_of
@@ -147,3 +148,25 @@ async def test_pods_that_are_all_different_do_not_each_look_at_every_node(monkey
         found = await cycle.decide(from_plain(Pod, pod_of(f"p{number}", cpu=f"{number + 1}m")))
         assert isinstance(found, Placed)
     assert looked <= 10 * 1000
+
+
+async def test_more_demands_than_are_remembered_do_not_push_each_other_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = 0
+    original = ranking_module.contents_score
+
+    def counted(*given: Any) -> int:
+        nonlocal looked
+        looked += 1
+        return original(*given)
+
+    monkeypatch.setattr(ranking_module, "contents_score", counted)
+    monkeypatch.setattr(rankings_module, "_LEAST_RANKINGS", 2)
+    monkeypatch.setattr(rankings_module, "_NODES_REMEMBERED", 0)
+    cluster = ClusterState()
+    for number in range(3000):
+        cluster.set_node(from_plain(Node, node_of(f"n{number}")))
+    cycle = cycle_on(cluster)
+    for number in range(60):
+        found = await cycle.decide(from_plain(Pod, pod_of(f"p{number}", cpu=f"{number % 6 + 1}m")))
+        assert isinstance(found, Placed)
+    assert looked <= 2 * 3000 + 60 * 1024

@@ -128,7 +128,7 @@ class Cycle:
                 excluded[index] = rejection
         for name in self._nominator.nodes():
             node = self._cluster.node(name)
-            if node is not None and self._meant_for(pod, node):
+            if node is not None and ranking.is_candidate(node.index) and self._meant_for(pod, node):
                 rejection = self._rejection(pod, ranking, node, more)
                 if rejection is not None:
                     excluded[node.index] = rejection
@@ -163,7 +163,7 @@ class Cycle:
             frozenset(diagnosis.plugins),
             nominated=nominated,
             making_room=room,
-            likeness=demand.key,
+            likeness=demand.key if more is None else pod.metadata.uid.encode(),
         )
 
     def _search(self, pod: core.Pod, ranking: Ranking, more: Check | None) -> Search:

@@ -299,6 +299,10 @@ class Ranking:
             if not fitting or self._against(group) is None:
                 yield from group.members
 
+    def is_candidate(self, index: int) -> bool:
+        """Whether a node is one of those."""
+        return self._group_of(index) is not None
+
     def resolvable(self, excluded: Mapping[int, Rejection]) -> Iterator[int]:
         """Nodes on which there may be room once other pods are deleted."""
         for index, seen in enumerate(self._seen):
