@@ -50,6 +50,10 @@ class Tally:
             return None
         return value, self._amounts.get(info.index, 0)
 
+    def amount_on(self, index: int) -> int:
+        """What a node adds now, if it counts."""
+        return self._amounts.get(index, 0)
+
     def change(self, old: Contribution | None, new: Contribution | None) -> None:
         """A node's contribution is another."""
         if old is not None:
