@@ -57,8 +57,12 @@ class Reference:
             made = self.ask("POST", path, budget)
             made["status"] = budget["status"]
             self.ask("PUT", f"{path}/{budget['metadata']['name']}/status", made)
-        for pod in case.pods:
+        for number, pod in enumerate(case.pods):
             self._make_pod(pod)
+            metadata = pod["metadata"]
+            path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/status"
+            started = {"status": {"startTime": f"2026-01-01T00:00:{(number * 37) % 60:02}Z"}}
+            self.ask("PATCH", path, started, **{"Content-Type": "application/merge-patch+json"})
 
     def _make_pod(self, pod: Plain) -> None:
         self.ask("POST", f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods", pod)

@@ -70,7 +70,9 @@ async def decide(
     informers = cast(Informers, _FixedInformers([from_plain(Service, each) for each in services]))
     chosen = set()
     for _ in range(times):
-        cycle = Cycle(cluster, Demands(informers, cluster), Nominator(), lambda: all_budgets)
+        cycle = Cycle(
+            cluster, Demands(informers, cluster), Nominator(), lambda: all_budgets, lambda _: None, lambda _: None
+        )
         found = await cycle.decide(from_plain(Pod, pod))
         if not isinstance(found, Placed):
             room = found.making_room

@@ -10,17 +10,20 @@ from steersman.api.core import v1 as core
 from steersman.api.policy.v1 import PodDisruptionBudget
 from steersman.scheduler.around import Demands
 from steersman.scheduler.demand.demand import Demand
+from steersman.scheduler.devices.pod_claims import ClaimPlan, PodClaims
 from steersman.scheduler.fit.ranking import Choice, Ranking
 from steersman.scheduler.fit.rankings import Rankings
 from steersman.scheduler.fit.status import NODE_AFFINITY, Diagnosis, Rejection, plugins_of
-from steersman.scheduler.fit.what_if import WhatIf, with_nominated
+from steersman.scheduler.fit.what_if import Check, WhatIf, with_nominated
 from steersman.scheduler.preemption.nominator import Nominator
-from steersman.scheduler.preemption.victims import Candidate, Search, budgets_of, ineligibility
+from steersman.scheduler.preemption.victims import NOT_HELPFUL, Candidate, Search, budgets_of, ineligibility
 from steersman.scheduler.state.cluster import ClusterState
 from steersman.scheduler.state.node_info import NodeInfo, PodInfo
+from steersman.scheduler.volumes.pod_volumes import Plan, PodVolumes
 
 NO_NODES: Final = "no nodes available to schedule pods"
 _NO_CLAIMS: Final = "no new claims to deallocate"
+_STILL: Final = "still not schedulable"
 _CONFLICTING_NAMES: Final = Rejection(NODE_AFFINITY, ("pod affinity terms conflict",))
 _NOT_NAMED: Final = Rejection(NODE_AFFINITY, ("node(s) didn't satisfy plugin(s) [NodeAffinity]",))
 _EARLY: Final = "not found"
@@ -29,9 +32,11 @@ _EARLY: Final = "not found"
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """The node that a pod is to have."""
+    """The node that a pod is to have, and what has to be written for its volumes and claims before."""
 
     node: NodeInfo
+    volumes: Plan | None = None
+    claims: ClaimPlan | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +57,15 @@ class Cycle:
 
     def __init__(
         self, cluster: ClusterState, demands: Demands, nominator: Nominator,
-        budgets: Callable[[], Sequence[PodDisruptionBudget]],
+        budgets: Callable[[], Sequence[PodDisruptionBudget]], volumes_of: Callable[[core.Pod], PodVolumes | None],
+        claims_of: Callable[[core.Pod], PodClaims | None],
     ) -> None:  # fmt: skip
+        self._claims_of = claims_of
         self._cluster = cluster
         self._demands = demands
         self._nominator = nominator
         self._budgets = budgets
+        self._volumes_of = volumes_of
         self._rankings = Rankings(cluster)
 
     async def decide(self, pod: core.Pod) -> Placed | Unplaced:
@@ -66,40 +74,70 @@ class Cycle:
             return Unplaced(NO_NODES, nominated="")
         demand = self._demands.of(pod)
         if demand.named_nodes is not None and not demand.named_nodes:
-            diagnosis = Diagnosis(self._cluster.size, before=_CONFLICTING_NAMES, plugins={NODE_AFFINITY}, after=_EARLY)
-            return Unplaced(diagnosis.message(), frozenset(diagnosis.plugins), likeness=demand.key)
+            return self._rejected(_CONFLICTING_NAMES, demand.key)
+        volumes = self._volumes_of(pod)
+        if volumes is not None and volumes.before is not None:
+            return self._rejected(volumes.before, pod.metadata.uid.encode())
+        claims = self._claims_of(pod)
+        if claims is not None and claims.before is not None:
+            hopeless = Diagnosis(self._cluster.size, absent=NOT_HELPFUL).message()
+            after = f"{_NO_CLAIMS}, preemption: {hopeless}"
+            return self._rejected(claims.before, pod.metadata.uid.encode(), after=after)
+        more: Check | None = None if volumes is None else volumes.rejection
         ranking = await self._rankings.current(demand)
-        excluded = self._excluded(pod, ranking)
+        excluded = self._excluded(pod, ranking, more)
+        if claims is not None:
+            more = _both(more, claims.rejection)
+            for index in list(ranking.candidates(fitting=True)):
+                rejection = None if index in excluded else claims.rejection(self._cluster.nodes[index])
+                if rejection is not None:
+                    excluded[index] = rejection
         meant = self._cluster.node(pod.status.nominated_node_name) if pod.status.nominated_node_name else None
-        if meant is not None and self._rejection(pod, ranking, meant) is None:
-            return Placed(meant)
+        if meant is not None and self._rejection(pod, ranking, meant, more) is None:
+            return self._placed(meant, volumes, claims)
         choice = ranking.choose(excluded)
         if choice.index is not None:
-            return Placed(self._cluster.nodes[choice.index])
-        return await self._unplaced(pod, demand, ranking, choice, excluded)
+            return self._placed(self._cluster.nodes[choice.index], volumes, claims)
+        return await self._unplaced(pod, demand, ranking, choice, excluded, more)
 
-    def _rejection(self, pod: core.Pod, ranking: Ranking, node: NodeInfo) -> Rejection | None:
+    def _rejected(self, rejection: Rejection, likeness: bytes, *, after: str = _EARLY) -> Unplaced:
+        """What is said of a pod that is rejected before any node is looked at."""
+        message = Diagnosis(self._cluster.size, before=rejection, after=after).message()
+        return Unplaced(message, frozenset({rejection.plugin}), likeness=likeness)
+
+    def _placed(self, node: NodeInfo, volumes: PodVolumes | None, claims: PodClaims | None) -> Placed:
+        if node.node is None or (volumes is None and claims is None):
+            return Placed(node)
+        plan = None if volumes is None or volumes.all_bound else volumes.plan(node.node)
+        return Placed(node, plan, None if claims is None else claims.plan(node.node))
+
+    def _rejection(self, pod: core.Pod, ranking: Ranking, node: NodeInfo, more: Check | None) -> Rejection | None:
         """What is said against a node, with the pods that are meant for it."""
-        what_if = WhatIf(ranking, self._cluster, node)
+        what_if = WhatIf(ranking, self._cluster, node, more)
         return with_nominated(what_if, self._meant_for(pod, node), pod.metadata.labels)
 
     def _meant_for(self, pod: core.Pod, node: NodeInfo) -> Sequence[PodInfo]:
         return self._nominator.at_least(node.name, pod.spec.priority or 0, pod.metadata.uid)
 
-    def _excluded(self, pod: core.Pod, ranking: Ranking) -> dict[int, Rejection]:
-        """Nodes that would do if other pods were not meant for them."""
+    def _excluded(self, pod: core.Pod, ranking: Ranking, more: Check | None) -> dict[int, Rejection]:
+        """Nodes that would do if other pods were not meant for them, or if it were not for the pod's volumes."""
         excluded = {}
+        for index in ranking.candidates() if more is not None else ():
+            rejection = None if more is None else more(self._cluster.nodes[index])
+            if rejection is not None:
+                excluded[index] = rejection
         for name in self._nominator.nodes():
             node = self._cluster.node(name)
-            if node is not None and self._meant_for(pod, node):
-                rejection = self._rejection(pod, ranking, node)
+            if node is not None and ranking.is_candidate(node.index) and self._meant_for(pod, node):
+                rejection = self._rejection(pod, ranking, node, more)
                 if rejection is not None:
                     excluded[node.index] = rejection
         return excluded
 
     async def _unplaced(
-        self, pod: core.Pod, demand: Demand, ranking: Ranking, choice: Choice, excluded: dict[int, Rejection]
-    ) -> Unplaced:
+        self, pod: core.Pod, demand: Demand, ranking: Ranking, choice: Choice, excluded: dict[int, Rejection],
+        more: Check | None,
+    ) -> Unplaced:  # fmt: skip
         diagnosis = Diagnosis(self._cluster.size, choice.rejections, plugins=plugins_of(choice.rejections))
         if demand.named_nodes is not None:
             diagnosis.absent = _NOT_NAMED
@@ -110,25 +148,33 @@ class Cycle:
         meant = self._cluster.node(pod.status.nominated_node_name)
         hopeless = meant is not None and meant.index not in nodes
         refused = ineligibility(pod, self._cluster, nominated_is_hopeless=hopeless)
+        claims = _STILL if pod.spec.resource_claims else _NO_CLAIMS
         if refused:
-            diagnosis.after = f"{_NO_CLAIMS}, preemption: {refused}"
+            diagnosis.after = f"{claims}, preemption: {refused}"
         else:
-            found = await self._search(pod, ranking).best(nodes)
+            found = await self._search(pod, ranking, more).best(nodes)
             if isinstance(found, Candidate):
                 nominated, room = found.node.name, found
             else:
                 nominated = ""
-                diagnosis.after = f"{_NO_CLAIMS}, preemption: {found}"
+                diagnosis.after = f"{claims}, preemption: {found}"
         return Unplaced(
             diagnosis.message(),
             frozenset(diagnosis.plugins),
             nominated=nominated,
             making_room=room,
-            likeness=demand.key,
+            likeness=demand.key if more is None else pod.metadata.uid.encode(),
         )
 
-    def _search(self, pod: core.Pod, ranking: Ranking) -> Search:
+    def _search(self, pod: core.Pod, ranking: Ranking, more: Check | None) -> Search:
         def nominated(node: NodeInfo) -> Sequence[PodInfo]:
             return self._meant_for(pod, node)
 
-        return Search(pod, ranking, self._cluster, nominated, budgets_of(self._budgets()))
+        return Search(pod, ranking, self._cluster, nominated, budgets_of(self._budgets()), more)
+
+
+def _both(first: Check | None, second: Check) -> Check:
+    """What the first says against a node, else what the second says."""
+    if first is None:
+        return second
+    return lambda info: first(info) or second(info)

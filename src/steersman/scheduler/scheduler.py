@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +19,10 @@ from steersman.machinery.codec.serializer import encode
 from steersman.machinery.errors.status import StatusError
 from steersman.scheduler.around import Demands
 from steersman.scheduler.cycle import Cycle, Placed, Unplaced
+from steersman.scheduler.devices.binding import ClaimBinder
+from steersman.scheduler.devices.pod_claims import ClaimPlan, PodClaims, missing_claim
+from steersman.scheduler.devices.store import DeviceStore
+from steersman.scheduler.fit.status import DEFAULT_PREEMPTION, DYNAMIC_RESOURCES
 from steersman.scheduler.pod_status import patch_status
 from steersman.scheduler.preemption.executor import Executor
 from steersman.scheduler.preemption.nominator import Nominator
@@ -25,6 +30,9 @@ from steersman.scheduler.queue.cluster_events import Action, ClusterEvent, node_
 from steersman.scheduler.queue.scheduling_queue import QueuedPod, SchedulingQueue
 from steersman.scheduler.recorder import EventRecorder
 from steersman.scheduler.state.cluster import ClusterState
+from steersman.scheduler.volumes.binding import BindingFailed, VolumeBinder
+from steersman.scheduler.volumes.pod_volumes import Plan, PodVolumes, concern
+from steersman.scheduler.volumes.store import VolumeStore
 
 logger = logging.getLogger(__name__)
 
@@ -50,9 +58,15 @@ class Scheduler:
         self._demands = Demands(informers, self.cluster)
         self._nominator = Nominator()
         self._recorder = EventRecorder(client, NAME)
+        self._volumes = VolumeStore(informers)
+        self._binder = VolumeBinder(client, self._volumes)
+        self._devices = DeviceStore(informers)
+        self._claim_binder = ClaimBinder(client, self._devices)
         self._executor = Executor(client, self._recorder, self._pods.get, self._activate)
-        self.queue = SchedulingQueue(self.cluster.labels_of, self._executor.is_preempting)
-        self._cycle = Cycle(self.cluster, self._demands, self._nominator, self._budgets.list)
+        self.queue = SchedulingQueue(self.cluster.labels_of, self._gate_of)
+        self._cycle = Cycle(
+            self.cluster, self._demands, self._nominator, self._budgets.list, self._volumes_of, self._claims_of
+        )  # fmt: skip
         self._requests: set[asyncio.Task[None]] = set()
         self._fewer = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -63,6 +77,8 @@ class Scheduler:
         self._namespaces.on_change(self._namespace_changed)
         self._nodes.on_change(self._node_changed)
         self._pods.on_change(self._pod_changed)
+        for informer in (*self._volumes.all, *self._devices.all):
+            informer.on_change(partial(self._other_changed, informer.resource.plural))
         self._task = asyncio.create_task(self._run(), name="scheduler")
 
     async def stop(self) -> None:
@@ -160,6 +176,10 @@ class Scheduler:
         event = ClusterEvent("pods", Action.DELETE, pod)
         self.queue.move_all(event, only=lambda other: (other.spec.priority or 0) <= priority)
 
+    def _other_changed(self, resource: str, old: object, new: object) -> None:
+        action = Action.ADD if old is None else Action.DELETE if new is None else Action.UPDATE
+        self.queue.move_all(ClusterEvent(resource, action, old, new))
+
     def _activate(self, uid: str) -> None:
         self.queue.activate(uid)
 
@@ -169,6 +189,8 @@ class Scheduler:
         for informer in (self._namespaces, self._nodes, self._pods, self._budgets):
             await informer.synced()
         await self._demands.synced()
+        await self._volumes.synced()
+        await self._devices.synced()
         loop = asyncio.get_running_loop()
         turn = loop.time()
         while True:
@@ -202,6 +224,18 @@ class Scheduler:
             return
         self._place(queued, decided)
 
+    def _volumes_of(self, pod: core.Pod) -> PodVolumes | None:
+        return PodVolumes(pod, self._volumes, self.cluster.users_of) if concern(pod) else None
+
+    def _gate_of(self, pod: core.Pod) -> str:
+        """Who does not let a pod be tried: its claims are not there yet, or room is being made for it."""
+        if pod.spec.resource_claims and missing_claim(pod, self._devices):
+            return DYNAMIC_RESOURCES
+        return DEFAULT_PREEMPTION if self._executor.is_preempting(pod.metadata.uid) else ""
+
+    def _claims_of(self, pod: core.Pod) -> PodClaims | None:
+        return PodClaims(pod, self._devices) if pod.spec.resource_claims else None
+
     def _place(self, queued: QueuedPod, placed: Placed) -> None:
         pod = queued.pod
         name = placed.node.name
@@ -209,22 +243,41 @@ class Scheduler:
         self.cluster.assume(msgspec.structs.replace(pod, spec=spec), name)
         self._nominator.remove(queued.uid)
         self.queue.done(queued.uid)
-        self._send(self._bind(queued, pod, name))
+        volumes = self._binder.assume(placed.volumes, name) if placed.volumes else None
+        if placed.claims is not None:
+            self._claim_binder.assume(placed.claims)
+        self._send(self._bind(queued, pod, name, volumes, placed.claims))
 
-    async def _bind(self, queued: QueuedPod, pod: core.Pod, node_name: str) -> None:
+    async def _bind(
+        self, queued: QueuedPod, pod: core.Pod, node_name: str, volumes: Plan | None, claims: ClaimPlan | None
+    ) -> None:
         metadata = pod.metadata
         binding = {
             "kind": "Binding", "apiVersion": BINDINGS.api_version,
             "metadata": {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid},
             "target": {"kind": "Node", "name": node_name},
         }  # fmt: skip
+        step = "PreBind"
+        plugin = "VolumeBinding"
         try:
+            if volumes is not None or claims is not None:
+                await patch_status(self._client, pod, nominated=node_name)
+            if volumes is not None:
+                await self._binder.bind(volumes, node_name)
+            if claims is not None:
+                plugin = "DynamicResources"
+                await self._claim_binder.bind(claims, pod)
+            step, plugin = "Bind", "DefaultBinder"
             await self._client.act(PODS, metadata.name, metadata.namespace, "binding", encode(binding))
-        except (StatusError, Unreachable) as error:
+        except (StatusError, Unreachable, BindingFailed) as error:
+            if volumes is not None:
+                self._binder.revert(volumes)
+            if claims is not None:
+                self._claim_binder.revert(claims)
             forgotten = self.cluster.forget(metadata.uid)
             if forgotten is not None:
                 self.queue.move_all(ClusterEvent("pods", Action.DELETE, forgotten.pod))
-            message = f'running Bind plugin "DefaultBinder": {error}'
+            message = f'running {step} plugin "{plugin}": {error}'
             self._fail(queued, Unplaced(message, nominated=""), "SchedulerError")
             return
         note = f"Successfully assigned {metadata.namespace}/{metadata.name} to {node_name}"

@@ -64,6 +64,8 @@ class _Seen:
     score: int = 0
     group: _Group | None = None
     stamp: int = 0
+    summed: int = -1
+    """The version of the node for which it contributes what it does."""
     contributions: Sequence[Contribution | None] = ()
     host: str | None = None
 
@@ -129,6 +131,12 @@ class Ranking:
         if topology.is_trivial:
             return
         info = self._cluster.nodes[index]
+        if seen.summed == info.version and all(
+            each is None or each[1] == tally.amount_on(index)
+            for each, tally in zip(seen.contributions, topology.tallies, strict=True)
+        ):
+            return
+        seen.summed = info.version
         old = seen.contributions or (None,) * len(topology.tallies)
         new = [tally.contribution(info) for tally in topology.tallies]
         for tally, before, after in zip(topology.tallies, old, new, strict=True):
@@ -292,6 +300,16 @@ class Ranking:
         for each in aside:
             heappush(heap, each)
         return entry
+
+    def candidates(self, *, fitting: bool = False) -> Iterator[int]:
+        """Nodes that are not rejected for what they themselves are and hold; if `fitting`, for nothing else either."""
+        for group in self._groups.values():
+            if not fitting or self._against(group) is None:
+                yield from group.members
+
+    def is_candidate(self, index: int) -> bool:
+        """Whether a node is one of those."""
+        return self._group_of(index) is not None
 
     def resolvable(self, excluded: Mapping[int, Rejection]) -> Iterator[int]:
         """Nodes on which there may be room once other pods are deleted."""

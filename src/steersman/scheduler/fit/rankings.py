@@ -14,8 +14,12 @@ from steersman.scheduler.state.cluster import ClusterState
 
 _SLICE: Final = 256
 """Nodes that are looked at before others have their turn."""
-_NODES_REMEMBERED: Final = 400_000
+_NODES_REMEMBERED: Final = 1_000_000
+"""In all rankings together: what is remembered of a node takes some 400 bytes."""
 _RANKINGS: Final = 1024
+_LEAST_RANKINGS: Final = 16
+_IN_USE: Final = 4
+"""A ranking is in use that was asked for within so many decisions a ranking."""
 _SEEN: Final = 16_384
 _ALL_LOOKED_AT: Final = 100
 _LEAST_PERCENT: Final = 5
@@ -36,20 +40,25 @@ class Rankings:
         self._cluster = cluster
         self._rankings: OrderedDict[bytes, Ranking] = OrderedDict()
         self._seen: OrderedDict[bytes, None] = OrderedDict()
+        self._decisions = 0
+        self._used: dict[bytes, int] = {}
+        """At which decision each ranking was asked for last."""
         self._next_node = 0
         """Where the search for enough nodes goes on, so that all have the same chance."""
 
     async def current(self, demand: Demand) -> Ranking:
         """A ranking in which all nodes are as they are now, or enough of them to choose from."""
+        self._decisions += 1
         found = self._rankings.get(demand.key)
-        if found is not None and not found.is_outdated:
+        if found is not None:
             self._rankings.move_to_end(demand.key)
-            if await self._catch_up(found):
+            self._used[demand.key] = self._decisions
+            if not found.is_outdated and await self._catch_up(found):
                 return found
-            del self._rankings[demand.key]
+            self._forget(demand.key)
         if demand.named_nodes is not None:
             return await self._of_some(demand, demand.named_nodes)
-        if self._cluster.size > _ALL_LOOKED_AT and not self._is_known(demand.key):
+        if self._cluster.size > _ALL_LOOKED_AT and not (self._is_known(demand.key) and self._has_room()):
             return await self._of_enough(demand)
         return await self._of_all(demand)
 
@@ -72,9 +81,27 @@ class Rankings:
             if await self._catch_up(ranking):
                 break
         self._rankings[demand.key] = ranking
-        if len(self._rankings) > max(min(_RANKINGS, _NODES_REMEMBERED // max(self._cluster.size, 1)), 16):
-            self._rankings.popitem(last=False)
+        self._used[demand.key] = self._decisions
+        while len(self._rankings) > self._most():
+            self._forget(next(iter(self._rankings)))
         return ranking
+
+    def _most(self) -> int:
+        """How many rankings are kept."""
+        return max(min(_RANKINGS, _NODES_REMEMBERED // max(self._cluster.size, 1)), _LEAST_RANKINGS)
+
+    def _has_room(self) -> bool:
+        """Whether another may be kept: there is a place, or one whose ranking is not in use. Where more demands are in
+        use than there are places, those that have one keep it, as making rankings in turns is the worst of all."""
+        most = self._most()
+        if len(self._rankings) < most:
+            return True
+        oldest = next(iter(self._rankings))
+        return self._decisions - self._used[oldest] > _IN_USE * most
+
+    def _forget(self, key: bytes) -> None:
+        del self._rankings[key]
+        del self._used[key]
 
     async def _of_some(self, demand: Demand, names: Iterable[str]) -> Ranking:
         ranking = Ranking(demand, self._cluster)

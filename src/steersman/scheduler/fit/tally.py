@@ -50,6 +50,10 @@ class Tally:
             return None
         return value, self._amounts.get(info.index, 0)
 
+    def amount_on(self, index: int) -> int:
+        """What a node adds now, if it counts."""
+        return self._amounts.get(index, 0)
+
     def change(self, old: Contribution | None, new: Contribution | None) -> None:
         """A node's contribution is another."""
         if old is not None:
@@ -92,7 +96,11 @@ class Tally:
         others[amount] += 1
         return min(others)
 
-    @property
     def is_nowhere(self) -> bool:
         """Whether there is nothing to count anywhere."""
         return not any(self._with_amount)
+
+    def is_nowhere_but(self, domain: str, amount: int) -> bool:
+        """The same, were it another amount in one part."""
+        somewhere = sum(count for each, count in self._with_amount.items() if each)
+        return not amount and somewhere == bool(self.sums.get(domain))

@@ -38,6 +38,7 @@ Description = tuple[Part, ...]
 Amount = Callable[[Tally], "int | None"]
 """The amount of a tally where a node is; None if the node lacks its label."""
 Least = Callable[[Tally], int]
+Nowhere = Callable[[Tally], bool]
 
 
 @dataclass(slots=True)
@@ -194,9 +195,9 @@ class Topology:
                 return part
             return tally.sums.get(part, 0)
 
-        return self.rejection_where(amount, Tally.least)
+        return self.rejection_where(amount, Tally.least, Tally.is_nowhere)
 
-    def rejection_where(self, amount: Amount, least: Least) -> Rejection | None:
+    def rejection_where(self, amount: Amount, least: Least, is_nowhere: Nowhere) -> Rejection | None:
         """What is said against a node where tallies amount to this."""
         for each in self._hard:
             found = amount(each.tally)
@@ -210,7 +211,7 @@ class Topology:
             near = [amount(tally) for tally in self._near]
             if None in near:
                 return NOT_NEAR
-            first = self._demand.matches_itself and all(tally.is_nowhere for tally in self._near)
+            first = self._demand.matches_itself and all(map(is_nowhere, self._near))
             if not all(near) and not first:
                 return NOT_NEAR
         if any(map(amount, self._far)):

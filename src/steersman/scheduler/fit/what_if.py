@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from steersman.scheduler.fit.node_fit import rejected_by_contents, rejected_by_node
 from steersman.scheduler.fit.ranking import Ranking
@@ -13,12 +13,15 @@ from steersman.scheduler.state.cluster import ClusterState
 from steersman.scheduler.state.node_info import NodeInfo, PodInfo
 
 PodLabels = dict[str, str]
+Check = Callable[[NodeInfo], "Rejection | None"]
 
 
 class WhatIf:
-    """A node on which pods are put and taken away in thought. The ranking must know of all changes."""
+    """A node on which pods are put and taken away in thought. The ranking must know of all changes. `more` is what else
+    may be said against a node."""
 
-    def __init__(self, ranking: Ranking, cluster: ClusterState, node: NodeInfo) -> None:
+    def __init__(self, ranking: Ranking, cluster: ClusterState, node: NodeInfo, more: Check | None = None) -> None:
+        self._further = more
         self._ranking = ranking
         self._cluster = cluster
         self._tallies = ranking.topology.tallies
@@ -49,10 +52,12 @@ class WhatIf:
         """What is said against the pod on this node; `pods_labels` are those of the pod."""
         demand = self._ranking.demand
         found = rejected_by_node(demand, self.node) or rejected_by_contents(demand, self.node)
+        if found is None and self._further is not None:
+            found = self._further(self.node)
         if found is not None:
             return found
         if self._tallies:
-            found = self._ranking.topology.rejection_where(self._amount, self._least)
+            found = self._ranking.topology.rejection_where(self._amount, self._least, self._is_nowhere)
             if found is not None:
                 return found
         return KEPT_AWAY if self._is_kept_away(pods_labels) else None
@@ -67,6 +72,12 @@ class WhatIf:
         if own is None or not more:
             return tally.least()
         return tally.least_but(own[0], tally.sums.get(own[0], 0) + more)
+
+    def _is_nowhere(self, tally: Tally) -> bool:
+        own, more = self._own[id(tally)], self._more[id(tally)]
+        if own is None or not more:
+            return tally.is_nowhere()
+        return tally.is_nowhere_but(own[0], tally.sums.get(own[0], 0) + more)
 
     def _is_kept_away(self, labels: PodLabels) -> bool:
         """Whether pods that are not in the tallies, as they have no node yet, keep the pod away."""

@@ -15,7 +15,7 @@ from steersman.machinery.selectors.labels import Selector, SelectorError, from_l
 from steersman.machinery.values import times
 from steersman.scheduler.fit.ranking import Ranking
 from steersman.scheduler.fit.status import Diagnosis, Rejection
-from steersman.scheduler.fit.what_if import WhatIf, with_nominated
+from steersman.scheduler.fit.what_if import Check, WhatIf, with_nominated
 from steersman.scheduler.state.cluster import ClusterState
 from steersman.scheduler.state.node_info import NodeInfo, PodInfo
 
@@ -94,8 +94,10 @@ class Search:
     """Looks for the node from which the least has to go. The ranking knows of all changes."""
 
     def __init__(
-        self, pod: core.Pod, ranking: Ranking, cluster: ClusterState, nominated: Nominated, budgets: Sequence[_Budget]
-    ) -> None:
+        self, pod: core.Pod, ranking: Ranking, cluster: ClusterState, nominated: Nominated,
+        budgets: Sequence[_Budget], more: Check | None,
+    ) -> None:  # fmt: skip
+        self._more = more
         self._pod = pod
         self._priority = pod.spec.priority or 0
         self._ranking = ranking
@@ -140,7 +142,7 @@ class Search:
             return NO_VICTIMS
         nominated = self._nominated(node)
         labels = self._pod.metadata.labels
-        what_if = WhatIf(self._ranking, self._cluster, node)
+        what_if = WhatIf(self._ranking, self._cluster, node, self._more)
         for info in possible:
             what_if.remove(info)
         rejection = with_nominated(what_if, nominated, labels)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from steersman.api.core import v1 as core
+from steersman.api.storage.v1 import CSINode
 from steersman.machinery.selectors.labels import EVERYTHING, Labels, SelectorError
 from steersman.scheduler.demand.affinity_terms import AffinityTerm, terms_of
 from steersman.scheduler.demand.node_affinity import required
@@ -15,6 +16,7 @@ from steersman.scheduler.demand.spread import SpreadConstraint, spreading_of
 from steersman.scheduler.demand.taints import UNSCHEDULABLE_TAINT, tolerates, untolerated
 from steersman.scheduler.fit import status as plugins
 from steersman.scheduler.queue.cluster_events import Action, ClusterEvent
+from steersman.scheduler.volumes.store import claim_name
 
 NamespaceLabels = Callable[[str], Labels]
 Hint = Callable[[core.Pod, ClusterEvent, NamespaceLabels], bool]
@@ -190,6 +192,41 @@ def _moved_node(pod: core.Pod, event: ClusterEvent, labels_of: NamespaceLabels) 
     )
 
 
+# volumes
+
+
+def _is_its_claim(pod: core.Pod, event: ClusterEvent, labels_of: NamespaceLabels) -> bool:
+    claim = event.new.metadata
+    return claim.namespace == pod.metadata.namespace and any(
+        claim_name(pod, volume) == claim.name for volume in pod.spec.volumes
+    )
+
+
+def _freed_volumes(pod: core.Pod, event: ClusterEvent, labels_of: NamespaceLabels) -> bool:
+    return _has_place(event.old) and bool(event.old.spec.volumes)
+
+
+def _makes_more(pod: core.Pod, event: ClusterEvent, labels_of: NamespaceLabels) -> bool:
+    return event.old is None or event.old.allowed_topologies != event.new.allowed_topologies
+
+
+def _waits_for_consumers(pod: core.Pod, event: ClusterEvent, labels_of: NamespaceLabels) -> bool:
+    return bool(event.new.volume_binding_mode == "WaitForFirstConsumer")
+
+
+def _attaches_more(pod: core.Pod, event: ClusterEvent, labels_of: NamespaceLabels) -> bool:
+    had = _limits(event.old)
+    return any(limit > had.get(driver, 0) for driver, limit in _limits(event.new).items())
+
+
+def _limits(csi_node: CSINode) -> Mapping[str, int]:
+    return {
+        driver.name: driver.allocatable.count or 0
+        for driver in csi_node.spec.drivers or ()
+        if driver.allocatable is not None
+    }
+
+
 REGISTERED: Final[Mapping[str, Sequence[Registered]]] = {
     plugins.SCHEDULING_GATES: (("pods", Action.POD_GATES_ELIMINATED, _is_itself),),
     plugins.NODE_UNSCHEDULABLE: (
@@ -214,6 +251,40 @@ REGISTERED: Final[Mapping[str, Sequence[Registered]]] = {
     plugins.INTER_POD_AFFINITY: (
         ("pods", Action.ADD | Action.DELETE | Action.POD_LABEL, _near_or_far),
         ("nodes", Action.ADD | Action.NODE_LABEL, _moved_node),
+    ),
+    plugins.VOLUME_RESTRICTIONS: (
+        ("pods", Action.DELETE, _freed_volumes),
+        ("nodes", Action.ADD, always),
+        ("persistentvolumeclaims", Action.ADD | Action.UPDATE, _is_its_claim),
+    ),
+    plugins.NODE_VOLUME_LIMITS: (
+        ("csinodes", Action.ADD, always),
+        ("csinodes", Action.UPDATE, _attaches_more),
+        ("pods", Action.DELETE, _freed_volumes),
+        ("persistentvolumeclaims", Action.ADD, _is_its_claim),
+        ("volumeattachments", Action.DELETE, always),
+    ),
+    plugins.VOLUME_BINDING: (
+        ("storageclasses", Action.ADD | Action.UPDATE, _makes_more),
+        ("persistentvolumeclaims", Action.ADD | Action.UPDATE, _is_its_claim),
+        ("persistentvolumes", Action.ADD | Action.UPDATE, always),
+        ("nodes", Action.ADD | Action.NODE_LABEL, always),
+        ("csinodes", Action.ADD, always),
+        ("csidrivers", Action.UPDATE, always),
+        ("csistoragecapacities", Action.ADD | Action.UPDATE, always),
+    ),
+    plugins.VOLUME_ZONE: (
+        ("storageclasses", Action.ADD, _waits_for_consumers),
+        ("nodes", Action.ADD | Action.NODE_LABEL, always),
+        ("persistentvolumeclaims", Action.ADD | Action.UPDATE, _is_its_claim),
+        ("persistentvolumes", Action.ADD | Action.UPDATE, always),
+    ),
+    plugins.DYNAMIC_RESOURCES: (
+        ("nodes", Action.ADD | Action.NODE_LABEL, always),
+        ("resourceclaims", Action.ADD | Action.UPDATE | Action.DELETE, always),
+        ("pods", Action.POD_GENERATED_CLAIM, _is_itself),
+        ("deviceclasses", Action.ADD | Action.UPDATE, always),
+        ("resourceslices", Action.ADD | Action.UPDATE, always),
     ),
     plugins.DEFAULT_PREEMPTION: (("pods", Action.DELETE, never),),
 }

@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 from typing import Final
 
 from steersman.api.core import v1 as core
-from steersman.scheduler.fit.status import DEFAULT_PREEMPTION, SCHEDULING_GATES
+from steersman.scheduler.fit.status import SCHEDULING_GATES
 from steersman.scheduler.queue.cluster_events import ClusterEvent, pod_changes
 from steersman.scheduler.queue.hints import NamespaceLabels, is_of_interest, may_help
 
@@ -77,11 +77,12 @@ class _InFlight:
 
 
 class SchedulingQueue:
-    """Call `pop`, then `done` or `add_unschedulable`. `is_preempting` tells of pods for which room is being made."""
+    """Call `pop`, then `done` or `add_unschedulable`. `gate_of` names the plugin that does not let a pod be tried, or
+    "" (PreEnqueue)."""
 
-    def __init__(self, labels_of: NamespaceLabels, is_preempting: Callable[[str], bool]) -> None:
+    def __init__(self, labels_of: NamespaceLabels, gate_of: Callable[[core.Pod], str]) -> None:
         self._labels_of = labels_of
-        self._is_preempting = is_preempting
+        self._gate_of = gate_of
         self._numbers = itertools.count(1)
         self._pods: dict[str, QueuedPod] = {}
         self._active: list[_HeapEntry] = []
@@ -246,12 +247,8 @@ class SchedulingQueue:
         self._wake()
 
     def _gate(self, queued: QueuedPod) -> bool:
-        """Whether a pod must not be tried now (PreEnqueue)."""
-        gate = ""
-        if queued.pod.spec.scheduling_gates:
-            gate = SCHEDULING_GATES
-        elif self._is_preempting(queued.uid):
-            gate = DEFAULT_PREEMPTION
+        """Whether a pod must not be tried now."""
+        gate = SCHEDULING_GATES if queued.pod.spec.scheduling_gates else self._gate_of(queued.pod)
         queued.gating_plugin = gate
         if gate and gate not in queued.plugins:
             was_resting = queued.place is Place.UNSCHEDULABLE

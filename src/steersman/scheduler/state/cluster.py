@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from steersman.api.core import v1 as core
@@ -65,6 +65,7 @@ class ClusterState:
         """Of pods that have nodes."""
         self.images: dict[str, _Image] = {}
         self._pods: dict[str, tuple[PodInfo, NodeInfo]] = {}
+        self._claim_users: dict[tuple[str, str], dict[str, str]] = {}
         self._assumed: set[str] = set()
         self._terms_meaning: OrderedDict[object, tuple[int, int, tuple[AffinityTerm, ...], tuple[AffinityTerm, ...]]]
         self._terms_meaning = OrderedDict()
@@ -185,6 +186,14 @@ class ClusterState:
 
     def _told(self, info: PodInfo, node: NodeInfo, sign: int) -> None:
         self.counts.change(info, node.index, sign)
+        for claim in info.claims:
+            users = self._claim_users.setdefault(claim, {})
+            if sign > 0:
+                users[info.pod.metadata.uid] = node.name
+            else:
+                users.pop(info.pod.metadata.uid, None)
+                if not users:
+                    del self._claim_users[claim]
         terms = info.terms
         if not terms.are_none:
             for term in terms.required_anti_affinity:
@@ -197,6 +206,10 @@ class ClusterState:
         if not self.priorities[info.priority]:
             del self.priorities[info.priority]
         self._changed(node)
+
+    def users_of(self, namespace: str, claim: str) -> Iterable[tuple[str, str]]:
+        """The pods on nodes that use a claim: uid, and name of the node."""
+        return tuple(self._claim_users.get((namespace, claim), {}).items())
 
     def has_pods_below(self, priority: int) -> bool:
         """Whether any pod on a node has a lower priority."""

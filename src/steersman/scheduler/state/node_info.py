@@ -24,11 +24,11 @@ class PodInfo:
         self.ports = host_ports(pod.spec)
         self.terms: PodTerms = terms_of(pod) if pod.spec.affinity is not None else NO_TERMS
         namespace = pod.metadata.namespace
-        self.claims = [
+        self.claims = {
             (namespace, volume.persistent_volume_claim.claim_name)
             for volume in pod.spec.volumes
             if volume.persistent_volume_claim is not None
-        ]
+        }
 
     @property
     def priority(self) -> int:

@@ -98,7 +98,7 @@ class PodCounts:
 class TermUse:
     """A term that pods on nodes have: how much it weighs on each, by the node's index."""
 
-    __slots__ = ("on_node", "term", "uses")
+    __slots__ = ("__weakref__", "on_node", "term", "uses")
 
     def __init__(self, term: AffinityTerm) -> None:
         self.term = term
@@ -111,6 +111,8 @@ class TermUses:
 
     def __init__(self) -> None:
         self._uses: dict[AffinityTerm, TermUse] = {}
+        self._held: WeakValueDictionary[AffinityTerm, TermUse] = WeakValueDictionary()
+        """Also those that nobody has any more: whoever holds one sees it when the term comes again."""
         self.version = 0
         """Grows when a term comes or goes."""
 
@@ -118,7 +120,7 @@ class TermUses:
         """A pod with this term comes to a node, or goes."""
         use = self._uses.get(term)
         if use is None:
-            use = self._uses[term] = TermUse(term)
+            use = self._uses[term] = self.of(term)
             self.version += 1
         use.uses += sign
         if not use.uses:
@@ -136,7 +138,10 @@ class TermUses:
 
     def of(self, term: AffinityTerm) -> TermUse:
         """How a term is used now."""
-        return self._uses.get(term) or TermUse(term)
+        found = self._held.get(term)
+        if found is None:
+            found = self._held[term] = TermUse(term)
+        return found
 
     def __bool__(self) -> bool:
         return bool(self._uses)

@@ -1,0 +1,1 @@
+"""Devices that pods claim: which nodes have them, and which devices each claim gets."""

@@ -1,0 +1,315 @@
+"""Which devices of a node claims get: the first combination that satisfies all (dynamic-resource-allocation).
+
+Devices that several claims share by capacity are not given to more than one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from steersman.api.core.v1 import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from steersman.api.resource.v1 import (
+    AllocationResult,
+    Device,
+    DeviceAllocationConfiguration,
+    DeviceAllocationResult,
+    DeviceAttribute,
+    DeviceClass,
+    DeviceRequestAllocationResult,
+    DeviceSelector,
+    DeviceTaint,
+    DeviceToleration,
+    ResourceClaim,
+    ResourceSlice,
+)
+from steersman.machinery.values.quantity import nanos
+from steersman.scheduler.devices.selectors import SelectionFailed, is_selected, qualified
+from steersman.scheduler.devices.store import DeviceID, DeviceStore, Pool, each_device, is_for
+
+MOST_DEVICES: Final = 32
+_MOST_STEPS: Final = 100_000
+"""Devices that are tried for the claims of one pod on one node, past which there is no answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """One way to satisfy a request: itself, or one of its alternatives."""
+
+    name: str
+    main_name: str
+    device_class: DeviceClass
+    selectors: list[DeviceSelector]
+    tolerations: list[DeviceToleration]
+    is_for_all: bool
+    count: int
+    admin_access: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """A device that a request gets."""
+
+    request: _Request
+    id: DeviceID
+    device: Device
+    slice: ResourceSlice
+
+
+@dataclass(slots=True)
+class _Claim:
+    claim: ResourceClaim
+    requests: list[list[_Request]]
+    given: list[_Given] = field(default_factory=list)
+
+
+class Allocator:
+    """Looks for the devices of one node. Raises SelectionFailed where it cannot be said what would do."""
+
+    def __init__(self, store: DeviceStore, node: Node, claims: Sequence[ResourceClaim]) -> None:
+        self._store = store
+        self._node = node
+        self._pools = store.pools(node)
+        self._claims = [_Claim(claim, self._requests(claim)) for claim in claims]
+        self._taken: set[DeviceID] = set()
+        self._selected: dict[tuple[DeviceID, int], bool] = {}
+        self._steps = 0
+
+    def allocate(self) -> list[AllocationResult] | None:
+        """What each claim gets; None if not all can be satisfied."""
+        if not self._satisfy(0, 0):
+            return None
+        return [self._result(each) for each in self._claims]
+
+    def _requests(self, claim: ResourceClaim) -> list[list[_Request]]:
+        found = []
+        for request in claim.spec.devices.requests or ():
+            exact = request.exactly
+            if exact is not None:
+                ways = [self._request(
+                    request.name, request.name, exact.device_class_name, exact.selectors, exact.tolerations,
+                    exact.allocation_mode, exact.count, admin_access=bool(exact.admin_access),
+                )]  # fmt: skip
+            else:
+                ways = [self._request(
+                    f"{request.name}/{each.name}", request.name, each.device_class_name, each.selectors,
+                    each.tolerations, each.allocation_mode, each.count, admin_access=False,
+                ) for each in request.first_available]  # fmt: skip
+            found.append(ways)
+        return found
+
+    def _request(
+        self, name: str, main_name: str, class_name: str, selectors: list[DeviceSelector],
+        tolerations: list[DeviceToleration], mode: str, count: int, *, admin_access: bool,
+    ) -> _Request:  # fmt: skip
+        device_class = self._store.classes.get("", class_name)
+        if device_class is None:
+            raise SelectionFailed(f"request {name}: could not retrieve device class {class_name}")
+        return _Request(name, main_name, device_class, selectors, tolerations, mode == "All", count or 1, admin_access)
+
+    # the search
+
+    def _satisfy(self, claim_number: int, request_number: int) -> bool:
+        if claim_number == len(self._claims):
+            return True
+        claim = self._claims[claim_number]
+        if request_number == len(claim.requests):
+            return self._satisfy(claim_number + 1, 0)
+        for request in claim.requests[request_number]:
+            if request.is_for_all:
+                done = self._give_all(claim_number, request_number, request)
+            else:
+                done = self._give(claim_number, request_number, request, request.count)
+            if done:
+                return True
+        return False
+
+    def _give(self, claim_number: int, request_number: int, request: _Request, count: int) -> bool:
+        """Gives `count` more devices to a request, and satisfies all that follow."""
+        if not count:
+            return self._satisfy(claim_number, request_number + 1)
+        claim = self._claims[claim_number]
+        if len(claim.given) + count > MOST_DEVICES:
+            return False
+        for pool in self._pools:
+            if not pool.is_complete:
+                continue
+            for given in self._possible(pool, request, claim):
+                if not self._fits(claim, given, pool):
+                    continue
+                self._take(claim, given)
+                if self._give(claim_number, request_number, request, count - 1):
+                    return True
+                self._give_back(claim, given)
+        return False
+
+    def _give_all(self, claim_number: int, request_number: int, request: _Request) -> bool:
+        claim = self._claims[claim_number]
+        taken: list[_Given] = []
+        for pool in self._pools:
+            if not pool.is_complete:
+                raise SelectionFailed(
+                    f"claim {_name(claim.claim)}, request {request.name}: asks for all devices, "
+                    f"but resource pool {pool.driver}/{pool.name} is currently being updated"
+                )
+            for given in self._possible(pool, request, claim):
+                if len(claim.given) >= MOST_DEVICES or not self._fits(claim, given, pool):
+                    self._undo(claim, taken)
+                    return False
+                self._take(claim, given)
+                taken.append(given)
+        if taken and self._satisfy(claim_number, request_number + 1):
+            return True
+        self._undo(claim, taken)
+        return False
+
+    def _undo(self, claim: _Claim, taken: list[_Given]) -> None:
+        for given in reversed(taken):
+            self._give_back(claim, given)
+
+    def _possible(self, pool: Pool, request: _Request, claim: _Claim) -> Iterator[_Given]:
+        """The devices of a pool that a request selects."""
+        for key, device, each in each_device(pool.slices):
+            self._steps += 1
+            if self._steps > _MOST_STEPS:
+                raise SelectionFailed("too many combinations of devices")
+            if self._is_selected(request, key, device, each, claim):
+                yield _Given(request, key, device, each)
+
+    def _is_selected(
+        self, request: _Request, key: DeviceID, device: Device, each: ResourceSlice, claim: _Claim
+    ) -> bool:
+        known = self._selected.get((key, id(request)))
+        if known is None:
+            device_class = request.device_class
+            known = (
+                (not each.spec.per_device_node_selection or is_for(device, self._node))
+                and is_selected(device, key[0], device_class.spec.selectors, f"class {device_class.metadata.name}")
+                and is_selected(device, key[0], request.selectors, f"claim {_name(claim.claim)}")
+            )
+            self._selected[key, id(request)] = known
+        return known
+
+    def _fits(self, claim: _Claim, given: _Given, pool: Pool) -> bool:
+        """Whether a device is free, and nothing speaks against it."""
+        if given.request.admin_access:
+            if any(each.id == given.id for each in claim.given):
+                return False
+        elif given.id in self._taken or self._store.is_allocated(given.id):
+            return False
+        if any(_prevents(taint, given.request.tolerations) for taint in given.device.taints):
+            return False
+        return self._is_constrained_well(claim, given) and self._has_counters(given, pool)
+
+    def _is_constrained_well(self, claim: _Claim, given: _Given) -> bool:
+        for constraint in claim.claim.spec.devices.constraints:
+            attribute = constraint.match_attribute
+            if attribute is None or not _is_meant(given.request, constraint.requests):
+                continue
+            value = _attribute(given, attribute)
+            if value is None:
+                return False
+            for other in claim.given:
+                if _is_meant(other.request, constraint.requests) and _attribute(other, attribute) != value:
+                    return False
+        return True
+
+    def _has_counters(self, given: _Given, pool: Pool) -> bool:
+        """Whether what a device takes of counters that it shares with others is left."""
+        if not given.device.consumes_counters:
+            return True
+        left = {
+            (counters.name, name): nanos(counter.value)
+            for counters in pool.counters
+            for name, counter in (counters.counters or {}).items()
+        }
+        for key, device, _ in each_device(pool.all_slices):
+            if key == given.id or self._store.is_allocated(key) or key in self._taken:
+                for consumption in device.consumes_counters:
+                    for name, counter in consumption.counters.items():
+                        place = consumption.counter_set, name
+                        left[place] = left.get(place, 0) - nanos(counter.value)
+        return all(amount >= 0 for amount in left.values())
+
+    def _take(self, claim: _Claim, given: _Given) -> None:
+        claim.given.append(given)
+        if not given.request.admin_access:
+            self._taken.add(given.id)
+
+    def _give_back(self, claim: _Claim, given: _Given) -> None:
+        claim.given.remove(given)
+        self._taken.discard(given.id)
+
+    # the result
+
+    def _result(self, claim: _Claim) -> AllocationResult:
+        results = [
+            DeviceRequestAllocationResult(
+                request=each.request.name, driver=each.id[0], pool=each.id[1], device=each.id[2],
+                admin_access=True if each.request.admin_access else None, tolerations=each.request.tolerations,
+            )
+            for each in claim.given
+        ]  # fmt: skip
+        devices = DeviceAllocationResult(results=results, config=list(_configurations(claim)))
+        return AllocationResult(devices=devices, node_selector=_selector(claim.given))
+
+
+def _configurations(claim: _Claim) -> Iterator[DeviceAllocationConfiguration]:
+    """What classes and the claim say to drivers."""
+    chosen = {each.request.main_name: each.request for each in claim.given}
+    by_class: dict[str, list[_Request]] = {}
+    for request in chosen.values():
+        by_class.setdefault(request.device_class.metadata.name, []).append(request)
+    for requests in by_class.values():
+        for config in requests[0].device_class.spec.config:
+            names = [each.name for each in requests]
+            yield DeviceAllocationConfiguration(source="FromClass", requests=names, opaque=config.opaque)
+    for each in claim.claim.spec.devices.config:
+        if not each.requests or any(_is_meant(request, each.requests) for request in chosen.values()):
+            yield DeviceAllocationConfiguration(source="FromClaim", requests=each.requests, opaque=each.opaque)
+
+
+def _selector(given: Sequence[_Given]) -> NodeSelector | None:
+    """The nodes that can have all of the devices; None for all nodes."""
+    fields: list[NodeSelectorRequirement] = []
+    expressions: list[NodeSelectorRequirement] = []
+    for each in given:
+        where = each.device if each.slice.spec.per_device_node_selection else each.slice.spec
+        if where.node_name is not None:
+            name = NodeSelectorRequirement(key="metadata.name", operator="In", values=[where.node_name])
+            return NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=[name])])
+        selector = where.node_selector
+        terms = (selector.node_selector_terms or []) if selector is not None else []
+        for term in terms[:1]:
+            fields += [field for field in term.match_fields if field not in fields]
+            expressions += [each for each in term.match_expressions if each not in expressions]
+    if not fields and not expressions:
+        return None
+    return NodeSelector(node_selector_terms=[NodeSelectorTerm(match_expressions=expressions, match_fields=fields)])
+
+
+def _is_meant(request: _Request, names: Sequence[str]) -> bool:
+    return not names or request.main_name in names or request.name in names
+
+
+def _attribute(given: _Given, wanted: str) -> DeviceAttribute | None:
+    for name, attribute in given.device.attributes.items():
+        if "/".join(qualified(name, given.id[0])) == wanted:
+            return attribute
+    return None
+
+
+def _prevents(taint: DeviceTaint, tolerations: Sequence[DeviceToleration]) -> bool:
+    if taint.effect not in ("NoSchedule", "NoExecute"):
+        return False
+    return not any(
+        (not each.effect or each.effect == taint.effect)
+        and (not each.key or each.key == taint.key)
+        and (each.operator == "Exists" or (each.operator in ("", "Equal") and each.value == taint.value))
+        for each in tolerations
+    )
+
+
+def _name(claim: ResourceClaim) -> str:
+    return f"{claim.metadata.namespace}/{claim.metadata.name}"

@@ -1,0 +1,141 @@
+"""What the claims of one pod say of nodes (plugins/dynamicresources)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from steersman.api.core.v1 import Node, Pod, PodResourceClaim
+from steersman.api.resource.v1 import AllocationResult, ResourceClaim
+from steersman.scheduler.demand.node_affinity import node_selector
+from steersman.scheduler.devices.allocator import Allocator
+from steersman.scheduler.devices.selectors import SelectionFailed
+from steersman.scheduler.devices.store import DeviceStore
+from steersman.scheduler.fit.status import DYNAMIC_RESOURCES, Rejection
+from steersman.scheduler.state.node_info import NodeInfo
+
+_MOST_CONSUMERS = 256
+
+ELSEWHERE = Rejection(DYNAMIC_RESOURCES, ("resourceclaim not available on the node",))
+NOT_ALL = Rejection(DYNAMIC_RESOURCES, ("cannot allocate all claims",))
+IN_USE = Rejection(DYNAMIC_RESOURCES, ("resourceclaim in use",))
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimPlan:
+    """What is written once a node is chosen: the pod's claims, and what those get that have nothing yet."""
+
+    claims: tuple[ResourceClaim, ...]
+    allocations: dict[str, AllocationResult]
+    """By the claim's uid."""
+
+
+class PodClaims:
+    """The claims of a pod. `before` is what keeps it from any node."""
+
+    def __init__(self, pod: Pod, store: DeviceStore) -> None:
+        self._pod = pod
+        self._store = store
+        self._claims: list[ResourceClaim] = []
+        self.before = self._read()
+
+    def _read(self) -> Rejection | None:
+        for each in self._pod.spec.resource_claims:
+            found = _claim_of(self._pod, each, self._store)
+            if isinstance(found, str):
+                return _rejection(found)
+            if found is not None:
+                self._claims.append(found)
+        for claim in self._claims:
+            if claim.status.allocation is not None:
+                consumers = claim.status.reserved_for
+                if len(consumers) >= _MOST_CONSUMERS and not self.is_reserved(claim):
+                    return IN_USE
+            elif self._store.is_pending(claim.metadata.uid):
+                name = f"{claim.metadata.namespace}/{claim.metadata.name}"
+                return _rejection(f"resource claim {name} is in the process of being allocated")
+            else:
+                missing = self._missing_class(claim)
+                if missing:
+                    return _rejection(missing)
+        return None
+
+    def _missing_class(self, claim: ResourceClaim) -> str:
+        for request in claim.spec.devices.requests or ():
+            ways = (
+                [(request.name, request.exactly.device_class_name)]
+                if request.exactly is not None
+                else [(f"{request.name}/{each.name}", each.device_class_name) for each in request.first_available]
+            )
+            for name, class_name in ways:
+                if self._store.classes.get("", class_name) is None:
+                    return f"request {name}: device class {class_name} does not exist"
+        return ""
+
+    def is_reserved(self, claim: ResourceClaim) -> bool:
+        """Whether a claim is reserved for the pod already."""
+        return any(each.uid == self._pod.metadata.uid for each in claim.status.reserved_for)
+
+    def rejection(self, info: NodeInfo) -> Rejection | None:
+        """What is said against a node."""
+        node = info.node
+        if node is None:
+            return None
+        for claim in self._claims:
+            allocation = claim.status.allocation
+            selector = None if allocation is None else allocation.node_selector
+            if selector is not None and not node_selector(selector)(info.name, node.metadata.labels):
+                return ELSEWHERE
+        try:
+            return NOT_ALL if self._allocate(node) is None else None
+        except SelectionFailed as error:
+            return _rejection(str(error))
+
+    def plan(self, node: Node) -> ClaimPlan | None:
+        """What is to be written for a node on which the claims can be satisfied."""
+        found = self._allocate(node)
+        return None if found is None else ClaimPlan(tuple(self._claims), found)
+
+    def _allocate(self, node: Node) -> dict[str, AllocationResult] | None:
+        needy = [claim for claim in self._claims if claim.status.allocation is None]
+        if not needy:
+            return {}
+        found = Allocator(self._store, node, needy).allocate()
+        return None if found is None else {
+            claim.metadata.uid: allocation for claim, allocation in zip(needy, found, strict=True)
+        }  # fmt: skip
+
+
+def _rejection(reason: str) -> Rejection:
+    return Rejection(DYNAMIC_RESOURCES, (reason,))
+
+
+def missing_claim(pod: Pod, store: DeviceStore) -> str:
+    """Why a pod's claims cannot be looked at yet; "" if they can."""
+    for each in pod.spec.resource_claims:
+        found = _claim_of(pod, each, store)
+        if isinstance(found, str):
+            return found
+    return ""
+
+
+def _claim_of(pod: Pod, given: PodResourceClaim, store: DeviceStore) -> ResourceClaim | str | None:
+    """The claim that a pod means; why it cannot be used; None if there is none to be."""
+    metadata = pod.metadata
+    name = given.resource_claim_name
+    made = given.resource_claim_template_name is not None
+    if name is None and made:
+        status = next((each for each in pod.status.resource_claim_statuses if each.name == given.name), None)
+        if status is None:
+            return f'pod "{metadata.namespace}/{metadata.name}": ResourceClaim not created yet'
+        name = status.resource_claim_name
+    if name is None:
+        return None
+    claim = store.claims.get(metadata.namespace, name)
+    if claim is None:
+        return f'resourceclaim.resource.k8s.io "{name}" not found'
+    if claim.metadata.deletion_timestamp:
+        return f'resourceclaim "{name}" is being deleted'
+    if made and not any(each.controller and each.uid == metadata.uid for each in claim.metadata.owner_references):
+        whose = f"{metadata.namespace}/{metadata.name}"
+        return f"ResourceClaim {metadata.namespace}/{name} was not created for Pod {whose} (Pod is not owner)"
+    return claim

@@ -1,0 +1,141 @@
+"""Claims, devices and their classes as they are, with what is being allocated (dra_manager.go)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from steersman.api.core.v1 import Node, NodeSelector
+from steersman.api.resource.v1 import AllocationResult, CounterSet, Device, ResourceClaim, ResourceSlice
+from steersman.client.informer import Informer, Informers
+from steersman.client.resources import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
+from steersman.scheduler.demand.node_affinity import node_selector
+
+DeviceID = tuple[str, str, str]
+"""Driver, pool and name of a device."""
+
+
+@dataclass(slots=True)
+class Pool:
+    """The devices of a driver's pool that a node can have."""
+
+    driver: str
+    name: str
+    slices: list[ResourceSlice] = field(default_factory=list)
+    """Of the newest generation, those that are about the node."""
+    counters: list[CounterSet] = field(default_factory=list)
+    all_slices: list[ResourceSlice] = field(default_factory=list)
+    is_complete: bool = True
+
+
+class DeviceStore:
+    """What is known of devices."""
+
+    def __init__(self, informers: Informers) -> None:
+        self.claims = informers.of(RESOURCE_CLAIMS)
+        self.slices = informers.of(RESOURCE_SLICES)
+        self.classes = informers.of(DEVICE_CLASSES)
+        self.all: Final[Sequence[Informer[Any]]] = (self.claims, self.slices, self.classes)
+        self._pending: dict[str, AllocationResult] = {}
+        self._allocated: dict[DeviceID, int] = {}
+        self._by_pool: dict[tuple[str, str], dict[str, ResourceSlice]] = defaultdict(dict)
+        self.claims.on_change(self._claim_changed)
+        self.slices.on_change(self._slice_changed)
+
+    async def synced(self) -> None:
+        """Returns once all is known."""
+        for informer in self.all:
+            await informer.synced()
+
+    def set_pending(self, uid: str, allocation: AllocationResult) -> None:
+        """A claim is being allocated."""
+        self.remove_pending(uid)
+        self._pending[uid] = allocation
+        self._count(allocation, 1)
+
+    def remove_pending(self, uid: str) -> None:
+        """A claim is allocated, or not any more."""
+        old = self._pending.pop(uid, None)
+        if old is not None:
+            self._count(old, -1)
+
+    def is_pending(self, uid: str) -> bool:
+        """Whether a claim is being allocated."""
+        return uid in self._pending
+
+    def is_allocated(self, device: DeviceID) -> bool:
+        """Whether a claim has a device."""
+        return device in self._allocated
+
+    def pools(self, node: Node) -> Sequence[Pool]:
+        """The pools that have anything for a node, in their order."""
+        found = []
+        for (driver, name), slices in sorted(self._by_pool.items()):
+            newest = max(each.spec.pool.generation for each in slices.values())
+            current = sorted(
+                (each for each in slices.values() if each.spec.pool.generation == newest),
+                key=lambda each: each.metadata.name,
+            )
+            here = [each for each in current if _is_about(each, node)]
+            if here:
+                pool = Pool(driver, name, here, all_slices=current)
+                pool.counters = [counters for each in current for counters in each.spec.shared_counters or ()]
+                pool.is_complete = len(current) == current[0].spec.pool.resource_slice_count
+                found.append(pool)
+        return found
+
+    def _claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        if old is not None and old.status.allocation is not None:
+            self._count(old.status.allocation, -1)
+        if new is not None and new.status.allocation is not None:
+            self._count(new.status.allocation, 1)
+
+    def _count(self, allocation: AllocationResult, sign: int) -> None:
+        for each in allocation.devices.results:
+            if each.admin_access or each.share_id:
+                continue
+            key = each.driver, each.pool, each.device
+            count = self._allocated.get(key, 0) + sign
+            if count:
+                self._allocated[key] = count
+            else:
+                self._allocated.pop(key, None)
+
+    def _slice_changed(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
+        for each in (old,) if old is not None else ():
+            key = each.spec.driver, each.spec.pool.name
+            self._by_pool[key].pop(each.metadata.name, None)
+            if not self._by_pool[key]:
+                del self._by_pool[key]
+        if new is not None:
+            self._by_pool[new.spec.driver, new.spec.pool.name][new.metadata.name] = new
+
+
+def _is_about(each: ResourceSlice, node: Node) -> bool:
+    spec = each.spec
+    if spec.per_device_node_selection:
+        return any(is_for(device, node) for device in spec.devices or ())
+    return _is_meant(spec.node_name, spec.all_nodes, spec.node_selector, node)
+
+
+def is_for(device: Device, node: Node) -> bool:
+    """Whether a device that says so itself can be had on a node."""
+    return _is_meant(device.node_name, device.all_nodes, device.node_selector, node)
+
+
+def _is_meant(name: str | None, every: bool | None, selector: NodeSelector | None, node: Node) -> bool:
+    if name:
+        return name == node.metadata.name
+    if every:
+        return True
+    return selector is not None and node_selector(selector)(node.metadata.name, node.metadata.labels)
+
+
+def each_device(slices: Iterable[ResourceSlice]) -> Iterable[tuple[DeviceID, Device, ResourceSlice]]:
+    """The devices of slices, in their order."""
+    for each in slices:
+        spec = each.spec
+        for device in spec.devices or ():
+            yield (spec.driver, spec.pool.name, device.name), device, each

@@ -1,0 +1,122 @@
+"""Volumes and claims as they are, or as they will be once what was decided is written (assume caches)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from steersman.api.core.v1 import PersistentVolume, PersistentVolumeClaim, Pod, Volume
+from steersman.client.informer import Informer, Informers, Key
+from steersman.client.resources import (
+    CSI_DRIVERS,
+    CSI_NODES,
+    CSI_STORAGE_CAPACITIES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    STORAGE_CLASSES,
+    VOLUME_ATTACHMENTS,
+)
+
+_BY_CLASS = "storage class"
+_BY_NODE = "node"
+_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+
+
+class VolumeStore:
+    """What is known of storage. What was assumed counts until the server tells something newer."""
+
+    def __init__(self, informers: Informers) -> None:
+        self.volumes = informers.of(PERSISTENT_VOLUMES)
+        self.claims = informers.of(PERSISTENT_VOLUME_CLAIMS)
+        self.classes = informers.of(STORAGE_CLASSES)
+        self.csi_nodes = informers.of(CSI_NODES)
+        self.drivers = informers.of(CSI_DRIVERS)
+        self.capacities = informers.of(CSI_STORAGE_CAPACITIES)
+        self.attachments = informers.of(VOLUME_ATTACHMENTS)
+        self._volumes: dict[str, PersistentVolume] = {}
+        self._claims: dict[Key, PersistentVolumeClaim] = {}
+        self.volumes.add_index(_BY_CLASS, lambda volume: [class_of_volume(volume)])
+        self.attachments.add_index(_BY_NODE, lambda attachment: [attachment.spec.node_name])
+        self.volumes.on_change(self._volume_changed)
+        self.claims.on_change(self._claim_changed)
+
+        self.all: Final[Sequence[Informer[Any]]] = (
+            self.volumes, self.claims, self.classes, self.csi_nodes, self.drivers, self.capacities, self.attachments
+        )  # fmt: skip
+
+    async def synced(self) -> None:
+        """Returns once all is known."""
+        for informer in self.all:
+            await informer.synced()
+
+    def volume(self, name: str) -> PersistentVolume | None:
+        """A volume."""
+        return self._volumes.get(name) or self.volumes.get("", name)
+
+    def claim(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
+        """A claim."""
+        return self._claims.get((namespace, name)) or self.claims.get(namespace, name)
+
+    def volumes_of_class(self, name: str) -> Sequence[PersistentVolume]:
+        """The volumes of a storage class."""
+        return [self._volumes.get(each.metadata.name, each) for each in self.volumes.indexed(_BY_CLASS, name)]
+
+    def attached(self, node_name: str) -> Iterator[tuple[str, str]]:
+        """Drivers and handles of the volumes that are attached to a node."""
+        for each in self.attachments.indexed(_BY_NODE, node_name):
+            name = each.spec.source.persistent_volume_name
+            volume = None if name is None else self.volumes.get("", name)
+            if volume is not None and volume.spec.csi is not None:
+                yield each.spec.attacher, volume.spec.csi.volume_handle
+
+    def assume_volume(self, volume: PersistentVolume) -> None:
+        """A volume will be like this."""
+        self._volumes[volume.metadata.name] = volume
+
+    def assume_claim(self, claim: PersistentVolumeClaim) -> None:
+        """A claim will be like this."""
+        self._claims[claim.metadata.namespace, claim.metadata.name] = claim
+
+    def restore_volume(self, name: str) -> None:
+        """A volume is as the server says."""
+        self._volumes.pop(name, None)
+
+    def restore_claim(self, namespace: str, name: str) -> None:
+        """A claim is as the server says."""
+        self._claims.pop((namespace, name), None)
+
+    def _volume_changed(self, old: PersistentVolume | None, new: PersistentVolume | None) -> None:
+        changed = new or old
+        if changed is not None and (new is None or _is_newer(new, self._volumes.get(new.metadata.name))):
+            self._volumes.pop(changed.metadata.name, None)
+
+    def _claim_changed(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> None:
+        changed = new or old
+        if changed is None:
+            return
+        key = changed.metadata.namespace, changed.metadata.name
+        if new is None or _is_newer(new, self._claims.get(key)):
+            self._claims.pop(key, None)
+
+
+def _is_newer(
+    new: PersistentVolume | PersistentVolumeClaim, assumed: PersistentVolume | PersistentVolumeClaim | None
+) -> bool:
+    return assumed is not None and int(new.metadata.resource_version) > int(assumed.metadata.resource_version)
+
+
+def class_of_volume(volume: PersistentVolume) -> str:
+    """The name of a volume's storage class, or ""."""
+    return volume.metadata.annotations.get(_CLASS_ANNOTATION) or volume.spec.storage_class_name
+
+
+def class_of_claim(claim: PersistentVolumeClaim) -> str:
+    """The name of a claim's storage class, or ""."""
+    return claim.metadata.annotations.get(_CLASS_ANNOTATION) or claim.spec.storage_class_name or ""
+
+
+def claim_name(pod: Pod, volume: Volume) -> str:
+    """The name of the claim that a volume of a pod is about; "" if it is about none."""
+    if volume.persistent_volume_claim is not None:
+        return volume.persistent_volume_claim.claim_name
+    return f"{pod.metadata.name}-{volume.name}" if volume.ephemeral is not None else ""

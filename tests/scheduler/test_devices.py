@@ -1,0 +1,144 @@
+"""Pods that claim devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steersman.api.resource.v1 import DeviceClass, ResourceClaim, ResourceSlice
+from steersman.client.resources import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
+from steersman.machinery.codec.serializer import from_plain
+from tests.scheduler.scene import Scene
+
+DRIVER = "gpu.example.com"
+
+
+async def make_class(scene: Scene, name: str = "gpu") -> None:
+    selectors = [{"cel": {"expression": f"device.driver == '{DRIVER}'"}}]
+    plain = {"metadata": {"name": name}, "spec": {"selectors": selectors}}
+    await scene.client.create(DEVICE_CLASSES, from_plain(DeviceClass, plain))
+
+
+def device(name: str, memory: str = "8Gi", **attributes: Any) -> dict[str, Any]:
+    return {"name": name, "attributes": attributes, "capacity": {"memory": {"value": memory}}}
+
+
+async def make_slice(scene: Scene, node: str, *devices: dict[str, Any]) -> None:
+    pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": DRIVER, "pool": pool, "nodeName": node, "devices": list(devices)}
+    plain = {"metadata": {"name": f"slice-{node}"}, "spec": spec}
+    await scene.client.create(RESOURCE_SLICES, from_plain(ResourceSlice, plain))
+
+
+async def make_claim(scene: Scene, name: str, *expressions: str, count: int = 1, **more: Any) -> None:
+    selectors = [{"cel": {"expression": each}} for each in expressions]
+    exactly = {"deviceClassName": "gpu", "selectors": selectors, "allocationMode": "ExactCount", "count": count}
+    devices = {"requests": [{"name": "r", "exactly": exactly | more.pop("exactly", {})}], **more}
+    plain = {"metadata": {"name": name, "namespace": "default"}, "spec": {"devices": devices}}
+    await scene.client.create(RESOURCE_CLAIMS, from_plain(ResourceClaim, plain))
+
+
+def claiming(*names: str) -> dict[str, Any]:
+    return {"resourceClaims": [{"name": each, "resourceClaimName": each} for each in names]}
+
+
+async def given(scene: Scene, name: str) -> list[str]:
+    claim = await scene.client.get(RESOURCE_CLAIMS, name, "default")
+    allocation = claim.status.allocation
+    return [] if allocation is None else [f"{each.pool}/{each.device}" for each in allocation.devices.results]
+
+
+async def test_a_claim_gets_a_device_that_its_expressions_select(scene: Scene) -> None:
+    for name in ("a", "b"):
+        await scene.node(name)
+    await make_class(scene)
+    await make_slice(scene, "a", device("one", "8Gi", model={"string": "old"}))
+    await make_slice(scene, "b", device("one", "8Gi"), device("two", "40Gi", model={"string": "new"}))
+    large = f"device.capacity['{DRIVER}'].memory.isGreaterThan(quantity('16Gi'))"
+    await make_claim(scene, "c", large, f"device.attributes['{DRIVER}'].model == 'new'")
+    await scene.pod("p", **claiming("c"))
+    assert await scene.placed("p") == "b"
+    assert await given(scene, "c") == ["b/two"]
+    claim = await scene.client.get(RESOURCE_CLAIMS, "c", "default")
+    assert [each.name for each in claim.status.reserved_for] == ["p"]
+    assert claim.metadata.finalizers == ["resource.kubernetes.io/delete-protection"]
+    assert claim.status.allocation is not None
+    selector = claim.status.allocation.node_selector
+    assert selector is not None
+    assert selector.node_selector_terms is not None
+    assert selector.node_selector_terms[0].match_fields[0].values == ["b"]
+
+
+async def test_devices_are_given_once(scene: Scene) -> None:
+    await scene.node("a")
+    await make_class(scene)
+    await make_slice(scene, "a", device("one"), device("two"))
+    for number in range(3):
+        await make_claim(scene, f"c{number}")
+    await scene.pod("p", **claiming("c0", "c1"))
+    assert await scene.placed("p") == "a"
+    assert {*await given(scene, "c0"), *await given(scene, "c1")} == {"a/one", "a/two"}
+    await scene.pod("q", **claiming("c2"))
+    assert (await scene.refused("q")).message == (
+        "0/1 nodes are available: 1 cannot allocate all claims. still not schedulable, "
+        "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+    )
+
+
+async def test_devices_are_alike_where_that_is_asked_for(scene: Scene) -> None:
+    await scene.node("a")
+    await make_class(scene)
+    boards = {"one": "1", "two": "2", "three": "2"}
+    await make_slice(scene, "a", *(device(name, board={"string": board}) for name, board in boards.items()))
+    await make_claim(scene, "c", count=2, constraints=[{"requests": ["r"], "matchAttribute": f"{DRIVER}/board"}])
+    await scene.pod("p", **claiming("c"))
+    assert await scene.placed("p") == "a"
+    assert await given(scene, "c") == ["a/two", "a/three"]
+
+
+async def test_all_devices_are_given_where_all_are_asked_for(scene: Scene) -> None:
+    await scene.node("a")
+    await make_class(scene)
+    await make_slice(scene, "a", device("one"), device("two"))
+    await make_claim(scene, "c", count=0, exactly={"allocationMode": "All"})
+    await scene.pod("p", **claiming("c"))
+    assert await scene.placed("p") == "a"
+    assert await given(scene, "c") == ["a/one", "a/two"]
+
+
+async def test_a_pod_is_not_tried_before_its_claim_is_there(scene: Scene) -> None:
+    await scene.node("a")
+    await make_class(scene)
+    await make_slice(scene, "a", device("one"))
+    await scene.pod("p", **claiming("c"))
+    await scene.pod("other")
+    await scene.placed("other")
+    assert (await scene.get("p")).status.conditions == []
+    await make_claim(scene, "c")
+    assert await scene.placed("p") == "a"
+
+
+async def test_a_class_that_is_missing_is_told_of_and_waited_for(scene: Scene) -> None:
+    await scene.node("a")
+    await make_slice(scene, "a", device("one"))
+    await make_claim(scene, "c")
+    await scene.pod("p", **claiming("c"))
+    assert (await scene.refused("p")).message == (
+        "0/1 nodes are available: request r: device class gpu does not exist. no new claims to deallocate, "
+        "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+    )
+    await make_class(scene)
+    assert await scene.placed("p") == "a"
+
+
+async def test_a_pod_follows_a_claim_that_another_has(scene: Scene) -> None:
+    for name in ("a", "b"):
+        await scene.node(name)
+    await make_class(scene)
+    await make_slice(scene, "a", device("one"))
+    await make_claim(scene, "c")
+    await scene.pod("p", **claiming("c"))
+    assert await scene.placed("p") == "a"
+    await scene.pod("q", **claiming("c"))
+    assert await scene.placed("q") == "a"
+    claim = await scene.client.get(RESOURCE_CLAIMS, "c", "default")
+    assert [each.name for each in claim.status.reserved_for] == ["p", "q"]

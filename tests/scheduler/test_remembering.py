@@ -1,0 +1,172 @@
+"""What is remembered of nodes is what would be found out anew."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+import pytest
+
+from steersman.api.core.v1 import Node, Pod, Service
+from steersman.client.informer import Informers
+from steersman.machinery.codec.serializer import from_plain
+from steersman.scheduler.around import Demands
+from steersman.scheduler.cycle import Cycle, Placed
+from steersman.scheduler.fit import ranking as ranking_module
+from steersman.scheduler.fit import rankings as rankings_module
+from steersman.scheduler.preemption.nominator import Nominator
+from steersman.scheduler.state.cluster import ClusterState
+from tests.scheduler.scene import node_of, pod_of
+from tools.scheduler_comparison.cases import NAMESPACES, Plain, case_of
+from tools.scheduler_comparison.ours import decide
+
+
+class _None:
+    """Informers without objects."""
+
+    def of(self, resource: Any) -> _None:
+        return self
+
+    def list(self, namespace: str | None = None) -> Sequence[Service]:
+        return ()
+
+    def get(self, namespace: str, name: str) -> None:
+        return None
+
+    def on_change(self, handler: Any) -> None:
+        """Nothing changes."""
+
+
+def cycle_on(cluster: ClusterState) -> Cycle:
+    demands = Demands(cast(Informers, _None()), cluster)
+    return Cycle(cluster, demands, Nominator(), lambda: (), lambda _: None, lambda _: None)
+
+
+def with_uids(pods: Iterable[Plain]) -> list[Plain]:
+    priorities = {"low": -10, "high": 100}
+    for number, pod in enumerate(pods):
+        pod["metadata"]["uid"] = f"uid-{number}"
+        pod["spec"]["priority"] = priorities.get(pod["spec"].get("priorityClassName"), 0)
+    return list(pods)
+
+
+@pytest.mark.parametrize("seed", range(40))
+async def test_decisions_are_those_of_a_fresh_look_after_any_changes(seed: int) -> None:
+    chance = random.Random(seed)
+    case = case_of(seed, 99)
+    pods = {pod["metadata"]["uid"]: pod for pod in with_uids(case.pods)}
+    nodes = {node["metadata"]["name"]: node for node in case.nodes}
+    new = with_uids([case.pod])[0]
+    new["metadata"]["uid"] = "new"
+    namespaces = [{"metadata": {"name": name, "labels": labels}} for name, labels in NAMESPACES.items()]
+    cluster = ClusterState()
+    for name, labels in NAMESPACES.items():
+        cluster.set_namespace(name, labels)
+    for node in nodes.values():
+        cluster.set_node(from_plain(Node, node))
+    here: dict[str, Plain] = {}
+    cycle = cycle_on(cluster)
+    for _ in range(12):
+        change(chance, cluster, pods, nodes, here)
+        found = await cycle.decide(from_plain(Pod, new))
+        fresh = await decide(nodes.values(), here.values(), namespaces, (), (), new)
+        if isinstance(found, Placed):
+            assert found.node.name in fresh.nodes
+        else:
+            victims = () if found.making_room is None else found.making_room.victims
+            assert (found.message, len(victims)) == (fresh.message, len(fresh.victims))
+
+
+Objects = dict[str, Plain]
+
+
+def change(chance: random.Random, cluster: ClusterState, pods: Objects, nodes: Objects, here: Objects) -> None:
+    """A pod comes, goes, is being deleted or gets other labels; a node gets other labels, taints or room."""
+    uid = chance.choice([*pods, ""])
+    if uid and uid not in here:
+        here[uid] = pods[uid]
+        cluster.set_pod(from_plain(Pod, pods[uid]))
+    elif uid and chance.random() < 0.5:
+        del here[uid]
+        cluster.remove_pod(uid)
+    elif uid:
+        metadata = here[uid]["metadata"]
+        if chance.random() < 0.3:
+            metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        else:
+            metadata["labels"] = {key: chance.choice("xy") for key in ("app", "tier")}
+        cluster.set_pod(from_plain(Pod, here[uid]))
+    else:
+        node = nodes[chance.choice(list(nodes))]
+        node["metadata"]["labels"]["topology.kubernetes.io/zone"] = chance.choice(("z1", "z2"))
+        node["spec"]["unschedulable"] = chance.random() < 0.2
+        node["status"]["allocatable"]["cpu"] = chance.choice(("1", "4"))
+        cluster.set_node(from_plain(Node, node))
+
+
+async def test_only_nodes_that_changed_are_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = 0
+    original = ranking_module.contents_score
+
+    def counted(*given: Any) -> int:
+        nonlocal looked
+        looked += 1
+        return original(*given)
+
+    monkeypatch.setattr(ranking_module, "contents_score", counted)
+    cluster = ClusterState()
+    for number in range(90):
+        cluster.set_node(from_plain(Node, node_of(f"n{number}")))
+    cycle = cycle_on(cluster)
+    for number in range(50):
+        plain = pod_of(f"p{number}", cpu="100m")
+        plain["metadata"]["uid"] = str(number)
+        pod = from_plain(Pod, plain)
+        found = await cycle.decide(pod)
+        assert isinstance(found, Placed)
+        pod.spec.node_name = found.node.name
+        cluster.assume(pod, found.node.name)
+    assert looked == 90 + 49
+
+
+async def test_pods_that_are_all_different_do_not_each_look_at_every_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = 0
+    original = ranking_module.contents_score
+
+    def counted(*given: Any) -> int:
+        nonlocal looked
+        looked += 1
+        return original(*given)
+
+    monkeypatch.setattr(ranking_module, "contents_score", counted)
+    cluster = ClusterState()
+    for number in range(2000):
+        cluster.set_node(from_plain(Node, node_of(f"n{number}")))
+    cycle = cycle_on(cluster)
+    for number in range(10):
+        found = await cycle.decide(from_plain(Pod, pod_of(f"p{number}", cpu=f"{number + 1}m")))
+        assert isinstance(found, Placed)
+    assert looked <= 10 * 1000
+
+
+async def test_more_demands_than_are_remembered_do_not_push_each_other_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = 0
+    original = ranking_module.contents_score
+
+    def counted(*given: Any) -> int:
+        nonlocal looked
+        looked += 1
+        return original(*given)
+
+    monkeypatch.setattr(ranking_module, "contents_score", counted)
+    monkeypatch.setattr(rankings_module, "_LEAST_RANKINGS", 2)
+    monkeypatch.setattr(rankings_module, "_NODES_REMEMBERED", 0)
+    cluster = ClusterState()
+    for number in range(3000):
+        cluster.set_node(from_plain(Node, node_of(f"n{number}")))
+    cycle = cycle_on(cluster)
+    for number in range(60):
+        found = await cycle.decide(from_plain(Pod, pod_of(f"p{number}", cpu=f"{number % 6 + 1}m")))
+        assert isinstance(found, Placed)
+    assert looked <= 2 * 3000 + 60 * 1024
