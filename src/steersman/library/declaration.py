@@ -202,7 +202,7 @@ def plural_of(singular: str) -> str:
     return f"{singular}s"
 
 
-def _parted(api_version: str) -> tuple[str, str]:
+def _parted(api_version: object) -> tuple[str, str]:
     if not isinstance(api_version, str):
         name = getattr(api_version, "__name__", api_version)
         raise DefinitionError(f'{name}: @resource takes an apiVersion: @resource("wardle.example.com/v1alpha1")')
