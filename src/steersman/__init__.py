@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from steersman.api.meta.v1 import ObjectMeta
     from steersman.library.aggregation import Aggregation, ClusterError
-    from steersman.library.checked import DefinitionError
     from steersman.library.client import ObjectsClient
     from steersman.library.declaration import Convertible, PrinterColumn, Scale, resource, version_of
     from steersman.library.definition import definition_of, definition_yaml
+    from steersman.library.definition_error import DefinitionError
     from steersman.library.hooks import Objects, Request, admit, after_write, prepare, validate
     from steersman.library.mounting import mount
     from steersman.library.schemas import OpenAPI, Rule
@@ -75,10 +75,10 @@ __all__ = [
 _MODULES = {
     "api.meta.v1": ("ObjectMeta",),
     "library.aggregation": ("Aggregation", "ClusterError"),
-    "library.checked": ("DefinitionError",),
     "library.client": ("ObjectsClient",),
     "library.declaration": ("Convertible", "PrinterColumn", "Scale", "resource", "version_of"),
     "library.definition": ("definition_of", "definition_yaml"),
+    "library.definition_error": ("DefinitionError",),
     "library.hooks": ("Objects", "Request", "admit", "after_write", "prepare", "validate"),
     "library.mounting": ("mount",),
     "library.schemas": ("OpenAPI", "Rule"),

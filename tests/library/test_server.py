@@ -307,3 +307,37 @@ async def test_the_definition_is_taken_by_a_control_plane(start_control_plane: A
     client = client_of(await start_control_plane())
     answer = await client.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition_of(Ship))
     assert answer.status == 201, answer.body
+
+
+async def test_a_definition_of_the_name_of_a_mounted_class_is_not_served(
+    start_control_plane: Any, client_of: Any
+) -> None:  # fmt: skip
+    plane: ControlPlane = await start_control_plane()
+    client = client_of(plane)
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    await mount(plane, Ship)
+    assert (await client.post(SHIPS, ship("a"))).json()["spec"]["captain"] == "admin"
+    assert (await client.post(definitions, definition_of(Ship))).status == 201
+    await plane.definitions_settled()
+    found = (await client.get(f"{definitions}/ships.e.x")).json()
+    told = {each["type"]: (each["status"], each["reason"]) for each in found["status"]["conditions"]}
+    assert told["NamesAccepted"] == ("False", "PluralConflict")
+    assert told["Established"][0] == "False"
+    assert (await client.post(SHIPS, ship("b"))).json()["spec"]["captain"] == "admin"
+    assert (await client.delete(f"{definitions}/ships.e.x")).status == 200
+    await plane.definitions_settled()
+    assert (await client.get(f"{SHIPS}/a")).status == 200
+
+
+async def test_a_mounted_class_takes_the_place_of_a_definition(start_control_plane: Any, client_of: Any) -> None:
+    plane: ControlPlane = await start_control_plane()
+    client = client_of(plane)
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    assert (await client.post(definitions, definition_of(Ship))).status == 201
+    await plane.definitions_settled()
+    await mount(plane, Ship)
+    await plane.definitions_settled()
+    found = (await client.get(f"{definitions}/ships.e.x")).json()
+    told = {each["type"]: each["status"] for each in found["status"]["conditions"]}
+    assert (told["NamesAccepted"], told["Established"]) == ("False", "False")
+    assert (await client.post(SHIPS, ship("a"))).json()["spec"]["captain"] == "admin"

@@ -88,5 +88,12 @@ def judge_names(definition: Declared, taken: TakenNames) -> None:
         set_condition(definition, ESTABLISHED, "False", "NotAccepted", "not all names are accepted")
 
 
+def refuse_names(definition: Declared) -> None:
+    """Says in the conditions of a definition that its plural is taken by a resource that no definition stands for. It
+    is not established, though it may have been before that resource came."""
+    set_condition(definition, NAMES_ACCEPTED, "False", "PluralConflict", _in_use(definition.spec.names.plural))
+    set_condition(definition, ESTABLISHED, "False", "NotAccepted", "not all names are accepted")
+
+
 def _in_use(name: str) -> str:
     return f"{quote(name)} is already in use"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import msgspec
 
 from steersman.api.apiextensions.v1 import CustomResourceDefinition, CustomResourceDefinitionNames
-from steersman.apiextensions.accepted_names import NAMES_ACCEPTED, TakenNames, judge_names
+from steersman.apiextensions.accepted_names import NAMES_ACCEPTED, TakenNames, judge_names, refuse_names
 from steersman.apiextensions.approved import judge_approval
 from steersman.apiextensions.conversion_metrics import ConversionMetrics
 from steersman.apiextensions.declared import Declared, read_declared, read_named
@@ -137,6 +137,8 @@ class Definitions:
         """By group, the definitions that have not been given all names they want."""
         self._served: dict[str, _Served] = {}
         """By the name of the definition."""
+        self._reserved: dict[tuple[str, str], CustomResourceDefinitionNames] = {}
+        """By group and plural, the names of custom resources that no definition stands for."""
         self._make: Callable[[Declared], Made] | None = None
         self._waiting: dict[str, None] = {}
         self._failed: dict[str, int] = {}
@@ -144,6 +146,27 @@ class Definitions:
         self._idle = asyncio.Event()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         """What deletes objects, by definition; "" is what looks at definitions."""
+
+    def reserve(self, group: str, names: CustomResourceDefinitionNames) -> None:
+        """Keeps names for a resource that no definition stands for: one that wants them, or has them, is served no
+        more, and its condition NamesAccepted says so."""
+        before = self._reserved.get((group, names.plural))
+        taken = self._taken.setdefault(group, TakenNames())
+        self._wanting.setdefault(group, {})
+        if before is not None:
+            taken.remove(before)
+        taken.add(names)
+        self._reserved[group, names.plural] = names
+        name = f"{names.plural}.{group}"
+        known = self._served.pop(name, None)
+        if known is not None:
+            known.versions.life.is_ending = True
+            self._announcing.changed(name, group, frozenset())
+        if name in self._known:
+            self._look_at(name)
+
+    def _is_reserved(self, definition: Declared) -> bool:
+        return (definition.spec.group, definition.spec.names.plural) in self._reserved
 
     def install(self, add_hook: Callable[[str, Callable[[], Awaitable[None]]], None]) -> None:
         """Adds the hooks that kube-apiserver has for it: what they stand for is done by `start`."""
@@ -233,7 +256,7 @@ class Definitions:
             await self._follow(definition, lane)
             return
         known = self._served.get(name)
-        if known is None and definition.is_established:
+        if known is None and definition.is_established and not self._is_reserved(definition):
             await self._serve(definition, lane)
             known = self._served[name]
         if known is not None:
@@ -247,10 +270,15 @@ class Definitions:
 
     async def _follow(self, definition: Declared, lane: SlowLane | None) -> None:
         before = msgspec.json.encode(definition.status)
-        await done(lane, judge_names, definition, self._taken.get(definition.spec.group) or TakenNames())
+        is_reserved = self._is_reserved(definition)
+        if is_reserved:
+            refuse_names(definition)
+        else:
+            await done(lane, judge_names, definition, self._taken.get(definition.spec.group) or TakenNames())
         judge_approval(definition)
         names = find_condition(definition, NAMES_ACCEPTED)
-        if definition.is_established or (names is not None and names.status == "True"):
+        may_be_served = definition.is_established or (names is not None and names.status == "True")
+        if may_be_served and not is_reserved:
             await self._serve(definition, lane)
             if not definition.is_established:
                 text = "the initial names have been accepted"

@@ -14,9 +14,10 @@ import click
 @click.argument("where", metavar="MODULE[:CLASS]")
 def crd(where: str) -> None:
     """Print the CustomResourceDefinitions of a module's classes, or of one of them, as YAML for kubectl apply."""
-    from steersman.library.checked import DefinitionError, check_definition
+    from steersman.library.checked import check_definition
     from steersman.library.declaration import Declaration, declaration_of
     from steersman.library.definition import definition_yaml
+    from steersman.library.definition_error import DefinitionError
 
     name, _, wanted = where.partition(":")
     declared: dict[str, Declaration] = {}
@@ -38,7 +39,7 @@ def crd(where: str) -> None:
         try:
             check_definition(declared[each])
             texts[declared[each].plural + "." + declared[each].group] = definition_yaml(model)
-        except (TypeError, DefinitionError) as error:
+        except DefinitionError as error:
             raise click.ClickException(f"{each}: {error}") from None
     click.echo("---\n".join(texts.values()), nl=False)
 

@@ -17,6 +17,7 @@ from steersman.admission_plugins.declaration import Surroundings
 from steersman.admission_plugins.metrics import ConditionMetrics, PolicyMetrics, WebhookMetrics
 from steersman.aggregator.aggregator import Aggregator
 from steersman.aggregator.config import AggregatorConfig
+from steersman.api.apiextensions.v1 import CustomResourceDefinitionNames
 from steersman.apiextensions.api_services import CustomAPIServices
 from steersman.apiextensions.conversion_metrics import ConversionMetrics
 from steersman.apiextensions.definitions import Definitions, Serves
@@ -136,6 +137,7 @@ class ControlPlane:
         self._stores: Stores | None = None
         self._services: Services | None = None
         self._upkeep: Upkeep | None = None
+        self._custom: Definitions | None = None
         self._issued = IssuedTokens(options.audiences)
         self._itself = ThisServer(self._own_server, cache(partial(self.token_of, LOOPBACK)))
         self._running = AsyncExitStack()
@@ -208,6 +210,16 @@ class ControlPlane:
             raise
         if before is not None:
             await before.stop()
+
+    def reserve_names(self, group: str, names: CustomResourceDefinitionNames) -> None:
+        """Keeps the names of a custom resource that is served without a definition: no definition gets them."""
+        assert self._custom is not None
+        self._custom.reserve(group, names)
+
+    async def definitions_settled(self) -> None:
+        """Returns once every definition of a custom resource that was stored has been looked at."""
+        assert self._custom is not None
+        await self._custom.settled()
 
     def announce(self, group: str, plural: str) -> None:
         """Tells clients of a resource that is served. Raises KeyError for one that is not."""
@@ -285,7 +297,7 @@ class ControlPlane:
         for resource, implementation in served:
             server.catalogue.put(resource, implementation, serves=runtime.serves)
         GroupOrder(server.catalogue).follow(stores.store("apiregistration.k8s.io", "apiservices"))
-        definitions = self._definitions(stores, services, ConversionMetrics(common.registry), running)
+        definitions = self._custom = self._definitions(stores, services, ConversionMetrics(common.registry), running)
         bootstrap = Bootstrap(
             server, stores.objects, service_range=ranges[0],
             authentication_info=lambda: authentication_info(options, files),

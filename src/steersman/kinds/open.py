@@ -27,15 +27,20 @@ _UID: Final = b'"uid":"'
 
 
 class OpenObject:
-    """An object of any JSON: `content` is all of it but kind, apiVersion and metadata."""
+    """An object of any JSON: `content` is all of it but kind, apiVersion and metadata.
 
-    __slots__ = ("api_version", "content", "kind", "metadata")
+    `unsaid` is what the stored version has beside what a conversion of this object gives: a merge patch of that, None
+    for nothing. Code that works in the stored version sets it where the object's own cannot say what was set.
+    """
+
+    __slots__ = ("api_version", "content", "kind", "metadata", "unsaid")
 
     def __init__(self, metadata: ObjectMeta | None = None, content: Plain | None = None) -> None:
         self.kind = ""
         self.api_version = ""
         self.metadata = metadata or ObjectMeta()
         self.content: Plain = {} if content is None else content
+        self.unsaid: Plain | None = None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, OpenObject) and self.metadata == other.metadata and self.content == other.content

@@ -16,6 +16,7 @@ import msgspec
 
 from steersman.library.declaration import Declaration
 from steersman.library.definition import plain_definition
+from steersman.library.definition_error import DefinitionError
 from steersman.machinery.codec.serializer import decoder, encode
 from steersman.machinery.private_files import write_whole
 from steersman.server.version import GIT_VERSION
@@ -23,10 +24,6 @@ from steersman.server.version import GIT_VERSION
 logger = logging.getLogger(__name__)
 
 _NOTE: Final = "definitions.json"
-
-
-class DefinitionError(ValueError):
-    """A class stands for a CustomResourceDefinition that kube-apiserver would refuse; the text says why."""
 
 
 class _Note(msgspec.Struct, forbid_unknown_fields=True):
@@ -37,12 +34,15 @@ class _Note(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def check_definition(declaration: Declaration) -> None:
-    """Raises DefinitionError for what kube-apiserver would refuse, TypeError for what no definition can say."""
+    """Raises DefinitionError for what kube-apiserver would refuse, and for what no definition can say."""
     from steersman.api.apiextensions.v1 import CustomResourceDefinition
     from steersman.registry.apiextensions.defaults import set_defaults
     from steersman.registry.apiextensions.validation import validate_definition
 
-    definition = decoder(CustomResourceDefinition).decode(encode(plain_definition(declaration)))
+    try:
+        definition = decoder(CustomResourceDefinition).decode(encode(plain_definition(declaration)))
+    except msgspec.ValidationError as error:  # a fact, or a member of an OpenAPI, of another type
+        raise DefinitionError(f"{declaration.kind}: {error}") from None
     set_defaults(definition)
     definition.status.stored_versions = [declaration.stored.name]
     found = list(validate_definition(definition))

@@ -9,6 +9,7 @@ from steersman.kinds.custom import CustomKind
 from steersman.kinds.open import OpenObject
 from steersman.library.declaration import Declaration
 from steersman.library.instances import Instances
+from steersman.library.merging import merged
 from steersman.library.models import ModelError
 from steersman.machinery.errors.status import plain_internal
 from steersman.machinery.large_work.slow_lane import SlowLane
@@ -21,12 +22,21 @@ class ClassConversion(LocalConversion):
     def __init__(self, declaration: Declaration, kinds: Mapping[str, CustomKind], lane: SlowLane) -> None:
         super().__init__(kinds, lane)
         self._instances = Instances(declaration)
+        self._stored = kinds[f"{declaration.group}/{declaration.stored.name}"]
 
     def read(self, source: CustomKind, body: bytes) -> OpenObject:
         obj = super().read(source, body)
         # what was stored before a default was declared lacks it
         source.default(obj)
         return obj
+
+    def completed(self, obj: OpenObject, value: bytes) -> bytes:
+        if obj.unsaid is None:
+            return value
+        stored = self._stored
+        whole = stored.decode(stored.body_of(value))
+        whole.content = merged(whole.content, obj.unsaid)
+        return stored.value_as_is(whole)
 
     def made(self, obj: OpenObject, source: CustomKind, target: CustomKind) -> OpenObject:
         """Raises StatusError 500 for an object that its class cannot hold."""

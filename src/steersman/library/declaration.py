@@ -5,11 +5,12 @@ Each fact has the name that apiextensions.k8s.io/v1 has for it, as what is decla
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeVar
 
-from steersman.library.hooks import HookSet, hooks_of
+from steersman.library.definition_error import DefinitionError
+from steersman.library.hooks import HookSet, hooks_of, own_hooks
 from steersman.library.models import is_model, member_names
 from steersman.library.schemas import Rule
 from steersman.library.storage import verbs_of_storage
@@ -113,15 +114,20 @@ def resource(
     of the class unless given, and `plural` what English makes of that. Objects are stored in this version; or a
     `storage` of one's own has them (library.storage), and then the class has a field `metadata`.
 
-    Raises ValueError for an apiVersion without a group, TypeError for what is no such class or storage.
+    Raises DefinitionError for an apiVersion without a group, for what is no such class or storage, and for facts or
+    hooks of another form.
     """
     group, name = _parted(api_version)
 
     def declare(model: C) -> C:
         _check(model)
+        _check_facts(
+            model, printer_columns=(PrinterColumn, printer_columns), rules=(Rule, rules), scale=(Scale, scale),
+            selectable_fields=(str, selectable_fields), short_names=(str, short_names), categories=(str, categories),
+        )  # fmt: skip
         own_kind = kind or model.__name__
         if storage is not None and "get" in verbs_of_storage(storage) and "metadata" not in member_names(model):
-            raise TypeError(f"{model.__name__} has no field `metadata`, by which its storage names objects")
+            raise DefinitionError(f"{model.__name__} has no field `metadata`, by which its storage names objects")
         version = Version(
             name=name, model=model, printer_columns=tuple(printer_columns), scale=scale, rules=tuple(rules),
             selectable_fields=tuple(selectable_fields), deprecated=deprecated, deprecation_warning=deprecation_warning,
@@ -145,18 +151,27 @@ def version_of(
     """Declares a class as another version of the resource `hub`: `@version_of(Flunder, "v1beta1")`.
 
     It has the methods of `Convertible`; without them objects are the same in both, as far as each knows them. Raises
-    TypeError and ValueError for what cannot be such a version.
+    DefinitionError for what cannot be such a version.
     """
     declaration = declaration_of(hub)
 
     def declare(model: C) -> C:
         _check(model)
+        _check_facts(
+            model, printer_columns=(PrinterColumn, printer_columns), rules=(Rule, rules), scale=(Scale, scale),
+            selectable_fields=(str, selectable_fields),
+        )  # fmt: skip
+        if own := own_hooks(model, hub):
+            raise DefinitionError(
+                f"{model.__name__}.{own[0]}: hooks are methods of {hub.__name__}, which is the version that is stored; "
+                f"they are called whatever version a request is in"
+            )
         if declaration.storage is not None:
-            raise TypeError(f"{declaration.kind} has a storage of its own, and so one version")
+            raise DefinitionError(f"{declaration.kind} has a storage of its own, and so one version")
         if any(each.name == name for each in declaration.versions):
-            raise ValueError(f"{declaration.kind} has a version {name} already")
+            raise DefinitionError(f"{declaration.kind} has a version {name} already")
         if hasattr(model, "convert_to") != hasattr(model, "convert_from"):
-            raise TypeError(f"{model.__name__} has one of convert_to and convert_from, and needs both")
+            raise DefinitionError(f"{model.__name__} has one of convert_to and convert_from, and needs both")
         declaration.others.append(
             Version(
                 name=name, model=model, printer_columns=tuple(printer_columns), scale=scale, rules=tuple(rules),
@@ -170,10 +185,11 @@ def version_of(
 
 
 def declaration_of(model: type[Any]) -> Declaration:
-    """What `@resource` has declared of a class. Raises TypeError if nothing is."""
-    found = vars(model).get(_ATTRIBUTE)
+    """What `@resource` has declared of a class. Raises DefinitionError if nothing is."""
+    found = vars(model).get(_ATTRIBUTE) if isinstance(model, type) else None
     if not isinstance(found, Declaration):
-        raise TypeError(f"{getattr(model, '__name__', model)} is not declared with @resource")
+        shown = model.__name__ if isinstance(model, type) else f"{model!r} is no class, and"
+        raise DefinitionError(f"{shown} is not declared with @resource")
     return found
 
 
@@ -186,13 +202,31 @@ def plural_of(singular: str) -> str:
     return f"{singular}s"
 
 
-def _parted(api_version: str) -> tuple[str, str]:
+def _parted(api_version: object) -> tuple[str, str]:
+    if not isinstance(api_version, str):
+        name = getattr(api_version, "__name__", api_version)
+        raise DefinitionError(f'{name}: @resource takes an apiVersion: @resource("wardle.example.com/v1alpha1")')
     group, slash, version = api_version.partition("/")
     if not (group and slash and version) or "/" in version:
-        raise ValueError(f"{api_version!r} is no GROUP/VERSION such as wardle.example.com/v1alpha1")
+        raise DefinitionError(f"{api_version!r} is no GROUP/VERSION such as wardle.example.com/v1alpha1")
     return group, version
+
+
+def _check_facts(model: type[Any], **facts: tuple[type[Any], object]) -> None:
+    """Raises DefinitionError for a fact that is not of its type, or not a sequence of it."""
+    for name, (kind, given) in facts.items():
+        if kind is Scale:
+            if given is not None and not isinstance(given, Scale):
+                raise DefinitionError(f"{model.__name__}: {name} is a Scale, not {given!r}")
+            continue
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise DefinitionError(f"{model.__name__}: {name} is a list of {kind.__name__}, not {given!r}")
+        for each in given:
+            if not isinstance(each, kind):
+                raise DefinitionError(f"{model.__name__}: {name} has {each!r}, which is no {kind.__name__}")
 
 
 def _check(model: type[Any]) -> None:
     if not is_model(model):
-        raise TypeError(f"{model.__name__} is no msgspec.Struct, dataclass or pydantic model: @resource comes first")
+        name = getattr(model, "__name__", model)
+        raise DefinitionError(f"{name} is no msgspec.Struct, dataclass or pydantic model: @resource comes first")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 
@@ -13,7 +14,8 @@ from steersman.kinds.open import OpenObject
 from steersman.library.declaration import declaration_of
 from steersman.library.hooks import CREATE, DELETE, UPDATE, HookSet, Objects, Request
 from steersman.library.instances import Instances, StoredInstances
-from steersman.library.models import ModelError
+from steersman.library.merging import changed, difference
+from steersman.library.models import ModelError, Plain
 from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.field import FieldError, Path, invalid
 from steersman.registry.services import Services
@@ -23,6 +25,11 @@ from steersman.rest.context import Context
 logger = logging.getLogger(__name__)
 
 _STATUS: Final = "status"
+_IDENTITY: Final = (
+    "name", "generate_name", "namespace", "self_link", "uid", "resource_version", "generation", "creation_timestamp",
+    "deletion_timestamp", "deletion_grace_period_seconds", "managed_fields",
+)  # fmt: skip
+"""Of metadata, what hooks leave alone."""
 
 
 class Hooked:
@@ -35,7 +42,7 @@ class Hooked:
 
     def prepare(self, ctx: Context, new: OpenObject, old: OpenObject | None, subresource: str = "") -> None:
         """Calls what prepares objects, or their status, which alone is changed then. One that is not of its class is
-        left to those who judge it."""
+        left to those who judge it. Raises StatusError."""
         hooks = self._hooks.of(subresource).prepare
         if not hooks:
             return
@@ -44,20 +51,38 @@ class Hooked:
             instance = self._instances.of_hub(new, version.declared.name)
         except ModelError:
             return
-        before = self._instances.content(instance, version.declared.name)
+        before = self._instances.content(instance, version.declared.name, new)
         request = self._request(ctx, new, old, subresource)
         for each in hooks:
-            each(instance, request)
-        after = self._instances.content(instance, version.declared.name)
-        if after == before:
-            return
-        for name in {_STATUS} if subresource else before.keys() | after.keys():
-            if name not in after:
-                new.content.pop(name, None)
-            elif after[name] != before.get(name):
-                new.content[name] = after[name]
-        version.kind.structural.fit(new.content, lenient=True)
-        version.kind.default(new)
+            with _same_identity(new, each):
+                each(instance, request)
+        try:
+            after = self._instances.content(instance, version.declared.name, new)
+            if after != before:
+                if subresource:
+                    before, after = _only_status(before), _only_status(after)
+                new.content = changed(new.content, before, after)
+                version.kind.structural.fit(new.content, lenient=True)
+                version.kind.default(new)
+            if version is not self._versions.stored:
+                self._keep_unsaid(new, instance, version.declared.name, subresource, is_new=old is None)
+        except ModelError as error:  # the class of the request's version cannot hold what was prepared
+            raise errors.invalid(version.kind.group_kind, new.metadata.name, list(_unfit(new, error))) from None
+
+    def _keep_unsaid(
+        self, new: OpenObject, prepared: Any, version: str, subresource: str, *, is_new: bool
+    ) -> None:  # fmt: skip
+        """What was prepared and the version of the request cannot say is stored all the same."""
+        stored = self._versions.stored.declared.name
+        new.unsaid = None
+        said = self._instances.content(self._instances.of_hub(new, version), stored, new)
+        wanted = self._instances.content(prepared, stored, new)
+        if subresource:
+            said, wanted = _only_status(said), _only_status(wanted)
+        elif not is_new and self._versions.stored.declared.has_status:
+            said.pop(_STATUS, None)
+            wanted.pop(_STATUS, None)
+        new.unsaid = difference(said, wanted) or None
 
     def wrong(
         self, ctx: Context, new: OpenObject, old: OpenObject | None, subresource: str = ""
@@ -66,11 +91,23 @@ class Hooked:
         try:
             instance = self._instances.of_hub(new, self._versions.of(ctx).declared.name)
         except ModelError as error:
-            yield invalid(Path(), new.content, str(error))
+            yield from _unfit(new, error)
+            return
+        if new.unsaid is not None and (found := self._wrong_as_stored(new, instance)):
+            yield from found
             return
         request = self._request(ctx, new, old, subresource)
         for each in self._hooks.validate:
-            yield from each(instance, request) or ()
+            with _same_identity(new, each):
+                yield from _errors_of(each, each(instance, request))
+
+    def _wrong_as_stored(self, new: OpenObject, instance: Any) -> list[FieldError]:
+        """What the stored version's schema has against an object of another, of which `prepare` has set more than that
+        one can say."""
+        stored = self._versions.stored
+        whole = OpenObject(new.metadata, self._instances.content(instance, stored.declared.name, new))
+        stored.kind.default(whole)
+        return stored.kind.structural.validate(stored.kind.whole(whole))
 
     async def admit(
         self, ctx: Context, new: OpenObject, old: OpenObject | None, services: Services, subresource: str
@@ -82,11 +119,11 @@ class Hooked:
         try:
             instance = self._instances.of_hub(new, version.declared.name)
         except ModelError as error:
-            wrong = [invalid(Path(), new.content, str(error))]
-            raise errors.invalid(version.kind.group_kind, new.metadata.name, wrong) from None
+            raise errors.invalid(version.kind.group_kind, new.metadata.name, list(_unfit(new, error))) from None
         request = self._request(ctx, new, old, subresource, services=services)
         for each in self._hooks.of(subresource).admit:
-            await each(instance, request)
+            with _same_identity(new, each):
+                await each(instance, request)
 
     async def written(
         self, ctx: Context, obj: OpenObject, old: OpenObject | None, operation: str, services: Services,
@@ -120,6 +157,54 @@ class Hooked:
         objects = None if services is None else partial(objects_of, services)
         name = operation or (CREATE if old is None else UPDATE)
         return Request(name, new.metadata, before, subresource, ctx, objects)
+
+
+@contextmanager
+def _same_identity(obj: OpenObject, hook: Callable[..., Any]) -> Iterator[None]:
+    """Raises StatusError 500 if a hook changes by what an object is known, as it would be stored elsewhere than was
+    asked for, and than rights were judged for."""
+    meta = obj.metadata
+    before = {name: getattr(meta, name) for name in _IDENTITY}
+    yield
+    found = [name for name in _IDENTITY if getattr(meta, name) != before[name]]
+    if found:
+        for name, value in before.items():
+            setattr(meta, name, value)
+        fields = ", ".join(f"metadata.{name}" for name in found)
+        raise errors.plain_internal(
+            f"the hook {hook.__qualname__} has changed {fields}: it may change labels, annotations, finalizers and "
+            f"owner_references"
+        )
+
+
+def _errors_of(hook: Callable[..., Any], given: Any) -> Iterator[FieldError]:
+    """What a `validate` has found. Raises StatusError 500 for what are no FieldErrors."""
+    if given is None:
+        return
+    if isinstance(given, FieldError):
+        yield given
+        return
+    found = given if isinstance(given, Iterable) and not isinstance(given, str | bytes) else [given]
+    for each in found:
+        if not isinstance(each, FieldError):
+            kind = type(each).__name__
+            raise errors.plain_internal(f"the hook {hook.__qualname__} has given a {kind}: it yields FieldErrors")
+        yield each
+
+
+def _unfit(obj: OpenObject, error: ModelError) -> Iterator[FieldError]:
+    """What a class finds wrong with an object, where it says so."""
+    if not error.found:
+        yield invalid(Path(), obj.content, str(error))
+    for each in error.found:
+        path = Path()
+        for step in each.location:
+            path = path[step] if isinstance(step, int) else path.child(step)
+        yield invalid(path, each.value, each.detail)
+
+
+def _only_status(content: Plain) -> Plain:
+    return {_STATUS: content[_STATUS]} if _STATUS in content else {}
 
 
 def objects_of(services: Services, model: type[Any]) -> Objects[Any]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, overload
+
+from steersman.library.definition_error import DefinitionError
 
 if TYPE_CHECKING:  # declarations import nothing of the server
     from steersman.api.meta.v1 import ObjectMeta
@@ -150,7 +153,8 @@ def prepare(*, status: bool) -> Callable[[F], F]: ...
 def prepare(method: F | None = None, *, status: bool = False) -> F | Callable[[F], F]:
     """`def fill(self, request: Request) -> None` changes an object that is created or replaced, before it is judged.
 
-    It must not wait. `@prepare(status=True)` is called for writes of the status instead, and changes that alone.
+    It must not wait, and leaves alone by what the object is known (`metadata.name`, `uid` and the like): the request is
+    answered 500 otherwise. `@prepare(status=True)` is called for writes of the status instead, and changes that alone.
     """
     return _marking(_PREPARE, method, status=status)
 
@@ -197,11 +201,13 @@ def after_write(method: F | None = None, *, status: bool = False) -> F | Callabl
 
 
 def hooks_of(model: type[Any]) -> HookSet:
-    """The hooks of a class and of those it inherits from. A method may be several."""
+    """The hooks of a class and of those it inherits from. A method may be several. Raises DefinitionError for one that
+    could not be called as it has to be."""
     found: dict[str, dict[str, Callable[..., Any]]] = {mark: {} for mark in _MARKS}
     for base in reversed(model.__mro__):
         for name, method in vars(base).items():
             for mark in getattr(method, _MARK, ()):
+                _check(f"{model.__name__}.{name}", mark, method)
                 found[mark][name] = method
     methods = {mark: tuple(each.values()) for mark, each in found.items()}
     status = HookSet(
@@ -212,6 +218,34 @@ def hooks_of(model: type[Any]) -> HookSet:
         methods[_PREPARE], methods[_VALIDATE], methods[_ADMIT], methods[_AFTER_WRITE],
         None if status == _NO_HOOKS else status,
     )  # fmt: skip
+
+
+def own_hooks(model: type[Any], hub: type[Any]) -> list[str]:
+    """The names of the hooks that a class has beside those it shares with `hub`."""
+    return [
+        name
+        for base in model.__mro__
+        if base not in hub.__mro__
+        for name, method in vars(base).items()
+        if getattr(method, _MARK, ())
+    ]
+
+
+def _check(where: str, mark: str, method: Callable[..., Any]) -> None:
+    """Raises DefinitionError."""
+    name = mark.removesuffix(_STATUS)
+    is_async = inspect.iscoroutinefunction(method)
+    yields = inspect.isgeneratorfunction(method)
+    if inspect.isasyncgenfunction(method):
+        is_async = yields = True
+    if name == _ADMIT and (yields or not is_async):
+        raise DefinitionError(f"{where}: what is marked with @admit is `async def`, and refuses by raising")
+    if name in (_PREPARE, _VALIDATE) and is_async:
+        raise DefinitionError(
+            f"{where}: what is marked with @{name} is `def`, as it must not wait; @admit marks what may wait"
+        )
+    if name in (_PREPARE, _AFTER_WRITE) and yields:
+        raise DefinitionError(f"{where}: what is marked with @{name} gives nothing, and so has no `yield`")
 
 
 def _marking(mark: str, method: F | None, *, status: bool) -> F | Callable[[F], F]:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import logging
+from collections.abc import AsyncIterator, Callable
 from typing import Any, Final
 
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.kinds.open import OpenObject
 from steersman.library.declaration import Declaration, Version
+from steersman.library.merging import merged
 from steersman.library.models import Plain, instance_of, member_names, plain_of
 from steersman.machinery.codec.serializer import deep_copy, from_plain, to_plain
+from steersman.machinery.errors.status import plain_internal
 from steersman.rest.objects import Objects
+
+logger = logging.getLogger(__name__)
 
 _METADATA: Final = "metadata"
 
@@ -19,19 +24,46 @@ class Instances:
     """The instances of one resource."""
 
     def __init__(self, declaration: Declaration) -> None:
+        self._group, self._kind = declaration.group, declaration.kind
         self._hub = declaration.stored
         self._versions = {each.name: each for each in declaration.versions}
         self._members = {each.name: member_names(each.model) for each in declaration.versions}
 
     def of_hub(self, obj: OpenObject, version: str) -> Any:
-        """An object of a version as an instance of the class that is stored. Raises ModelError."""
+        """An object of a version as an instance of the class that is stored. Raises ModelError, and StatusError 500 if
+        the class cannot convert it."""
         given = self._versions[version]
         instance = self._instance(given, obj)
         if given is self._hub:
             return instance
         if _converts(given):
-            return instance.convert_to()
-        return self._again(self._hub, plain_of(instance))
+            instance = self._converted_by(instance.convert_to, "convert_to", given, self._hub, obj)
+        else:
+            instance = instance_of(self._hub.model, plain_of(instance))
+        if obj.unsaid is not None:
+            instance = instance_of(self._hub.model, merged(plain_of(instance), obj.unsaid))
+        return instance
+
+    def _converted_by(
+        self, function: Callable[..., Any], name: str, source: Version, target: Version, obj: OpenObject, *args: Any
+    ) -> Any:  # fmt: skip
+        """What a class's own function makes of an object. Raises StatusError 500 if that fails, as where a conversion
+        webhook does."""
+        model = (source if name == "convert_to" else target).model
+        try:
+            found = function(*args)
+            if isinstance(found, target.model):
+                return found
+            why = f"has given {type(found).__name__}, not {target.model.__name__}"
+        except Exception as error:
+            logger.exception("%s.%s has failed", model.__name__, name)
+            why = f"has raised {type(error).__name__}: {error}"
+        meta = obj.metadata
+        which = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+        raise plain_internal(
+            f"conversion for {self._group}/{source.name}, Kind={self._kind} failed: {which} to {target.name}: "
+            f"{model.__name__}.{name} {why}"
+        )
 
     def of_stored(self, obj: OpenObject) -> Any:
         """An object of the stored version as an instance. Raises ModelError."""
@@ -43,15 +75,18 @@ class Instances:
         meta = plain.pop(_METADATA, None)
         return OpenObject(ObjectMeta() if meta is None else from_plain(ObjectMeta, meta), plain)
 
-    def content(self, instance: Any, version: str) -> Plain:
-        """What an instance of the class that is stored is in a version, without metadata. Raises ModelError."""
+    def content(self, instance: Any, version: str, obj: OpenObject) -> Plain:
+        """What an instance of the class that is stored, made of `obj`, is in a version, without metadata. Raises
+        ModelError, and StatusError 500 if the class cannot convert it."""
         wanted = self._versions[version]
         if wanted is not self._hub:
             model: Any = wanted.model
             if _converts(wanted):
-                instance = model.convert_from(instance)
+                instance = self._converted_by(
+                    model.convert_from, "convert_from", self._hub, wanted, obj, instance
+                )  # fmt: skip
             else:
-                instance = self._again(wanted, plain_of(instance))
+                instance = instance_of(model, plain_of(instance))
         plain = plain_of(instance)
         plain.pop(_METADATA, None)
         return plain
@@ -61,15 +96,12 @@ class Instances:
         given, wanted = self._versions[source], self._versions[target]
         if not _converts(given) and not _converts(wanted):
             return dict(deep_copy(obj.content))
-        return self.content(self.of_hub(obj, source), target)
+        return self.content(self.of_hub(obj, source), target, obj)
 
     def _instance(self, version: Version, obj: OpenObject) -> Any:
         plain = obj.content
         if _METADATA in self._members[version.name]:
             plain = {**plain, _METADATA: to_plain(obj.metadata)}
-        return instance_of(version.model, plain)
-
-    def _again(self, version: Version, plain: Plain) -> Any:
         return instance_of(version.model, plain)
 
 

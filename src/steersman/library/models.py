@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Final, get_type_hints
 
@@ -24,7 +25,21 @@ _UNFIT: Final = "the object does not fit its class"
 
 
 class ModelError(ValueError):
-    """Plain data is no instance of a class; the text says where and why."""
+    """Plain data is no instance of a class; the text says where and why. `found` says it of each field, where the class
+    tells them apart."""
+
+    def __init__(self, text: str, found: Sequence[Unfit] = ()) -> None:
+        super().__init__(text)
+        self.found = found
+
+
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """What is wrong with one field: where it is from the root of the object, by names and indices, and its value."""
+
+    location: tuple[str | int, ...]
+    value: Any
+    detail: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +91,7 @@ def instance_of(model: type[Any], plain: Mapping[str, Any]) -> Any:
         try:
             return model.model_validate(plain)
         except ValueError as error:  # pydantic's ValidationError is one
-            raise ModelError(str(error)) from None
+            raise ModelError(str(error), _unfit(error)) from None
     try:
         if _METADATA in plain:  # as JSON: ObjectMeta keeps parts of it as they are sent
             return msgspec.json.decode(encode(plain), type=model)
@@ -87,15 +102,39 @@ def instance_of(model: type[Any], plain: Mapping[str, Any]) -> Any:
 
 
 def plain_of(instance: Any) -> Plain:
-    """What an instance is as JSON; what is None is left out."""
+    """What an instance is as JSON; what is None is left out, and sets are sorted."""
     if _is_pydantic(type(instance)):
         dumped: Plain = instance.model_dump(mode="json", by_alias=True, exclude_none=True)
+        _sort_sets(dumped, instance.model_dump(by_alias=True, exclude_none=True))
         return dumped
     if hasattr(instance, _METADATA):
         whole: Plain = _without_none(msgspec.json.decode(encode(instance)))
         return whole
-    found: Plain = _without_none(msgspec.to_builtins(instance, str_keys=True))
+    found: Plain = _without_none(msgspec.to_builtins(instance, str_keys=True, order="deterministic"))
     return found
+
+
+def _sort_sets(dumped: Any, given: Any) -> None:
+    """Sorts what pydantic has made of the sets in `given`: their order is another in each process."""
+    if isinstance(dumped, list):
+        if isinstance(given, AbstractSet):
+            dumped.sort(key=lambda each: msgspec.json.encode(each, order="sorted"))
+        elif isinstance(given, Sequence):
+            for each, own in zip(dumped, given, strict=False):
+                _sort_sets(each, own)
+    elif isinstance(dumped, dict) and isinstance(given, Mapping):
+        for name, each in dumped.items():
+            _sort_sets(each, given.get(name))
+
+
+def _unfit(error: Any) -> Sequence[Unfit]:
+    """What a ValidationError of pydantic says of each field."""
+    if not hasattr(error, "errors"):
+        return ()
+    return [
+        Unfit(each["loc"], each["input"], each["msg"].removeprefix("Value error, "))
+        for each in error.errors(include_url=False, include_context=False)
+    ]
 
 
 def _without_none(value: Any) -> Any:
@@ -152,4 +191,4 @@ def _plain_default(default: Any) -> Any:
         return NO_DEFAULT
     if is_model(type(default)):
         return plain_of(default)
-    return msgspec.to_builtins(default, str_keys=True)
+    return msgspec.to_builtins(default, str_keys=True, order="deterministic")

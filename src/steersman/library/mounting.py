@@ -5,12 +5,15 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from steersman.api.apiextensions.v1 import CustomResourceDefinitionNames
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.library.checked import check_definition
 from steersman.library.custom import resource_of_declaration
 from steersman.library.declaration import Declaration, declaration_of
+from steersman.library.definition import names_of
 from steersman.library.hooked import objects_of
 from steersman.library.own_storage import own_storage
+from steersman.machinery.codec.serializer import from_plain
 from steersman.registry.services import Services
 from steersman.rest.bound import BoundResource
 from steersman.rest.capabilities import ResourceStorage
@@ -18,10 +21,11 @@ from steersman.rest.capabilities import ResourceStorage
 
 async def mount(plane: ControlPlane, *resources: type[Any]) -> None:
     """Serves the resources that these classes declare from now on, stored where the others are, until the control
-    plane stops. One that is served already takes the place of the one of its name, and watches of that end.
+    plane stops. One takes the place of the one of its name that is served already, and watches of that end. A
+    CustomResourceDefinition of its name is not served any more (its condition NamesAccepted says so).
 
-    Raises TypeError for a class that is not declared, DefinitionError for one that cannot be served, ValueError if a
-    built-in resource has its name.
+    Raises DefinitionError for a class that is not declared or cannot be served, ValueError if a built-in resource has
+    its name.
     """
     declarations = [declaration_of(each) for each in resources]
     for declaration in declarations:
@@ -30,6 +34,7 @@ async def mount(plane: ControlPlane, *resources: type[Any]) -> None:
         resource = resource_of_declaration(declaration, plane.slow_lane)
         on = None if declaration.storage is None else partial(_own, plane, declaration)
         await plane.serve_custom(resource, declaration.serves, on=on)
+        plane.reserve_names(declaration.group, from_plain(CustomResourceDefinitionNames, names_of(declaration)))
 
 
 def _own(

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get
 
 import msgspec
 
+from steersman.library.definition_error import DefinitionError
 from steersman.library.models import NO_DEFAULT, Field, Plain, description_of, fields_of, is_model
 
 _META: Final = ("metadata", "kind", "apiVersion", "api_version")
@@ -51,7 +52,7 @@ class Rule:
         return {name: value for name, value in given.items() if value not in ("", None)}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # compared as what it is: annotations are hashed, and a dict has no hash
 class OpenAPI:
     """Members of the schema of the type that it annotates, as they are: what there is no other word for.
 
@@ -64,7 +65,7 @@ class OpenAPI:
 def schema_of(model: type[Any], rules: Iterable[Rule] = ()) -> Plain:
     """The schema of the objects of a class, `rules` being those of the whole object.
 
-    Raises TypeError for an annotation that no structural schema can say, with where it is.
+    Raises DefinitionError for an annotation that no structural schema can say, with where it is.
     """
     schema = _of_model(model, model.__name__, (), skip=_META)
     _add_rules(schema, rules)
@@ -73,18 +74,19 @@ def schema_of(model: type[Any], rules: Iterable[Rule] = ()) -> Plain:
 
 def _of_model(model: type[Any], where: str, outer: tuple[type, ...], skip: Sequence[str] = ()) -> Plain:
     if model in outer:
-        raise TypeError(f"{where}: {model.__name__} holds itself, which a structural schema cannot say")
+        raise DefinitionError(f"{where}: {model.__name__} holds itself, which a structural schema cannot say")
     schema: Plain = {"type": "object"}
     text = description_of(model)
     if text:
         schema["description"] = text
     properties: Plain = {}
     required = []
-    for each in fields_of(model):
+    for each in _fields(model, where):
         if each.name in skip:
+            _check_meta(each, where)
             continue
         if skip and each.name == _STATUS and each.is_required:
-            raise TypeError(f"{where}.status needs a default, e.g. None: objects are created without one")
+            raise DefinitionError(f"{where}.status needs a default, e.g. None: objects are created without one")
         properties[each.name] = _of_field(each, f"{where}.{each.name}", (*outer, model), is_root=bool(skip))
         if each.is_required:
             required.append(each.name)
@@ -95,10 +97,29 @@ def _of_model(model: type[Any], where: str, outer: tuple[type, ...], skip: Seque
     return schema
 
 
+def _fields(model: type[Any], where: str) -> list[Field]:
+    try:
+        return list(fields_of(model))
+    except NameError as error:
+        raise DefinitionError(
+            f"{where}: an annotation of {model.__name__} names what is not there: {error}; classes are at the top of "
+            f"their module, and above those that name them"
+        ) from None
+
+
+def _check_meta(field: Field, where: str) -> None:
+    """Raises DefinitionError for a field of the root in the place of what every object has."""
+    if field.name != "metadata":
+        raise DefinitionError(f"{where}.{field.name}: every object has this, and it is not the class's to declare")
+    kinds = [get_origin(each) or each for each in (field.type, *get_args(field.type))]
+    if not any(each is Any or is_model(each) or each in (dict, Mapping) for each in kinds):
+        raise DefinitionError(f"{where}.metadata is of the type ObjectMeta, not {_shown(field.type)}")
+
+
 def _of_field(field: Field, where: str, outer: tuple[type, ...], *, is_root: bool) -> Plain:
     schema = _of_type(field.type, where, outer)
     for marker in field.markers:
-        _mark(schema, marker)
+        _mark(schema, marker, where)
     if field.description:
         schema["description"] = field.description
     if field.default is not NO_DEFAULT and not (is_root and field.name == _STATUS):
@@ -112,7 +133,7 @@ def _of_type(hint: Any, where: str, outer: tuple[type, ...]) -> Plain:
     if origin is Annotated:
         schema = _of_type(args[0], where, outer)
         for marker in args[1:]:
-            _mark(schema, marker)
+            _mark(schema, marker, where)
         return schema
     if origin is Union or origin is types.UnionType:
         return _of_union(args, where, outer)
@@ -134,17 +155,17 @@ def _of_collection(kind: Any, args: tuple[Any, ...], where: str, outer: tuple[ty
         if not args:
             return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
         if args[0] is not str:
-            raise TypeError(f"{where}: the keys of a map are str, not {_shown(args[0])}")
+            raise DefinitionError(f"{where}: the keys of a map are str, not {_shown(args[0])}")
         return {"type": "object", "additionalProperties": _of_type(args[1], f"{where}[]", outer)}
     if isinstance(kind, type) and issubclass(kind, Sequence | AbstractSet):
         if len(args) > 1 and not (len(args) == 2 and args[1] is Ellipsis):
-            raise TypeError(f"{where}: the items of a list are of one type")
+            raise DefinitionError(f"{where}: the items of a list are of one type")
         items = _of_type(args[0] if args else Any, f"{where}[]", outer)
         schema: Plain = {"type": "array", "items": items}
         if issubclass(kind, AbstractSet):
             schema["x-kubernetes-list-type"] = "set"
         return schema
-    raise TypeError(f"{where}: there is no schema of {_shown(kind)}")
+    raise DefinitionError(f"{where}: there is no schema of {_shown(kind)}")
 
 
 def _of_union(args: Sequence[Any], where: str, outer: tuple[type, ...]) -> Plain:
@@ -154,13 +175,13 @@ def _of_union(args: Sequence[Any], where: str, outer: tuple[type, ...]) -> Plain
     if set(members) == {int, str}:
         return {"x-kubernetes-int-or-string": True}
     shown = " | ".join(map(_shown, members))
-    raise TypeError(f"{where}: a structural schema cannot say {shown}; of unions it can X | None and int | str")
+    raise DefinitionError(f"{where}: a structural schema cannot say {shown}; of unions it can X | None and int | str")
 
 
 def _of_values(values: Sequence[Any], where: str) -> Plain:
     kinds = {type(each) for each in values if each is not None}
     if len(kinds) != 1 or not kinds <= {str, int}:
-        raise TypeError(f"{where}: the values of an enumeration are all str or all int")
+        raise DefinitionError(f"{where}: the values of an enumeration are all str or all int")
     return {**_SCALARS[kinds.pop()], "enum": [each for each in values if each is not None]}
 
 
@@ -171,11 +192,12 @@ def _shown(hint: Any) -> str:
 # Constraints: msgspec.Meta, annotated_types and pydantic's Field have the same names for them
 
 
-def _mark(schema: Plain, marker: object) -> None:
+def _mark(schema: Plain, marker: object, where: str) -> None:
     if isinstance(marker, Rule):
         _add_rules(schema, (marker,))
         return
     if isinstance(marker, OpenAPI):
+        _check_members(marker.members, where)
         schema.update(marker.members)
         return
     _bound(schema, marker)
@@ -188,7 +210,19 @@ def _mark(schema: Plain, marker: object) -> None:
     if more:
         schema.update(more)
     for each in getattr(marker, "metadata", ()):  # pydantic's Field within a type
-        _mark(schema, each)
+        _mark(schema, each, where)
+
+
+def _check_members(members: object, where: str) -> None:
+    """Raises DefinitionError for a member that no schema has: it would be dropped without a word."""
+    from steersman.api.apiextensions.v1 import JSONSchemaProps
+
+    if not isinstance(members, Mapping):
+        raise DefinitionError(f"{where}: OpenAPI takes the members of a schema, not {members!r}")
+    known = {each.encode_name for each in msgspec.structs.fields(JSONSchemaProps)}
+    for name in members:
+        if name not in known:
+            raise DefinitionError(f"{where}: a schema has no member {name!r}")
 
 
 def _bound(schema: Plain, marker: object) -> None:

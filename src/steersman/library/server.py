@@ -9,10 +9,11 @@ import signal
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from steersman.library.aggregation import Aggregation, manifests
 from steersman.library.declaration import Declaration, declaration_of
+from steersman.library.definition_error import DefinitionError
 from steersman.library.models import Plain
 
 if TYPE_CHECKING:  # a start imports them, with no collections of garbage between
@@ -21,6 +22,8 @@ if TYPE_CHECKING:  # a start imports them, with no collections of garbage betwee
     from steersman.net.message import Handler
 
 T = TypeVar("T")
+
+_MODES: Final = ("RBAC", "AlwaysAllow", "AlwaysDeny")
 
 
 class Server:
@@ -41,8 +44,10 @@ class Server:
         bind_address: str = "", secure_port: int = 6443, client_ca_file: str = "", token_auth_file: str = "",
         authorization_mode: tuple[str, ...] = ("RBAC",), listen: bool = True, aggregation: Aggregation | None = None,
     ) -> None:  # fmt: skip
-        """Raises TypeError for a class that is not declared, ValueError for two that would be served as the same, and
-        for users or rights of its own beside those of a cluster."""
+        """Raises DefinitionError for a class that is not declared, and for two that would be served as the same,
+        ValueError for modes of authorization that there are not, and for users or rights of its own beside those of a
+        cluster."""
+        _check_modes(authorization_mode)
         if aggregation is not None and (client_ca_file or token_auth_file or authorization_mode != ("RBAC",)):
             raise ValueError("the cluster says who the users of an aggregated server are, and what they may do")
         self._declarations = [declaration_of(each) for each in resources]
@@ -184,13 +189,28 @@ def _no_collections() -> Iterator[None]:
             gc.enable()
 
 
+def _check_modes(modes: object) -> None:
+    if isinstance(modes, str) or not isinstance(modes, tuple | list):
+        raise ValueError(f"authorization_mode is a tuple of {', '.join(_MODES)}, not {modes!r}")
+    for each in modes:
+        if each not in _MODES:
+            raise ValueError(f"authorization_mode has {each!r}, which is none of {', '.join(_MODES)}")
+
+
 def _check_distinct(declarations: list[Declaration]) -> None:
+    kinds: dict[tuple[str, str], type[Any]] = {}
+    for each in declarations:
+        model = each.stored.model
+        first = kinds.setdefault((each.group, each.kind), model)
+        if first is not model:
+            both = f"{first.__qualname__} and {model.__qualname__}"
+            raise DefinitionError(f"{both} are both of the kind {each.kind} of {each.group}")
     seen: dict[tuple[str, str], str] = {}
     for each in declarations:
         for name in (each.plural, each.singular, *each.short_names):
             other = seen.setdefault((each.group, name), each.kind)
             if other != each.kind:
-                raise ValueError(f"{each.kind} and {other} of {each.group} are both called {name}")
+                raise DefinitionError(f"{each.kind} and {other} of {each.group} are both called {name}")
 
 
 def _default_folder(declarations: list[Declaration]) -> Path:

@@ -106,3 +106,5 @@ def _tokens(options: Options, issued: IssuedTokens) -> TokenAuthenticator:
         return UnionTokenAuthenticator([issued, StaticTokens.load(options.token_auth_file, options.audiences)])
     except TokenFileError as error:
         raise OptionsError(f"token_auth_file: {error}") from None
+    except OSError as error:
+        raise OptionsError(f"token_auth_file: {options.token_auth_file} cannot be read: {error.strerror}") from None

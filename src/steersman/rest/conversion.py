@@ -70,6 +70,10 @@ class Conversion(ABC):
         found.metadata.resource_version = obj.metadata.resource_version
         return found
 
+    def completed(self, obj: OpenObject, value: bytes) -> bytes:
+        """The value of the stored version that `obj` was converted to, with what `obj` leaves unsaid."""
+        return value
+
     @abstractmethod
     async def close(self) -> None:
         """Nothing is converted any more."""

@@ -92,7 +92,7 @@ class ConvertingStore(Store[OpenObject]):
             return await super().encoded(ctx, obj)
         value = await done(ctx.lane, kind.value_as_is, obj)
         (converted,) = await self._conversion.values([value], self._stored, ctx.lane)
-        return converted
+        return await done(ctx.lane, self._conversion.completed, obj, converted)
 
     async def seen(self, ctx: Context, entries: Sequence[Entry]) -> Sequence[Entry]:
         return await self.converted(self._kind_of(ctx), entries, ctx.lane)
