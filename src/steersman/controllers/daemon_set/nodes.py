@@ -22,6 +22,7 @@ from steersman.api.core.v1 import (
 from steersman.controllers.workloads.node_fit import node_affinity, tolerates
 from steersman.controllers.workloads.revisions import REVISION_HASH
 from steersman.machinery.codec.serializer import deep_copy
+from steersman.net.ascii import is_digits
 
 _GENERATION: Final = "deprecated.daemonset.template.generation"
 _GENERATION_LABEL: Final = "pod-template-generation"
@@ -73,7 +74,7 @@ def with_tolerations(spec: PodSpec) -> list[Toleration]:
 def generation_of(daemon_set: DaemonSet) -> str | None:
     """The generation of the template, which older versions of the API had."""
     text = daemon_set.metadata.annotations.get(_GENERATION, "")
-    return str(int(text)) if text.removeprefix("-").isdecimal() and text.isascii() else None
+    return str(int(text)) if is_digits(text.removeprefix("-")) else None
 
 
 def template_for(daemon_set: DaemonSet, hash_: str) -> PodTemplateSpec:

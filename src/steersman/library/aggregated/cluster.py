@@ -16,6 +16,7 @@ from steersman.library.aggregation import ClusterError
 from steersman.machinery.codec.serializer import encode
 from steersman.machinery.codec.strict import DecodeError, decode_object
 from steersman.machinery.errors.status import StatusError, generic_server_response, service_unavailable
+from steersman.machinery.go.strings import trim_space
 from steersman.net.ascii import is_digits
 from steersman.net.client.answer import Answer, BadAnswer
 from steersman.net.client.dial import DialError, host_port
@@ -87,7 +88,7 @@ def _of_pod(account: Path) -> Endpoint:
 
     def credentials() -> str:
         # it is replaced before it ends
-        return f"Bearer {token.read_text('ascii').strip()}"
+        return f"Bearer {trim_space(token.read_text('ascii'))}"
 
     url, address = f"https://{host_port(host, int(port))}", Address(host, int(port))
     tls = fixed(client_tls(authority, protocols=HTTP2))
@@ -120,8 +121,8 @@ class Cluster:
         data = await self._ask_again("GET", target)
         try:
             return msgspec.json.decode(data, type=kind)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise service_unavailable(f"the answer to GET {target} cannot be read: {error}") from None
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            raise service_unavailable(f"the answer to GET {target} cannot be read") from None
 
     async def review(self, target: str, review: R) -> R:
         """The review with its answer. Raises StatusError as `get` does."""
@@ -220,7 +221,7 @@ def _refusal(code: int, data: bytes, after: str) -> StatusError:
     status = status_in(data)
     if status is None:
         return generic_server_response(
-            code, "GET", message=data[:_SHOWN].decode("utf-8", "replace").strip(), retry_after=retry_after
+            code, "GET", message=trim_space(data[:_SHOWN].decode("utf-8", "replace")), retry_after=retry_after
         )
     details = status.details
     return StatusError(
