@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from steersman.net.ascii import lower
 from steersman.net.client.answer import Answer, BadAnswer
-from steersman.net.client.transport import Address, Sender
 from steersman.net.in_process import ClientResponse, InProcessClient
 from steersman.net.message import BodyAborted, Handler
+
+if TYPE_CHECKING:  # a server that sends nothing does without
+    from steersman.net.client.transport import Address, Sender
 
 
 class OwnServer:
