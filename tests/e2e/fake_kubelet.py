@@ -126,7 +126,9 @@ class Kubelet:
 
     async def _start(self) -> None:
         self._followers: set[asyncio.Queue[str]] = set()
-        tls = ServerTLS([self.certificates.server], client_ca_files=[str(self.certificates.ca)])
+        tls = ServerTLS(  # HTTP/1.1, of which some fields are for the connection only
+            [self.certificates.server], client_ca_files=[str(self.certificates.ca)], alpn_protocols=["http/1.1"]
+        )
         self._server = HttpServer(self._handle, tls=tls)
         self.host, self.port = await self._server.start("0.0.0.0")
 

@@ -7,7 +7,6 @@ import gzip
 import logging
 import threading
 from collections.abc import AsyncGenerator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steersman.api.meta.v1 import PartialObjectMetadata
-from steersman.endpoints import lists, table
+from steersman.endpoints import lists
 from steersman.endpoints.streamed import StreamedBody
 from steersman.kinds.built_in import classes_of
 from steersman.machinery.codec.protobuf import documents as protobuf
@@ -24,6 +23,7 @@ from steersman.machinery.codec.yaml import from_json
 from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.metrics import Metric
 from steersman.machinery.selectors import labels
+from steersman.machinery.values import times
 from steersman.net.message import BodyAborted
 from tests.endpoints.small_server import SmallServer
 
@@ -95,7 +95,7 @@ async def compare(notes: list[dict[str, str]], limits: tuple[int, ...]) -> None:
     for number, data in enumerate(notes):
         await small.note(f"n{number}", **data)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table, "time", SimpleNamespace(time=lambda: 2e9))
+        patch.setattr(times, "moment", lambda: 2e9)
         compact = {
             (kind, query): (await small.get(NOTES + query, accept=JSON + kind)).body[:-1]
             for kind, query in (("", ""), (PARTIAL, ""), (TABLE, ""), (TABLE, "?includeObject=Object"))
@@ -119,7 +119,7 @@ async def compare(notes: list[dict[str, str]], limits: tuple[int, ...]) -> None:
 async def test_a_long_list_comes_in_small_pieces(
     small: SmallServer, monkeypatch: pytest.MonkeyPatch, accept: str, query: str
 ) -> None:
-    monkeypatch.setattr(table, "time", SimpleNamespace(time=lambda: 2e9))
+    monkeypatch.setattr(times, "moment", lambda: 2e9)
     monkeypatch.setattr(lists, "_WHOLE", 64 << 10)
     monkeypatch.setattr(lists, "_READY_SLICE_BYTES", 128 << 10)
     monkeypatch.setattr(lists, "_KEPT", 4 << 10)

@@ -25,7 +25,7 @@ FOREIGN = {
 }  # fmt: skip
 TO_OPERATORS = {"cli/", "controlplane/", "storage/sqlite/file.py", "storage/sqlite/store.py", "webhooks/kubeconfig.py",
                 "authentication/client_certificate.py", "aggregator/remote_discovery.py",
-                "aggregator/remote_openapi.py"}  # fmt: skip
+                "aggregator/remote_openapi.py", "cluster/configuration.py", "library/checked.py"}  # fmt: skip
 """What is told at the start, or in the log."""
 
 

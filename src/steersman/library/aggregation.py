@@ -10,6 +10,7 @@ from typing import Final
 
 from steersman.library.declaration import Declaration
 from steersman.library.models import Plain
+from steersman.machinery.go.strings import to_lower
 
 _PORT_NAME: Final = "https"
 
@@ -64,7 +65,7 @@ def path_of(manifest: Plain) -> str:
     version, metadata = manifest["apiVersion"], manifest["metadata"]
     root = f"/apis/{version}" if "/" in version else f"/api/{version}"
     namespace = f"/namespaces/{metadata['namespace']}" if "namespace" in metadata else ""
-    return f"{root}{namespace}/{manifest['kind'].lower()}s/{metadata['name']}"
+    return f"{root}{namespace}/{to_lower(manifest['kind'])}s/{metadata['name']}"
 
 
 def _service(aggregation: Aggregation, secure_port: int) -> Iterator[Plain]:

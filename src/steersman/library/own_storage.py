@@ -20,6 +20,7 @@ from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.names import generate_name
 from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.net.ascii import is_digits
 from steersman.rest.bound import BoundResource
 from steersman.rest.capabilities import (
     Change,
@@ -311,7 +312,7 @@ class _Watching:
 
 def _revision(version: str) -> int:
     """A version as a number; those that are none are the storage's own business."""
-    return int(version) if version.isascii() and version.isdigit() else 0
+    return int(version) if is_digits(version) else 0
 
 
 def own_storage(

@@ -16,6 +16,7 @@ from typing import Any, Final
 from steersman.controlplane.control_plane import Address, ControlPlane
 from steersman.controlplane.options import Options
 from steersman.machinery.private_files import make_private_folder, write_whole
+from steersman.server import profiling as _profiling  # noqa: F401 - with the rest, before pytest looks at modules
 from steersman.testing.client import Client
 
 

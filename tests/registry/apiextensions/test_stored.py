@@ -57,7 +57,7 @@ async def test_even_a_small_one_is_judged_in_the_slow_lane(
             lanes.append(lane)
         return await done(lane, function, *arguments)
 
-    monkeypatch.setattr("steersman.store.store.done", noted)
+    monkeypatch.setattr("steersman.store.write_rules.done", noted)
     c = await cluster(CUSTOM_RESOURCE_DEFINITIONS)
     made = await c.create(PLURAL, definition(), group=GROUP)
     await c.update(PLURAL, made, group=GROUP)

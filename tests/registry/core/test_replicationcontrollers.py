@@ -42,10 +42,10 @@ async def test_scale_reads_and_writes(cluster: Callable[..., Any]) -> None:
     scale = to_plain(view.read(obj))
     assert "labels" not in scale["metadata"]
     assert (scale["spec"], scale["status"]) == ({"replicas": 1}, {"replicas": 0, "selector": "a=b,c=d"})
-    view.write(obj, from_plain(Scale, {"spec": {"replicas": 5}}))
+    view.write(obj, from_plain(Scale, {"metadata": scale["metadata"], "spec": {"replicas": 5}}))
     assert obj.spec.replicas == 5
     with pytest.raises(StatusError) as caught:
-        view.write(obj, from_plain(Scale, {"spec": {"replicas": -1}}))
+        view.write(obj, from_plain(Scale, {"metadata": scale["metadata"], "spec": {"replicas": -1}}))
     assert caught.value.message == (
         'Scale.autoscaling "rc" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0'
     )
