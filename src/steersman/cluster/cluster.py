@@ -10,6 +10,7 @@ from steersman.client.client import Client
 from steersman.client.in_process import InProcessTransport
 from steersman.client.resources import PODS
 from steersman.cluster.configuration import Configuration
+from steersman.cluster.initial_objects import apply_manifests, read_manifests
 from steersman.controllers.all import CONTROLLERS
 from steersman.controllers.controller import Settings
 from steersman.controllers.manager import ControllerManager
@@ -20,6 +21,7 @@ from steersman.scheduler.scheduler import Scheduler
 
 MANAGER: Final = "kube-controller-manager"
 SCHEDULER: Final = "kube-scheduler"
+_ADMIN: Final = UserInfo("steersman:admin", groups=("system:masters",))
 _NODES: Final = UserInfo("steersman:nodes", groups=("system:masters",))
 
 
@@ -27,14 +29,16 @@ class Cluster:
     """`await start()`, then `await stop()`."""
 
     def __init__(self, options: Options, configuration: Configuration | None = None) -> None:
-        """Raises ConfigurationError for more nodes than there are addresses."""
+        """Raises ConfigurationError for more nodes than there are addresses, and for manifests that cannot be read."""
         self.plane = ControlPlane(options)
         self._configuration = configuration or Configuration()
         self._nodes = self._configuration.simulated_nodes()
+        self._manifests = read_manifests(self._configuration.objects)
         self._running = AsyncExitStack()
 
     async def start(self) -> Address:
-        """Starts the control plane, and all that works on it. Raises what ControlPlane.start raises."""
+        """Starts the control plane, and all that works on it. Raises what ControlPlane.start raises, and
+        ConfigurationError for an object that is refused."""
         address = await self.plane.start()
         self._running.push_async_callback(self.plane.stop)
         try:
@@ -50,6 +54,7 @@ class Cluster:
             kubelets = Kubelets(self.client(_NODES, "kubelet"), manager.informers.of(PODS), manager.events, self._nodes)
             await kubelets.start()
             self._running.push_async_callback(kubelets.stop)
+            await apply_manifests(self.client(_ADMIN, "steersman"), self._manifests)
         except BaseException:
             await self.stop()
             raise

@@ -64,7 +64,10 @@ def up(nodes: int | None, config: Path | None, detach: bool, flags: tuple[str, .
     if claimed is None:
         fail(f"a cluster runs in {options.data_dir} already, as process {running(options.data_dir)}")
     with claimed:
-        run(options, make=cluster)
+        try:
+            run(options, make=cluster)
+        except ConfigurationError as error:
+            fail(str(error))
 
 
 def _detach(options: Options) -> None:

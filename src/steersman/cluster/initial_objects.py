@@ -1,0 +1,82 @@
+"""Objects that a cluster begins with, from files and folders of manifests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from steersman.client.api_resource import APIResource
+from steersman.client.client import Client
+from steersman.client.discovery import preferred_resources
+from steersman.cluster.configuration import ConfigurationError
+from steersman.machinery.errors.status import StatusError
+
+_SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
+_PATIENCE: Final = 30.0
+_AGAIN: Final = 0.05
+
+Manifest = dict[str, Any]
+
+
+def read_manifests(paths: Iterable[Path]) -> list[tuple[Path, Manifest]]:
+    """Every object of files and of folders' files, in their order. Raises ConfigurationError."""
+    import yaml
+
+    found: list[tuple[Path, Manifest]] = []
+    for path in paths:
+        files = sorted(each for each in path.rglob("*") if each.suffix in _SUFFIXES) if path.is_dir() else [path]
+        for file in files:
+            try:
+                documents = list(yaml.safe_load_all(file.read_text()))
+            except (OSError, yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+                raise ConfigurationError(f"{file}: {error}") from None
+            for each in documents:
+                found += [(file, one) for one in _objects(file, each)]
+    return found
+
+
+def _objects(file: Path, document: Any) -> Iterator[Manifest]:
+    if document is None:
+        return
+    if not isinstance(document, dict) or not document.get("kind") or not document.get("apiVersion"):
+        raise ConfigurationError(f"{file}: an object says its kind and apiVersion")
+    if document["kind"] == "List":
+        for each in document.get("items") or ():
+            yield from _objects(file, each)
+        return
+    if not isinstance(document.get("metadata"), dict) or not document["metadata"].get("name"):
+        raise ConfigurationError(f"{file}: {document['kind']} has no name")
+    yield document
+
+
+async def apply_manifests(client: Client, manifests: Iterable[tuple[Path, Manifest]]) -> None:
+    """Applies objects in their order; one whose kind is not served yet is waited for, as its definition may be one of
+    them. Raises ConfigurationError for one that is refused."""
+    resources: dict[tuple[str, str], APIResource[Any]] = {}
+    for file, manifest in manifests:
+        metadata = manifest["metadata"]
+        named = f"{manifest['kind']} {metadata['name']}"
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                resource = await _resource(client, resources, manifest)
+                namespace = (metadata.get("namespace") or "default") if resource.namespaced else ""
+                await client.apply(resource, metadata["name"], namespace, manifest)
+        except TimeoutError:
+            raise ConfigurationError(f"{file}: {named}: no such kind is served") from None
+        except StatusError as error:
+            raise ConfigurationError(f"{file}: {named}: {error}") from None
+
+
+async def _resource(
+    client: Client, known: dict[tuple[str, str], APIResource[Any]], manifest: Manifest
+) -> APIResource[Any]:  # fmt: skip
+    api_version, kind = str(manifest["apiVersion"]), str(manifest["kind"])
+    group, _, version = api_version.rpartition("/")
+    while (found := known.get((group, kind))) is None:
+        for each in (await preferred_resources(client)).served:
+            known[each.resource.group, each.resource.kind] = each.resource
+        if (group, kind) not in known:
+            await asyncio.sleep(_AGAIN)
+    return APIResource(group, version, found.plural, kind, dict, found.namespaced)
