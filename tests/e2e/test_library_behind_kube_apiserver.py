@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -72,13 +73,24 @@ class Cluster:
         return path
 
     def kubectl(self, *arguments: str, stdin: str = "", code: int = 0, user: str = "admin") -> str:
+        done = self._run(*arguments, stdin=stdin, user=user)
+        assert done.returncode == code, f"kubectl {' '.join(arguments)}: {done.stdout}"
+        return done.stdout
+
+    def explained(self, what: str) -> str:
+        """What kubectl explains, once kube-apiserver has asked the server behind it for its documents."""
+        until = monotonic() + 90
+        while (done := self._run("explain", what)).returncode != 0 and monotonic() < until:
+            sleep(0.5)
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+    def _run(self, *arguments: str, stdin: str = "", user: str = "admin") -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "HOME": str(self._home), "KUBECONFIG": str(self.kubeconfig(user))}
-        done = subprocess.run(
+        return subprocess.run(
             [self._kubectl, *arguments], env=environment, input=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True, timeout=60, check=False,
         )  # fmt: skip
-        assert done.returncode == code, f"kubectl {' '.join(arguments)}: {done.stdout}"
-        return done.stdout
 
 
 @pytest.fixture
@@ -189,7 +201,7 @@ def test_kube_apiserver_serves_it_to_its_users(cluster: Cluster) -> None:
     assert [line.split()[:2] for line in shown] == [["a", "b"], ["c", "d"], ["e", "f"]]
     old = json.loads(cluster.kubectl("get", "flunders.v1alpha1.wardle.example.com", "a", "-o", "json"))
     assert old["spec"] == {"reference": "b", "referenceType": "Flunder"}
-    assert "What a flunder refers to" in cluster.kubectl("explain", "flunder.spec")
+    assert "What a flunder refers to" in cluster.explained("flunder.spec")
 
     refused = cluster.kubectl("get", "flunders", user="alice", code=1)
     assert 'User "alice" cannot list resource "flunders" in API group "wardle.example.com"' in refused
