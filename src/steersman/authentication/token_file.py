@@ -28,10 +28,13 @@ class StaticTokens:
 
     def __init__(self, users: Mapping[str, UserInfo], audiences: tuple[str, ...] = ()) -> None:
         self._audiences = audiences
-        self._identities = {
-            sha256(token.encode()).digest(): TokenIdentity(authenticated(user), audiences)
-            for token, user in users.items()
-        }
+        self._identities: dict[bytes, TokenIdentity] = {}
+        for token, user in users.items():
+            self.add(token, user)
+
+    def add(self, token: str, user: UserInfo) -> None:
+        """Knows one more token."""
+        self._identities[sha256(token.encode()).digest()] = TokenIdentity(authenticated(user), self._audiences)
 
     @classmethod
     def load(cls, path: str | Path, audiences: tuple[str, ...] = ()) -> StaticTokens:
@@ -46,6 +49,8 @@ class StaticTokens:
         return cls(users, audiences)
 
     def authenticate_token(self, token: str, audiences: tuple[str, ...]) -> TokenIdentity | None:
+        if not self._identities:
+            return None
         identity = self._identities.get(sha256(token.encode("utf-8", "surrogateescape")).digest())
         if identity is None or not audiences or audiences == self._audiences:
             return identity

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from steersman.api.coordination.v1 import Lease
-from steersman.api.core.v1 import Node, NodeCondition, ObjectReference, Pod, Taint
+from steersman.api.core.v1 import Node, NodeCondition, ObjectReference, Taint
 from steersman.client.client import MERGE_PATCH
 from steersman.client.errors import is_not_found
+from steersman.client.events import reference
 from steersman.client.resources import LEASES, NODES, PODS
 from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.indexes import BY_NODE, by_node
@@ -164,7 +165,7 @@ class NodeLifecycleController(Controller[str]):
                 if is_not_found(error):
                     continue
                 raise
-            self.recorder.event(_pod_reference(pod), "Warning", "NodeNotReady", "Node is not ready")
+            self.recorder.event(reference(PODS, pod), "Warning", "NodeNotReady", "Node is not ready")
 
     # Taints
 
@@ -228,11 +229,3 @@ def _is_ready(node: Node) -> bool:
 
 def _reference(node: Node) -> ObjectReference:
     return ObjectReference(api_version="v1", kind="Node", name=node.metadata.name, uid=node.metadata.uid)
-
-
-def _pod_reference(pod: Pod) -> ObjectReference:
-    metadata = pod.metadata
-    return ObjectReference(
-        api_version="v1", kind="Pod", namespace=metadata.namespace, name=metadata.name, uid=metadata.uid,
-        resource_version=metadata.resource_version,
-    )  # fmt: skip

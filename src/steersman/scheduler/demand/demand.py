@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from steersman.api.core import v1 as core
+from steersman.machinery.built_in.node_affinity import Matcher, named_nodes, preferred, required
 from steersman.machinery.codec.serializer import encode
 from steersman.machinery.selectors.labels import Labels, Selector
 from steersman.scheduler.demand.affinity_terms import AffinityTerm, PodTerms, terms_of
 from steersman.scheduler.demand.images import images_of
-from steersman.scheduler.demand.node_affinity import Matcher, named_nodes, preferred, required
 from steersman.scheduler.demand.ports import HostPort, host_ports
 from steersman.scheduler.demand.requests import Requests, asked_by
 from steersman.scheduler.demand.spread import Spreading, spreading_of

@@ -6,25 +6,16 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from steersman.api.core.v1 import Taint, Toleration
+from steersman.machinery.built_in import taints as built_in
 
-UNSCHEDULABLE_TAINT: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+UNSCHEDULABLE_TAINT: Final = Taint(key=built_in.UNSCHEDULABLE, effect="NoSchedule")
 _FORBIDDING: Final = frozenset({"NoSchedule", "NoExecute"})
 _PREFERRED: Final = "PreferNoSchedule"
 
 
 def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
     """Whether any of the tolerations is of this taint."""
-    return any(_is_of(each, taint) for each in tolerations)
-
-
-def _is_of(toleration: Toleration, taint: Taint) -> bool:
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    if toleration.operator in ("", "Equal"):
-        return toleration.value == taint.value
-    return toleration.operator == "Exists"
+    return any(built_in.tolerates(each, taint) for each in tolerations)
 
 
 def untolerated(tolerations: Sequence[Toleration], taints: Iterable[Taint]) -> Taint | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from steersman.api.core.v1 import Node, Pod, PodResourceClaim
 from steersman.api.resource.v1 import AllocationResult, ResourceClaim
-from steersman.scheduler.demand.node_affinity import node_selector
+from steersman.machinery.built_in.node_affinity import node_selector
 from steersman.scheduler.devices.allocator import Allocator
 from steersman.scheduler.devices.selectors import SelectionFailed
 from steersman.scheduler.devices.store import DeviceStore

@@ -11,7 +11,7 @@ from steersman.api.core.v1 import Node, NodeSelector
 from steersman.api.resource.v1 import AllocationResult, CounterSet, Device, ResourceClaim, ResourceSlice
 from steersman.client.informer import Informer, Informers
 from steersman.client.resources import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
-from steersman.scheduler.demand.node_affinity import node_selector
+from steersman.machinery.built_in.node_affinity import node_selector
 
 DeviceID = tuple[str, str, str]
 """Driver, pool and name of a device."""

@@ -7,9 +7,9 @@ from typing import Final
 
 from steersman.api.core import v1 as core
 from steersman.api.storage.v1 import CSINode
+from steersman.machinery.built_in.node_affinity import required
 from steersman.machinery.selectors.labels import EVERYTHING, Labels, SelectorError
 from steersman.scheduler.demand.affinity_terms import AffinityTerm, terms_of
-from steersman.scheduler.demand.node_affinity import required
 from steersman.scheduler.demand.ports import conflict, host_ports
 from steersman.scheduler.demand.requests import Resources, allocatable, asked_by, taken_by
 from steersman.scheduler.demand.spread import SpreadConstraint, spreading_of

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Set
 
 from steersman.api.core.v1 import Node, PersistentVolume, PersistentVolumeClaim
 from steersman.api.storage.v1 import StorageClass
+from steersman.machinery.built_in.node_affinity import node_selector
 from steersman.machinery.selectors.labels import SelectorError, from_label_selector
 from steersman.machinery.values.quantity import parse
-from steersman.scheduler.demand.node_affinity import node_selector
 from steersman.scheduler.volumes.store import class_of_claim, class_of_volume
 
 
