@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from steersman.api.core.v1 import Node, Pod, PodCondition
 from steersman.api.meta.v1 import DeleteOptions
-from steersman.client.client import STRATEGIC_MERGE_PATCH
 from steersman.client.errors import is_not_found
 from steersman.client.informer import Key, key_of
+from steersman.client.pod_status import patch_pod_status
 from steersman.client.resources import NODES, PODS
 from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.indexes import BY_NODE, by_node
@@ -112,10 +112,7 @@ class PodGarbageCollector(Controller[Key]):
                 status: dict[str, Any] = {"phase": "Failed", "observedGeneration": pod.metadata.generation}
                 if condition is not None:
                     status["conditions"] = [to_plain(condition)]
-                patch = {"metadata": {"uid": pod.metadata.uid}, "status": status}
-                await self.client.patch(
-                    PODS, name, namespace, patch, media=STRATEGIC_MERGE_PATCH, subresource="status"
-                )  # fmt: skip
+                await patch_pod_status(self.client, pod, status)
             await self.client.delete(PODS, name, namespace, DeleteOptions(grace_period_seconds=0))
         except StatusError as error:
             if not is_not_found(error):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from steersman.api.core.v1 import Node, ObjectReference, Pod, PodCondition, Taint
-from steersman.client.client import STRATEGIC_MERGE_PATCH
 from steersman.client.errors import is_not_found
 from steersman.client.informer import Key, key_of
+from steersman.client.pod_status import patch_pod_status
 from steersman.client.resources import NODES, PODS
 from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.indexes import BY_NODE, by_node
@@ -106,10 +106,7 @@ class TaintEvictionController(Controller[Key]):
             pod = await self.client.get(PODS, name, namespace)
             condition.observed_generation = pod.metadata.generation
             if not any(each.type == condition.type and each.status == "True" for each in pod.status.conditions):
-                patch = {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [to_plain(condition)]}}
-                await self.client.patch(
-                    PODS, name, namespace, patch, media=STRATEGIC_MERGE_PATCH, subresource="status"
-                )  # fmt: skip
+                await patch_pod_status(self.client, pod, {"conditions": [to_plain(condition)]})
             await self.client.delete(PODS, name, namespace)
         except StatusError as error:
             if not is_not_found(error):

@@ -9,10 +9,11 @@ from typing import Any, Final
 
 from steersman.api.core.v1 import ObjectReference, Pod, PodStatus
 from steersman.api.meta.v1 import DeleteOptions, Preconditions
-from steersman.client.client import STRATEGIC_MERGE_PATCH, Client
+from steersman.client.client import Client
 from steersman.client.errors import is_already_exists, is_conflict, is_not_found
 from steersman.client.events import Broadcaster, reference
 from steersman.client.informer import Informer, Key, key_of
+from steersman.client.pod_status import patch_pod_status
 from steersman.client.resources import LEASES, NODES, PODS
 from steersman.client.transport import Unreachable
 from steersman.client.work_queue import WorkQueue
@@ -147,20 +148,13 @@ class Kubelets:
         now = times.moment()
         done = step(pod, Place((node.address,), (address,)), now)
         if done.changed:
-            await self._write(pod, done.status)
+            await patch_pod_status(self._client, pod, _difference(pod.status, done.status))
         if done.happened:
             self._tell(node, pod, done.happened)
         if done.over:
             await self._delete(pod)
         elif done.again is not None:
             self._queue.add_after(key, max(done.again - now, 0.001))
-
-    async def _write(self, pod: Pod, status: PodStatus) -> None:
-        patch = {"metadata": {"uid": pod.metadata.uid}, "status": _difference(pod.status, status)}
-        metadata = pod.metadata
-        await self._client.patch(
-            PODS, metadata.name, metadata.namespace, patch, media=STRATEGIC_MERGE_PATCH, subresource="status"
-        )  # fmt: skip
 
     async def _delete(self, pod: Pod) -> None:
         options = DeleteOptions(grace_period_seconds=0, preconditions=Preconditions(uid=pod.metadata.uid))

@@ -1,0 +1,19 @@
+"""Writing a part of a pod's status, as upstream's controllers and kubelets do (pkg/util/pod)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from steersman.api.core.v1 import Pod
+from steersman.client.client import STRATEGIC_MERGE_PATCH, Client
+from steersman.client.resources import PODS
+
+
+async def patch_pod_status(client: Client, pod: Pod, status: Mapping[str, Any]) -> None:
+    """Merges plain data into the status of this pod, not of another one of its name. Raises StatusError, Unreachable."""
+    metadata = pod.metadata
+    patch = {"metadata": {"uid": metadata.uid}, "status": status}
+    await client.patch(
+        PODS, metadata.name, metadata.namespace, patch, media=STRATEGIC_MERGE_PATCH, subresource="status"
+    )  # fmt: skip
