@@ -11,7 +11,7 @@ from steersman.client.resources import PODS
 
 
 async def patch_pod_status(client: Client, pod: Pod, status: Mapping[str, Any]) -> None:
-    """Merges plain data into the status of this pod, not of another one of its name. Raises StatusError, Unreachable."""
+    """Merges plain data into the status of this very pod. Raises StatusError, Unreachable."""
     metadata = pod.metadata
     patch = {"metadata": {"uid": metadata.uid}, "status": status}
     await client.patch(
