@@ -97,13 +97,14 @@ def shared_by_zones(world: World) -> None:
         "metadata": {"name": "s", "annotations": {"service.kubernetes.io/topology-mode": "Auto"}},
         "spec": {"selector": LABELS, "ports": PORTS},
     })  # fmt: skip
-    world.snapshot("no pods")
     for number in range(1, 8):
         pod(world, f"pod-{number}", f"10.1.0.{number}", nodeName="node-a" if number < 6 else "node-b")
     world.snapshots["hints"] = _hints(world)
     world.patch("Service", "s", {"metadata": {"annotations": {"service.kubernetes.io/topology-mode": None}}})
     world.snapshots["without"] = _hints(world)
-    world.snapshots["events"] = sorted({f"{each['reason']}: {each['message']}" for each in world.list("Event")})
+    changes = ("Topology Aware Hints has been enabled", "Topology Aware Hints has been disabled")
+    told = {f"{each['type']} {each['reason']}: {each['message']}" for each in world.list("Event")}
+    world.snapshots["events"] = sorted(each for each in told if any(text in each for text in changes))
 
 
 def _hints(world: World) -> list[Any]:
