@@ -37,7 +37,7 @@ STALE_AFTER: Final = 120.0
 """Seconds after which a pod that was to be disrupted, and is not going, is taken to stay."""
 _TARGET: Final = "DisruptionTarget"
 _BY_KUBELET: Final = "TerminationByKubelet"
-_WAIT_FOR_EACH: Final = 50e-6
+_WAIT_FOR_EACH: Final = 200e-6
 """Seconds for each pod of a budget that a change of one may wait for others."""
 _MOST_WAIT: Final = 0.5
 _AT_ONCE: Final = 500

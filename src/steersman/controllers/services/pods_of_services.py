@@ -14,7 +14,7 @@ from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.services.selecting import add_selector_index, concerned, selects
 from steersman.controllers.services.trigger_times import TriggerTimes
 
-_WAIT_FOR_EACH: Final = 50e-6
+_WAIT_FOR_EACH: Final = 200e-6
 """Seconds for each pod of a Service that a change of one may wait for others, so that a Service of many pods is not
 written each time one of them changes."""
 _MOST_WAIT: Final = 0.5

@@ -25,7 +25,7 @@ class AddressKey(NamedTuple):
 
 @dataclass(slots=True)
 class Group:
-    """Addresses that offer the same ports, in order."""
+    """Addresses that offer the same ports, in order; none is both ready and not."""
 
     ports: Iterable[Port]
     ready: Sequence[AddressKey]
@@ -57,10 +57,9 @@ def key_of_address(address: EndpointAddress) -> AddressKey:
 def group_of_subset(subset: EndpointSubset, addresses: dict[AddressKey, EndpointAddress]) -> Group:
     """A subset that anybody wrote; its addresses are added to `addresses`, those that are there stay."""
     ready, not_ready = (
-        sorted({addresses_key(each, addresses) for each in given})
-        for given in (subset.addresses, subset.not_ready_addresses)
-    )  # fmt: skip
-    return Group(list(ports_of_subset(subset.ports)), ready, not_ready)
+        {addresses_key(each, addresses) for each in given} for given in (subset.addresses, subset.not_ready_addresses)
+    )
+    return Group(list(ports_of_subset(subset.ports)), sorted(ready - not_ready), sorted(not_ready))
 
 
 def addresses_key(address: EndpointAddress, addresses: dict[AddressKey, EndpointAddress]) -> AddressKey:
@@ -73,8 +72,10 @@ def addresses_key(address: EndpointAddress, addresses: dict[AddressKey, Endpoint
 def repacked(groups: Sequence[Group]) -> Iterator[Subset]:
     """The canonical subsets of groups, ports that go with the same addresses together; what is not ready in one of
     them is not. Each step costs as much as there are addresses."""
-    if len(groups) == 1 and not groups[0].not_ready:
-        yield Subset(in_order_of_endpoints(set(groups[0].ports)), groups[0].ready, ())
+    if len(groups) == 1:
+        (group,) = groups
+        if group.ready or group.not_ready:
+            yield Subset(in_order_of_endpoints(set(group.ports)), group.ready, group.not_ready)
         return
     offered: dict[Port | None, list[int]] = {}
     for index, group in enumerate(groups):
