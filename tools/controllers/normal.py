@@ -22,13 +22,13 @@ def normal(found: dict[str, list[Plain]], namespace: str) -> Plain:
             metadata = obj["metadata"]
             generated = metadata.get("generateName", "")
             rest = metadata["name"].removeprefix(generated)
-            if generated and _SUFFIX.fullmatch(rest) and kind == "Pod":
+            if generated and _SUFFIX.fullmatch(rest) and kind in ("Pod", "EndpointSlice"):
                 names[metadata["name"]] = f"{generated}*"
     out: Plain = {}
     for kind, objects in found.items():
         if kind == "Event":
             continue
-        texts = sorted(json.dumps(_object(each, names), sort_keys=True) for each in objects)
+        texts = sorted(json.dumps(_in_order(kind, _object(each, names)), sort_keys=True) for each in objects)
         out[kind] = [json.loads(text) for text in texts]
     out["Event"] = _events(found["Event"], names)
     return {kind: each for kind, each in out.items() if each}
@@ -43,6 +43,15 @@ def _object(obj: Plain, names: dict[str, str]) -> Plain:
     out = _plain({**obj, "metadata": metadata}, names)
     assert isinstance(out, dict)
     return out
+
+
+def _in_order(kind: str, obj: Plain) -> Plain:
+    """Without what is drawn by lot: the address of a Service, the order of endpoints."""
+    if kind == "Service" and obj["spec"].get("clusterIP") not in (None, "", "None"):
+        obj["spec"].update(clusterIP="ADDRESS", clusterIPs=["ADDRESS"])
+    if kind == "EndpointSlice":
+        obj["endpoints"] = sorted(obj["endpoints"] or (), key=lambda each: json.dumps(each, sort_keys=True))
+    return obj
 
 
 def _plain(value: Any, names: dict[str, str]) -> Any:

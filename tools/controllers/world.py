@@ -21,6 +21,9 @@ PATHS: Final = {
     "DaemonSet": "apis/apps/v1/namespaces/{}/daemonsets", "StatefulSet": "apis/apps/v1/namespaces/{}/statefulsets",
     "ControllerRevision": "apis/apps/v1/namespaces/{}/controllerrevisions",
     "Job": "apis/batch/v1/namespaces/{}/jobs", "CronJob": "apis/batch/v1/namespaces/{}/cronjobs",
+    "Service": "api/v1/namespaces/{}/services", "Endpoints": "api/v1/namespaces/{}/endpoints",
+    "EndpointSlice": "apis/discovery.k8s.io/v1/namespaces/{}/endpointslices",
+    "PodDisruptionBudget": "apis/policy/v1/namespaces/{}/poddisruptionbudgets",
     "Event": "api/v1/namespaces/{}/events", "Node": "api/v1/nodes",
 }  # fmt: skip
 _SEEN: Final = [kind for kind in PATHS if kind not in ("Node", "ResourceQuota")]
@@ -72,12 +75,20 @@ class World:
         """Deletes an object."""
         self._ask("DELETE", f"{self._path(kind)}/{name}", options or None)
 
+    def now(self, seconds_ago: int = 0) -> str:
+        """The time, as objects have it."""
+        return datetime.fromtimestamp(time.time() - seconds_ago, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def evict(self, pod: str) -> None:
+        """Evicts a pod, if its budgets let it go."""
+        self._ask("POST", f"{self._path('Pod')}/{pod}/eviction", {"metadata": {"name": pod}})
+
     def run_pods(
         self, *, ready: bool = True, phase: str = "Running", count: int | None = None, seconds_ago: int = 0,
         where: Callable[[Plain], bool] = lambda _: True, status: Plain | None = None,
     ) -> None:  # fmt: skip
         """Binds pods and says that they run, as kubelets do; `count` of those that are in another state."""
-        since = datetime.fromtimestamp(time.time() - seconds_ago, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        since = self.now(seconds_ago)
         wanted = {"type": "Ready", "status": "True" if ready else "False"}
         done = 0
         for pod in sorted(self.list("Pod"), key=lambda each: str(each["metadata"]["name"])):

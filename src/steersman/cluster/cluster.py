@@ -14,6 +14,7 @@ from steersman.cluster.initial_objects import apply_manifests, read_manifests
 from steersman.controllers.all import CONTROLLERS
 from steersman.controllers.controller import Settings
 from steersman.controllers.manager import ControllerManager
+from steersman.controllers.services.load_balancers import LoadBalancerController
 from steersman.controlplane.control_plane import Address, ControlPlane
 from steersman.controlplane.options import Options
 from steersman.nodes.kubelets import Kubelets
@@ -44,8 +45,9 @@ class Cluster:
         try:
             settings = Settings(root_ca=address.ca.read_text(), namespace_deletion_grace=0)
             manager = ControllerManager(
-                self.client(UserInfo(f"system:{MANAGER}"), MANAGER), self._of_account, settings, CONTROLLERS
-            )
+                self.client(UserInfo(f"system:{MANAGER}"), MANAGER), self._of_account, settings,
+                (*CONTROLLERS, LoadBalancerController),
+            )  # fmt: skip
             await manager.start()
             self._running.push_async_callback(manager.stop)
             scheduler = Scheduler(self.client(UserInfo(f"system:{SCHEDULER}"), SCHEDULER), manager.informers)

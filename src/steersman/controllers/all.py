@@ -9,6 +9,7 @@ from steersman.controllers.controller import Controller
 from steersman.controllers.cron_job import CronJobController
 from steersman.controllers.daemon_set.controller import DaemonSetController
 from steersman.controllers.deployment.controller import DeploymentController
+from steersman.controllers.disruption.controller import DisruptionController
 from steersman.controllers.garbage_collector.garbage_collector import GarbageCollector
 from steersman.controllers.job.controller import JobController
 from steersman.controllers.namespace import NamespaceController
@@ -18,6 +19,10 @@ from steersman.controllers.replica_set import ReplicaSetController
 from steersman.controllers.replication_controller import ReplicationControllerController
 from steersman.controllers.root_ca_publisher import RootCAPublisher
 from steersman.controllers.service_accounts import ServiceAccountsController
+from steersman.controllers.services.endpoint_slices import EndpointSliceController
+from steersman.controllers.services.endpoints import EndpointsController
+from steersman.controllers.services.mirroring import EndpointSliceMirroringController
+from steersman.controllers.services.service_cidrs import ServiceCIDRController
 from steersman.controllers.stateful_set.controller import StatefulSetController
 from steersman.controllers.taint_eviction import TaintEvictionController
 from steersman.controllers.ttl_after_finished import TTLAfterFinishedController
@@ -36,6 +41,11 @@ CONTROLLERS: Final[tuple[type[Controller[Any]], ...]] = (
     JobController,
     TTLAfterFinishedController,
     CronJobController,
+    EndpointsController,
+    EndpointSliceController,
+    EndpointSliceMirroringController,
+    ServiceCIDRController,
+    DisruptionController,
     PodGarbageCollector,
     ClusterRoleAggregationController,
     GarbageCollector,

@@ -16,7 +16,7 @@ from steersman.client.errors import is_conflict
 from steersman.client.events import Recorder
 from steersman.client.informer import Informers
 from steersman.client.transport import Unreachable
-from steersman.client.work_queue import WorkQueue
+from steersman.client.work_queue import BASE_DELAY, WorkQueue
 from steersman.machinery.errors.status import StatusError
 
 logger = logging.getLogger(__name__)
@@ -64,12 +64,14 @@ class Controller(ABC, Generic[K]):
     """As whom it tells of events, if not as its account."""
     workers: ClassVar[int] = 5
     """How many keys are worked on at the same time."""
+    retry_delay: ClassVar[float] = BASE_DELAY
+    """Seconds until a key that failed is tried again, doubled each time."""
 
     def __init__(self, given: Surroundings) -> None:
         self.client = given.client
         self.informers = given.informers
         self.recorder = given.recorder
-        self.queue: WorkQueue[K] = WorkQueue()
+        self.queue: WorkQueue[K] = WorkQueue(base_delay=self.retry_delay)
 
     @abstractmethod
     async def sync(self, key: K) -> None:

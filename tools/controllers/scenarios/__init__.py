@@ -5,15 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from tools.controllers.scenarios import cron_jobs, daemon_sets, deployments, jobs, replica_sets, stateful_sets
+from tools.controllers.scenarios import (
+    budgets,
+    cron_jobs,
+    daemon_sets,
+    deployments,
+    jobs,
+    replica_sets,
+    services,
+    stateful_sets,
+)
 from tools.controllers.world import World
 
 CONTROLLERS: Final = (
     "replicaset-controller", "replicationcontroller-controller", "deployment-controller", "job-controller",
     "ttl-after-finished-controller",
-    "cronjob-controller", "daemonset-controller", "statefulset-controller",
+    "cronjob-controller", "daemonset-controller", "statefulset-controller", "endpoints-controller",
+    "endpointslice-controller", "endpointslice-mirroring-controller", "disruption-controller",
 )  # fmt: skip
 SCENARIOS: Final[dict[str, Callable[[World], None]]] = {
     **replica_sets.SCENARIOS, **deployments.SCENARIOS, **jobs.SCENARIOS, **cron_jobs.SCENARIOS, **daemon_sets.SCENARIOS,
-    **stateful_sets.SCENARIOS,
+    **stateful_sets.SCENARIOS, **services.SCENARIOS, **budgets.SCENARIOS,
 }  # fmt: skip
