@@ -17,6 +17,7 @@ from steersman.client.events import Recorder
 from steersman.client.informer import Informers
 from steersman.client.transport import Unreachable
 from steersman.client.work_queue import WorkQueue
+from steersman.controllers.monitors import Monitors
 from steersman.machinery.errors.status import StatusError
 
 logger = logging.getLogger(__name__)
@@ -42,10 +43,11 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a controller is handed: its own client, the informers that all share, and who tells of its events."""
+    """What a controller is handed: its own client, what all of them follow together, and who tells of its events."""
 
     client: Client
     informers: Informers
+    monitors: Monitors
     recorder: Recorder
     settings: Settings
 

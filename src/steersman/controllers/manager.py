@@ -10,6 +10,7 @@ from steersman.client.client import Client
 from steersman.client.events import Broadcaster
 from steersman.client.informer import Informers
 from steersman.controllers.controller import Controller, Settings, Surroundings
+from steersman.controllers.monitors import Monitors
 
 
 class ControllerManager:
@@ -27,6 +28,7 @@ class ControllerManager:
         self._settings = settings
         self._types = controllers
         self.informers = Informers(shared)
+        self.monitors = Monitors(shared, self.informers)
         self.events = Broadcaster(shared)
         self.controllers: list[Controller[Any]] = []
         self._task: asyncio.Task[None] | None = None
@@ -36,7 +38,8 @@ class ControllerManager:
         for each in self._types:
             client = self._client_of(each.account)
             recorder = self.events.recorder(each.component or each.account)
-            self.controllers.append(each(Surroundings(client, self.informers, recorder, self._settings)))
+            given = Surroundings(client, self.informers, self.monitors, recorder, self._settings)
+            self.controllers.append(each(given))
         self.events.start()
         self.informers.start()
         self._task = asyncio.create_task(self._run(), name="controllers")
@@ -46,6 +49,7 @@ class ControllerManager:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
+        await self.monitors.stop()
         await self.informers.stop()
         await self.events.stop()
 

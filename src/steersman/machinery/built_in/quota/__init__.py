@@ -1,1 +1,1 @@
-"""What objects use of quotas: for admission, which charges them, and for the controller, which adds up what there is."""
+"""What objects use of quotas: asked by admission, which charges them, and by the controller, which adds it up."""
