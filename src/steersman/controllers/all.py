@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from steersman.controllers.certificates.approver import CSRApprover
+from steersman.controllers.certificates.cleaner import CSRCleaner
+from steersman.controllers.certificates.signer import CSRSigner
 from steersman.controllers.cluster_role_aggregation import ClusterRoleAggregationController
 from steersman.controllers.controller import Controller
 from steersman.controllers.cron_job import CronJobController
@@ -12,7 +15,9 @@ from steersman.controllers.deployment.controller import DeploymentController
 from steersman.controllers.garbage_collector.garbage_collector import GarbageCollector
 from steersman.controllers.job.controller import JobController
 from steersman.controllers.namespace import NamespaceController
+from steersman.controllers.node_ipam.controller import NodeIPAMController
 from steersman.controllers.node_lifecycle import NodeLifecycleController
+from steersman.controllers.node_ttl import TTLController
 from steersman.controllers.pod_garbage_collector import PodGarbageCollector
 from steersman.controllers.replica_set import ReplicaSetController
 from steersman.controllers.replication_controller import ReplicationControllerController
@@ -21,9 +26,14 @@ from steersman.controllers.root_ca_publisher import RootCAPublisher
 from steersman.controllers.service_accounts import ServiceAccountsController
 from steersman.controllers.stateful_set.controller import StatefulSetController
 from steersman.controllers.taint_eviction import TaintEvictionController
+from steersman.controllers.tokens.account_tokens import ServiceAccountTokenController
+from steersman.controllers.tokens.bootstrap_signer import BootstrapSigner
+from steersman.controllers.tokens.legacy_token_cleaner import LegacyTokenCleaner
+from steersman.controllers.tokens.token_cleaner import TokenCleaner
 from steersman.controllers.ttl_after_finished import TTLAfterFinishedController
 
 CONTROLLERS: Final[tuple[type[Controller[Any]], ...]] = (
+    ServiceAccountTokenController,
     ServiceAccountsController,
     RootCAPublisher,
     NamespaceController,
@@ -39,6 +49,14 @@ CONTROLLERS: Final[tuple[type[Controller[Any]], ...]] = (
     CronJobController,
     PodGarbageCollector,
     ResourceQuotaController,
+    CSRSigner,
+    CSRApprover,
+    CSRCleaner,
+    TTLController,
+    BootstrapSigner,
+    TokenCleaner,
+    NodeIPAMController,
+    LegacyTokenCleaner,
     ClusterRoleAggregationController,
     GarbageCollector,
 )

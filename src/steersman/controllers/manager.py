@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +12,8 @@ from steersman.client.events import Broadcaster
 from steersman.client.informer import Informers
 from steersman.controllers.controller import Controller, Settings, Surroundings
 from steersman.controllers.monitors import Monitors
+
+logger = logging.getLogger(__name__)
 
 
 class ControllerManager:
@@ -24,6 +27,7 @@ class ControllerManager:
         self, shared: Client, client_of: Callable[[str], Client], settings: Settings,
         controllers: Sequence[type[Controller[Any]]],
     ) -> None:  # fmt: skip
+        self._shared = shared
         self._client_of = client_of
         self._settings = settings
         self._types = controllers
@@ -36,8 +40,11 @@ class ControllerManager:
     async def start(self) -> None:
         """Begins; the controllers work once their informers have all objects."""
         for each in self._types:
-            client = self._client_of(each.account)
-            recorder = self.events.recorder(each.component or each.account)
+            if not each.can_run(self._settings):
+                logger.info("%s does not run: it is not told what it needs", each.name)
+                continue
+            client = self._client_of(each.account) if each.account else self._shared
+            recorder = self.events.recorder(each.component or each.account or each.name)
             given = Surroundings(client, self.informers, self.monitors, recorder, self._settings)
             self.controllers.append(each(given))
         self.events.start()
