@@ -5,15 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from tools.controllers.scenarios import cron_jobs, daemon_sets, deployments, jobs, replica_sets, stateful_sets
+from tools.controllers.scenarios import (
+    certificates,
+    cron_jobs,
+    daemon_sets,
+    deployments,
+    jobs,
+    nodes,
+    quotas,
+    replica_sets,
+    stateful_sets,
+    tokens,
+)
 from tools.controllers.world import World
 
 CONTROLLERS: Final = (
     "replicaset-controller", "replicationcontroller-controller", "deployment-controller", "job-controller",
     "ttl-after-finished-controller",
     "cronjob-controller", "daemonset-controller", "statefulset-controller",
+    "resourcequota-controller", "serviceaccount-token-controller", "token-cleaner-controller",
+    "bootstrap-signer-controller", "certificatesigningrequest-approving-controller",
+    "certificatesigningrequest-signing-controller", "ttl-controller", "node-ipam-controller",
 )  # fmt: skip
 SCENARIOS: Final[dict[str, Callable[[World], None]]] = {
     **replica_sets.SCENARIOS, **deployments.SCENARIOS, **jobs.SCENARIOS, **cron_jobs.SCENARIOS, **daemon_sets.SCENARIOS,
-    **stateful_sets.SCENARIOS,
+    **stateful_sets.SCENARIOS, **quotas.SCENARIOS, **tokens.SCENARIOS, **certificates.SCENARIOS, **nodes.SCENARIOS,
 }  # fmt: skip
