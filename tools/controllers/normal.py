@@ -7,6 +7,8 @@ import re
 from collections import Counter
 from typing import Any, Final
 
+from tools.controllers.opaque import readable
+
 Plain = dict[str, Any]
 
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
@@ -30,7 +32,7 @@ def normal(found: dict[str, list[Plain]], namespace: str) -> Plain:
             continue
         texts = sorted(json.dumps(_in_order(kind, _object(each, names)), sort_keys=True) for each in objects)
         out[kind] = [json.loads(text) for text in texts]
-    out["Event"] = _events(found["Event"], names)
+    out["Event"] = _events(found.get("Event", []), names)
     return {kind: each for kind, each in out.items() if each}
 
 
@@ -40,7 +42,7 @@ def _object(obj: Plain, names: dict[str, str]) -> Plain:
         metadata.pop(each, None)
     managers = [{**each, "time": None} for each in metadata.get("managedFields") or ()]
     metadata["managedFields"] = sorted(managers, key=lambda each: json.dumps(each, sort_keys=True))
-    out = _plain({**obj, "metadata": metadata}, names)
+    out = _plain({**readable(obj), "metadata": metadata}, names)
     assert isinstance(out, dict)
     return out
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -25,8 +26,15 @@ PATHS: Final = {
     "EndpointSlice": "apis/discovery.k8s.io/v1/namespaces/{}/endpointslices",
     "PodDisruptionBudget": "apis/policy/v1/namespaces/{}/poddisruptionbudgets",
     "Event": "api/v1/namespaces/{}/events", "Node": "api/v1/nodes",
+    "Secret": "api/v1/namespaces/{}/secrets", "ServiceAccount": "api/v1/namespaces/{}/serviceaccounts",
+    "ConfigMap": "api/v1/namespaces/{}/configmaps", "Service": "api/v1/namespaces/{}/services",
+    "CertificateSigningRequest": "apis/certificates.k8s.io/v1/certificatesigningrequests",
 }  # fmt: skip
-_SEEN: Final = [kind for kind in PATHS if kind not in ("Node", "ResourceQuota")]
+_ASKED_FOR: Final = (
+    "CertificateSigningRequest", "ConfigMap", "Node", "ResourceQuota", "Secret", "Service", "ServiceAccount",
+)  # fmt: skip
+"""Kinds that are seen where a scenario is about them."""
+_SEEN: Final = [kind for kind in PATHS if kind not in _ASKED_FOR]
 _MERGE_PATCH: Final = "application/merge-patch+json"
 _POLL: Final = 0.1
 _QUIET: Final = 7
@@ -46,11 +54,27 @@ class World:
         self.name = name
         self.snapshots: dict[str, Any] = {}
         self.nodes: list[str] = []
+        self._seen = list(_SEEN)
+        self._made: list[tuple[str, str]] = []
+        self._others: list[World] = []
         self._ask("POST", "api/v1/namespaces", {"metadata": {"name": name}})
+
+    def also(self, *kinds: str) -> None:
+        """Has objects of these kinds seen too."""
+        self._seen += kinds
+
+    def elsewhere(self, namespace: str) -> World:
+        """Another namespace, which is there already: what is made there is deleted at the end."""
+        other = copy.copy(self)
+        other.name, other._made = namespace, []
+        self._others.append(other)
+        return other
 
     def create(self, obj: Plain) -> Plain:
         """Makes an object."""
-        return self._ask("POST", self._path(obj["kind"]), obj)
+        made = self._ask("POST", self._path(obj["kind"]), obj)
+        self._made.append((obj["kind"], made["metadata"]["name"]))
+        return made
 
     def create_from(self, api_version: str, kind: str, name: str, spec: Plain, **metadata: Any) -> Plain:
         """The same, of its parts."""
@@ -119,6 +143,10 @@ class World:
         """Deletes what is not in the namespace."""
         for name in self.nodes:
             self.delete("Node", name)
+        for world in (self, *self._others):
+            for kind, name in world._made:
+                if world is not self or kind == "CertificateSigningRequest":
+                    self._client.ask("DELETE", f"/{world._path(kind)}/{name}", None)
 
     def end_pods(self) -> None:
         """Lets the pods that are being deleted go, as kubelets do."""
@@ -130,7 +158,7 @@ class World:
         """Everything in the namespace, once nothing changes any more."""
         before, same = "", 0
         for _ in range(_MOST_LOOKS):
-            found = {kind: self.list(kind) for kind in _SEEN}
+            found = {kind: self.list(kind) for kind in self._seen}
             text = json.dumps(found, sort_keys=True)
             same = same + 1 if text == before else 0
             if same >= _QUIET:

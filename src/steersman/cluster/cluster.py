@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Final
 
 from steersman.authentication.user import UserInfo, service_account_groups, service_account_username
@@ -11,11 +12,14 @@ from steersman.client.in_process import InProcessTransport
 from steersman.client.resources import PODS
 from steersman.cluster.configuration import Configuration
 from steersman.cluster.initial_objects import apply_manifests, read_manifests
-from steersman.controllers.all import CONTROLLERS
+from steersman.controllers.authority import Authority
+from steersman.controllers.certificates.requests import SIGNERS
 from steersman.controllers.controller import Settings
 from steersman.controllers.manager import ControllerManager
 from steersman.controllers.services.load_balancers import LoadBalancerController
+from steersman.controllers.selection import selected
 from steersman.controlplane.control_plane import Address, ControlPlane
+from steersman.controlplane.controllers import beside, own
 from steersman.controlplane.options import Options
 from steersman.nodes.kubelets import Kubelets
 from steersman.scheduler.scheduler import Scheduler
@@ -30,8 +34,11 @@ class Cluster:
     """`await start()`, then `await stop()`."""
 
     def __init__(self, options: Options, configuration: Configuration | None = None) -> None:
-        """Raises ConfigurationError for more nodes than there are addresses, and for manifests that cannot be read."""
-        self.plane = ControlPlane(options)
+        """Raises ValueError for controllers that there are not; ConfigurationError for more nodes than there are
+        addresses, and for manifests that cannot be read."""
+        given = options.controllers or ("*",)
+        self._controllers = selected(beside(given))
+        self.plane = ControlPlane(replace(options, controllers=own(given)))
         self._configuration = configuration or Configuration()
         self._nodes = self._configuration.simulated_nodes()
         self._manifests = read_manifests(self._configuration.objects)
@@ -43,10 +50,13 @@ class Cluster:
         address = await self.plane.start()
         self._running.push_async_callback(self.plane.stop)
         try:
-            settings = Settings(root_ca=address.ca.read_text(), namespace_deletion_grace=0)
+            settings = Settings(
+                root_ca=address.ca.read_text(), namespace_deletion_grace=0, sign_token=self.plane.sign_token,
+                signers=dict.fromkeys(SIGNERS, Authority(address.ca, address.ca_key)),
+            )  # fmt: skip
             manager = ControllerManager(
                 self.client(UserInfo(f"system:{MANAGER}"), MANAGER), self._of_account, settings,
-                (*CONTROLLERS, LoadBalancerController),
+                (*self._controllers, LoadBalancerController),
             )  # fmt: skip
             await manager.start()
             self._running.push_async_callback(manager.stop)

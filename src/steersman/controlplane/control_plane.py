@@ -43,6 +43,7 @@ from steersman.controlplane.authenticators import (
 )
 from steersman.controlplane.authorizers import Judges, judges
 from steersman.controlplane.bootstrap import Bootstrap
+from steersman.controlplane.controllers import check_own
 from steersman.controlplane.data_folder import (
     certificate_files,
     is_storage_unavailable,
@@ -59,7 +60,7 @@ from steersman.controlplane.given_files import (
 from steersman.controlplane.group_order import GroupOrder
 from steersman.controlplane.metrics import install_metrics
 from steersman.controlplane.objects import StoreObjects
-from steersman.controlplane.options import Options
+from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.rbac_feed import feed
 from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_API
 from steersman.controlplane.runtime_config import RuntimeConfig
@@ -104,6 +105,7 @@ class Address:
     url: str
     kubeconfig: Path
     ca: Path
+    ca_key: Path
 
 
 _READ_BY_THE_SERVER: Final = (
@@ -139,12 +141,18 @@ class ControlPlane:
         self._upkeep: Upkeep | None = None
         self._custom: Definitions | None = None
         self._issued = IssuedTokens(options.audiences)
+        self._keys: TokenKeys | None = None
         self._itself = ThisServer(self._own_server, cache(partial(self.token_of, LOOPBACK)))
         self._running = AsyncExitStack()
 
     def token_of(self, user: UserInfo) -> str:
         """A bearer token for a part of this process that sends requests as this user; good until the process ends."""
         return self._issued.issue(user)
+
+    def sign_token(self, claims: dict[str, Any]) -> str:
+        """A token with these claims, signed as those of service accounts are. Raises KeyFileError."""
+        assert self._keys is not None
+        return self._keys.sign(claims)
 
     def store(self, group: str, plural: str) -> Store[Any]:
         """The store of a resource. Raises KeyError for one that is not served or not stored."""
@@ -267,6 +275,10 @@ class ControlPlane:
         watchdog = _loop_watchdog(options, common)
         if watchdog is not None:
             running.callback(watchdog.stop)
+        try:
+            check_own(options.controllers)
+        except ValueError as error:
+            raise OptionsError(f"--controllers: {error}") from None
         check_kubelet_files(options)
         check_proxy_client(options)
         make_data_folder(options)
@@ -275,7 +287,7 @@ class ControlPlane:
         running.push_async_callback(storage.close)
         stores = self._stores = Stores(storage, common.slow_lane)
         running.push_async_callback(stores.stop)
-        keys = TokenKeys(options)
+        keys = self._keys = TokenKeys(options)
         running.push_async_callback(keys.stop)  # before the lock of the folder is released
         host = options.advertise_address or advertised_address(options.bind_address)
         files = certificate_files(options, host, str(ranges[0][1]))
@@ -481,4 +493,4 @@ def _announced(options: Options, files: CertificateFiles, port: int) -> Address:
     url = f"https://{reachable_address(options.bind_address)}:{port}"
     kubeconfig = options.data_dir / "admin.kubeconfig"
     write_whole(kubeconfig, admin_kubeconfig(url, files))
-    return Address(url, kubeconfig, files.ca)
+    return Address(url, kubeconfig, files.ca, files.ca_key)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Final
 
 from steersman.api.core.v1 import ConfigMap
@@ -17,7 +15,6 @@ from steersman.rest.context import loopback
 NAMESPACE: Final = "kube-system"
 NAME: Final = "kube-apiserver-legacy-service-account-token-tracking"
 _SINCE: Final = "since"
-_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _PAUSE: Final = 1800.0
 """Seconds in which the ConfigMap is made once at most: servers of two minds must not fight about it."""
 
@@ -34,27 +31,17 @@ class LegacyTokenTracking:
         """Makes what is missing, and mends a date that is none."""
         config_maps = self._config_maps
         found: ConfigMap | None = await config_maps.find(NAMESPACE, NAME)
-        today = datetime.fromtimestamp(times.moment(), UTC).strftime("%Y-%m-%d")
+        today = times.today()
         if found is None:
             now = self._clock()
             if self._made is None or now - self._made >= _PAUSE:
                 metadata = ObjectMeta(name=NAME, namespace=NAMESPACE)
                 await config_maps.create(loopback(NAMESPACE), ConfigMap(metadata=metadata, data={_SINCE: today}))
                 self._made = now
-        elif not _is_date(found.data.get(_SINCE, "")):
+        elif not times.is_date(found.data.get(_SINCE, "")):
 
             def change(old: ConfigMap) -> ConfigMap:
                 old.data[_SINCE] = today
                 return old
 
             await config_maps.update(loopback(NAMESPACE, NAME), NAME, change)
-
-
-def _is_date(text: str) -> bool:
-    if not _DATE.fullmatch(text):
-        return False
-    try:
-        datetime.strptime(text, "%Y-%m-%d")
-    except ValueError:
-        return False
-    return True

@@ -7,13 +7,17 @@ from typing import Final
 
 from tools.controllers.scenarios import (
     budgets,
+    certificates,
     cron_jobs,
     daemon_sets,
     deployments,
     jobs,
+    nodes,
+    quotas,
     replica_sets,
     services,
     stateful_sets,
+    tokens,
 )
 from tools.controllers.world import World
 
@@ -22,8 +26,12 @@ CONTROLLERS: Final = (
     "ttl-after-finished-controller",
     "cronjob-controller", "daemonset-controller", "statefulset-controller", "endpoints-controller",
     "endpointslice-controller", "endpointslice-mirroring-controller", "disruption-controller",
+    "resourcequota-controller", "serviceaccount-token-controller", "token-cleaner-controller",
+    "bootstrap-signer-controller", "certificatesigningrequest-approving-controller",
+    "certificatesigningrequest-signing-controller", "ttl-controller", "node-ipam-controller",
 )  # fmt: skip
 SCENARIOS: Final[dict[str, Callable[[World], None]]] = {
     **replica_sets.SCENARIOS, **deployments.SCENARIOS, **jobs.SCENARIOS, **cron_jobs.SCENARIOS, **daemon_sets.SCENARIOS,
-    **stateful_sets.SCENARIOS, **services.SCENARIOS, **budgets.SCENARIOS,
+    **stateful_sets.SCENARIOS, **services.SCENARIOS, **budgets.SCENARIOS, **quotas.SCENARIOS, **tokens.SCENARIOS,
+    **certificates.SCENARIOS, **nodes.SCENARIOS,
 }  # fmt: skip

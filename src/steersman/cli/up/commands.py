@@ -18,7 +18,7 @@ from steersman.cli.serve import Started, fail, run
 from steersman.cli.up.process_file import claim, running
 from steersman.controlplane.options import Options, OptionsError
 
-_DEFAULTS: Final = ("--bind-address=127.0.0.1", "--allow-privileged=true", "--controllers=*")
+_DEFAULTS: Final = ("--bind-address=127.0.0.1", "--allow-privileged=true")
 _LOG: Final = "up.log"
 _PATIENCE: Final = 60.0
 

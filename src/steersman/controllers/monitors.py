@@ -1,10 +1,13 @@
-"""Metadata of every object of every resource that can be deleted, followed as resources come and go."""
+"""Metadata of every object of every resource that can be deleted, followed as resources come and go.
+
+The garbage collector and the quotas' controller share what is followed.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 
 from steersman.api.meta.v1 import ObjectMeta, PartialObjectMetadata
@@ -35,20 +38,34 @@ Told = Callable[[APIResource[PartialObjectMetadata], ObjectMeta | None, ObjectMe
 
 
 class Monitors:
-    """Follows all resources: `told(resource, old, new)` is called with each change of an object's metadata."""
+    """Follows all resources once `start` is called, and calls who asked with each change of an object's metadata."""
 
-    def __init__(self, client: Client, informers: Informers, told: Told) -> None:
+    def __init__(self, client: Client, informers: Informers) -> None:
         self._client = client
         self._shared = informers
-        self._told = told
+        self._told: list[Told] = []
+        self._added: list[Callable[[APIResource[PartialObjectMetadata]], None]] = []
         self._monitors: dict[APIResource[PartialObjectMetadata], Informer[PartialObjectMetadata]] = {}
         self._kinds: dict[tuple[str, str], APIResource[PartialObjectMetadata]] = {}
         self._look = asyncio.Event()
+        self._looked = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
+    def on_change(self, told: Told) -> None:
+        """Calls `told(resource, old, new)` at each change. Before the start only."""
+        assert self._task is None
+        self._told.append(told)
+
+    def on_resource(self, added: Callable[[APIResource[PartialObjectMetadata]], None]) -> None:
+        """Calls `added` with each resource that is followed from then on. Before the start only."""
+        assert self._task is None
+        self._added.append(added)
+
     def start(self) -> None:
-        """Begins to follow."""
-        self._task = asyncio.create_task(self._follow(), name="monitors of the garbage collector")
+        """Begins to follow, once."""
+        if self._task is not None:
+            return
+        self._task = asyncio.create_task(self._follow(), name="monitors of all resources")
         for each in _DEFINING:
             self._shared.of(each).on_change(lambda *_: self._look.set())
 
@@ -64,10 +81,15 @@ class Monitors:
         """The resource of a kind, of those that are followed."""
         return self._kinds.get((group, kind))
 
+    def followed(self) -> Collection[tuple[APIResource[PartialObjectMetadata], Informer[PartialObjectMetadata]]]:
+        """The resources that are followed, and their objects."""
+        return self._monitors.items()
+
     async def _follow(self) -> None:
         while True:
             try:
                 await self._put_right()
+                self._looked.set()
             except (StatusError, Unreachable) as error:
                 logger.warning("what is served cannot be found out: %s", error)
             try:
@@ -98,13 +120,18 @@ class Monitors:
         self._kinds[resource.group, resource.kind] = resource
 
         def changed(old: PartialObjectMetadata | None, new: PartialObjectMetadata | None) -> None:
-            self._told(resource, old.metadata if old else None, new.metadata if new else None)
+            before, after = old.metadata if old else None, new.metadata if new else None
+            for told in self._told:
+                told(resource, before, after)
 
         monitor.on_change(changed)
         monitor.start()
+        for added in self._added:
+            added(resource)
 
     async def synced(self) -> None:
-        """Returns once all resources that are followed now have all their objects."""
+        """Returns once it is known which resources there are, and all objects of these."""
+        await self._looked.wait()
         for each in list(self._monitors.values()):
             await each.synced()
 
