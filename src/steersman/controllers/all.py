@@ -21,6 +21,17 @@ from steersman.controllers.service_accounts import ServiceAccountsController
 from steersman.controllers.stateful_set.controller import StatefulSetController
 from steersman.controllers.taint_eviction import TaintEvictionController
 from steersman.controllers.ttl_after_finished import TTLAfterFinishedController
+from steersman.controllers.volumes.attach_detach.controller import AttachDetach
+from steersman.controllers.volumes.attributes_class_protection import AttributesClassProtection
+from steersman.controllers.volumes.binder.controller import PersistentVolumeBinder
+from steersman.controllers.volumes.claim_protection import ClaimProtection
+from steersman.controllers.volumes.driver.attacher import Attacher
+from steersman.controllers.volumes.driver.provisioner import Provisioner
+from steersman.controllers.volumes.driver.registrar import Registrar
+from steersman.controllers.volumes.driver.resizer import Resizer
+from steersman.controllers.volumes.ephemeral import EphemeralVolumes
+from steersman.controllers.volumes.expander import VolumeExpander
+from steersman.controllers.volumes.volume_protection import VolumeProtection
 
 CONTROLLERS: Final[tuple[type[Controller[Any]], ...]] = (
     ServiceAccountsController,
@@ -38,5 +49,14 @@ CONTROLLERS: Final[tuple[type[Controller[Any]], ...]] = (
     CronJobController,
     PodGarbageCollector,
     ClusterRoleAggregationController,
+    PersistentVolumeBinder,
+    AttachDetach,
+    VolumeExpander,
+    EphemeralVolumes,
+    ClaimProtection,
+    VolumeProtection,
+    AttributesClassProtection,
     GarbageCollector,
 )
+VOLUME_DRIVER: Final[tuple[type[Controller[Any]], ...]] = (Registrar, Provisioner, Attacher, Resizer)
+"""The driver of the simulation's volumes, which is no part of kube-controller-manager."""

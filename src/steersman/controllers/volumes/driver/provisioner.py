@@ -47,7 +47,7 @@ from steersman.machinery.built_in.volumes import (
 from steersman.machinery.errors.status import StatusError
 
 _IDENTITY: Final = "storage.kubernetes.io/csiProvisionerIdentity"
-_DELETION_SECRET: Final = "volume.kubernetes.io/provisioner-deletion-secret-"  # noqa: S105
+_DELETION_SECRET: Final = "volume.kubernetes.io/provisioner-deletion-secret-"
 _BY_VOLUME: Final = "volume"
 Key = tuple[Literal["claim", "volume"], ObjectKey]
 
