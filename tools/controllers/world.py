@@ -21,9 +21,19 @@ PATHS: Final = {
     "DaemonSet": "apis/apps/v1/namespaces/{}/daemonsets", "StatefulSet": "apis/apps/v1/namespaces/{}/statefulsets",
     "ControllerRevision": "apis/apps/v1/namespaces/{}/controllerrevisions",
     "Job": "apis/batch/v1/namespaces/{}/jobs", "CronJob": "apis/batch/v1/namespaces/{}/cronjobs",
+    "ResourceClaim": "apis/resource.k8s.io/v1/namespaces/{}/resourceclaims",
+    "ResourceClaimTemplate": "apis/resource.k8s.io/v1/namespaces/{}/resourceclaimtemplates",
+    "PersistentVolume": "api/v1/persistentvolumes",
+    "VolumeAttachment": "apis/storage.k8s.io/v1/volumeattachments",
+    "VolumeAttributesClass": "apis/storage.k8s.io/v1/volumeattributesclasses",
+    "StorageClass": "apis/storage.k8s.io/v1/storageclasses", "CSIDriver": "apis/storage.k8s.io/v1/csidrivers",
+    "ResourceSlice": "apis/resource.k8s.io/v1/resourceslices",
     "Event": "api/v1/namespaces/{}/events", "Node": "api/v1/nodes",
 }  # fmt: skip
-_SEEN: Final = [kind for kind in PATHS if kind not in ("Node", "ResourceQuota")]
+_CLUSTERED: Final = ("PersistentVolume", "VolumeAttachment", "VolumeAttributesClass")
+"""Of what is in no namespace, what a scenario sees, if it has made it or its name is in it."""
+_UNSEEN: Final = ("Node", "ResourceQuota", "ResourceClaimTemplate", "StorageClass", "CSIDriver", "ResourceSlice")
+_SEEN: Final = [kind for kind in PATHS if kind not in _UNSEEN]
 _MERGE_PATCH: Final = "application/merge-patch+json"
 _POLL: Final = 0.1
 _QUIET: Final = 7
@@ -43,10 +53,14 @@ class World:
         self.name = name
         self.snapshots: dict[str, Any] = {}
         self.nodes: list[str] = []
+        self._made: list[tuple[str, str]] = []
+        """What was made outside of the namespace."""
         self._ask("POST", "api/v1/namespaces", {"metadata": {"name": name}})
 
     def create(self, obj: Plain) -> Plain:
         """Makes an object."""
+        if "{}" not in PATHS[obj["kind"]] and obj["kind"] != "Node":
+            self._made.append((obj["kind"], obj["metadata"]["name"]))
         return self._ask("POST", self._path(obj["kind"]), obj)
 
     def create_from(self, api_version: str, kind: str, name: str, spec: Plain, **metadata: Any) -> Plain:
@@ -108,6 +122,8 @@ class World:
         """Deletes what is not in the namespace."""
         for name in self.nodes:
             self.delete("Node", name)
+        for kind, name in self._made:
+            self._client.ask("DELETE", f"/{self._path(kind)}/{name}")
 
     def end_pods(self) -> None:
         """Lets the pods that are being deleted go, as kubelets do."""
@@ -119,7 +135,7 @@ class World:
         """Everything in the namespace, once nothing changes any more."""
         before, same = "", 0
         for _ in range(_MOST_LOOKS):
-            found = {kind: self.list(kind) for kind in _SEEN}
+            found = {kind: self._seen(kind) for kind in _SEEN}
             text = json.dumps(found, sort_keys=True)
             same = same + 1 if text == before else 0
             if same >= _QUIET:
@@ -127,6 +143,16 @@ class World:
             before = text
             time.sleep(_POLL)
         raise Refused("it does not come to rest")
+
+    def _seen(self, kind: str) -> list[Plain]:
+        """The objects of a kind that belong to this scenario; events about those outside of it are in `default`."""
+        found = self.list(kind)
+        if kind in _CLUSTERED:
+            return [each for each in found if self.name in json.dumps(each)]
+        if kind == "Event":
+            others: list[Plain] = self._ask("GET", PATHS[kind].format("default"))["items"]
+            found += [{"kind": kind, **each} for each in others if self.name in each["involvedObject"]["name"]]
+        return found
 
     def snapshot(self, label: str) -> None:
         """Keeps what there is, once nothing changes any more."""
