@@ -17,6 +17,7 @@ from steersman.controllers.pod_garbage_collector import PodGarbageCollector
 from steersman.controllers.replica_set import ReplicaSetController
 from steersman.controllers.replication_controller import ReplicationControllerController
 from steersman.controllers.resource_claims.controller import ResourceClaimController
+from steersman.controllers.resource_claims.taint_eviction import DeviceTaintEviction
 from steersman.controllers.root_ca_publisher import RootCAPublisher
 from steersman.controllers.service_accounts import ServiceAccountsController
 from steersman.controllers.stateful_set.controller import StatefulSetController
@@ -58,6 +59,7 @@ CONTROLLERS: Final[tuple[type[Controller[Any]], ...]] = (
     VolumeProtection,
     AttributesClassProtection,
     ResourceClaimController,
+    DeviceTaintEviction,
     GarbageCollector,
 )
 VOLUME_DRIVER: Final[tuple[type[Controller[Any]], ...]] = (Registrar, Provisioner, Attacher, Resizer)

@@ -27,6 +27,7 @@ CONTROLLERS: Final = (
     "persistentvolume-expander-controller", "ephemeral-volume-controller",
     "persistentvolumeclaim-protection-controller", "persistentvolume-protection-controller",
     "volumeattributesclass-protection-controller", "resourceclaim-controller",
+    "device-taint-eviction-controller",
 )  # fmt: skip
 SCENARIOS: Final[dict[str, Callable[[World], None]]] = {
     **replica_sets.SCENARIOS, **deployments.SCENARIOS, **jobs.SCENARIOS, **cron_jobs.SCENARIOS, **daemon_sets.SCENARIOS,

@@ -90,7 +90,26 @@ def deleted_in_use(world: World) -> None:
     world.snapshot("gone")
 
 
+def tainted(world: World) -> None:
+    """Pods whose device gets a taint are deleted."""
+    world.create_from("resource.k8s.io/v1", "ResourceClaim", "mine", _SPEC)
+    claims = [{"name": "first", "resourceClaimName": "mine"}]
+    pod(world, resourceClaims=claims)
+    pod(world, "q", resourceClaims=claims)
+    allocate(world, "mine", "p")
+    world.run_pods()
+    world.snapshot("runs")
+    taint = {"key": "broken", "effect": "NoExecute"}
+    pool = {"name": "p", "generation": 1, "resourceSliceCount": 1}
+    devices = [{"name": "d-0", "taints": [taint]}]
+    world.create({
+        "apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": f"{world.name}-slice"},
+        "spec": {"driver": "d.example.com", "nodeName": "node-a", "pool": pool, "devices": devices},
+    })  # fmt: skip
+    world.snapshot("evicted")
+
+
 SCENARIOS = {
     f"resource_claim_{each.__name__}": each
-    for each in (made, without_template, long_name, given_by_name, deleted_in_use)
+    for each in (made, without_template, long_name, given_by_name, deleted_in_use, tainted)
 }
