@@ -24,7 +24,7 @@ def normal(found: dict[str, list[Plain]], namespace: str) -> Plain:
             metadata = obj["metadata"]
             generated = metadata.get("generateName", "")
             rest = metadata["name"].removeprefix(generated)
-            if generated and _SUFFIX.fullmatch(rest) and kind in ("Pod", "EndpointSlice"):
+            if generated and _SUFFIX.fullmatch(rest) and kind in ("Pod", "EndpointSlice", "ResourceClaim"):
                 names[metadata["name"]] = f"{generated}*"
     out: Plain = {}
     for kind, objects in found.items():
@@ -74,6 +74,21 @@ def _text(text: str, names: dict[str, str]) -> str:
 _GENERATED: Final = re.compile(r"\b([a-z0-9.-]+-)[bcdfghjklmnpqrstvwxz2456789]{5}\b")
 
 
+_REPEATED: Final = frozenset(
+    {
+        "ExternalProvisioning",
+        "ExternalExpanding",
+        "FailedBinding",
+        "FailedResourceClaimCreation",
+        "ProvisioningFailed",
+        "VolumeMismatch",
+        "WaitForFirstConsumer",
+        "WaitForPodScheduled",
+    }
+)
+"""Events that are told as often as something is looked at."""
+
+
 def _events(events: list[Plain], names: dict[str, str]) -> list[Plain]:
     counted: Counter[str] = Counter()
     for each in events:
@@ -84,7 +99,8 @@ def _events(events: list[Plain], names: dict[str, str]) -> list[Plain]:
             "source": each["source"].get("component"), "reporting": each.get("reportingComponent"),
         }  # fmt: skip
         counted[json.dumps(told, sort_keys=True)] += each.get("count") or 1
-    return [{**json.loads(text), "count": count} for text, count in sorted(counted.items())]
+    told_of = [{**json.loads(text), "count": count} for text, count in sorted(counted.items())]
+    return [{**each, "count": 0} if each["reason"] in _REPEATED else each for each in told_of]
 
 
 def _message(text: str, names: dict[str, str]) -> str:

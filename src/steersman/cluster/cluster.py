@@ -12,12 +12,15 @@ from steersman.client.in_process import InProcessTransport
 from steersman.client.resources import PODS
 from steersman.cluster.configuration import Configuration
 from steersman.cluster.initial_objects import apply_manifests, read_manifests
+from steersman.controllers.all import VOLUME_DRIVER
 from steersman.controllers.authority import Authority
 from steersman.controllers.certificates.requests import SIGNERS
 from steersman.controllers.controller import Settings
 from steersman.controllers.manager import ControllerManager
-from steersman.controllers.services.load_balancers import LoadBalancerController
 from steersman.controllers.selection import selected
+from steersman.controllers.services.load_balancers import LoadBalancerController
+from steersman.controllers.volumes.driver.component import ACCOUNT as SIMULATION
+from steersman.controllers.volumes.driver.objects import install
 from steersman.controlplane.control_plane import Address, ControlPlane
 from steersman.controlplane.controllers import beside, own
 from steersman.controlplane.options import Options
@@ -27,6 +30,7 @@ from steersman.scheduler.scheduler import Scheduler
 MANAGER: Final = "kube-controller-manager"
 SCHEDULER: Final = "kube-scheduler"
 _ADMIN: Final = UserInfo("steersman:admin", groups=("system:masters",))
+_SIMULATION: Final = UserInfo("steersman:simulation", groups=("system:masters",))
 _NODES: Final = UserInfo("steersman:nodes", groups=("system:masters",))
 
 
@@ -56,14 +60,18 @@ class Cluster:
             )  # fmt: skip
             manager = ControllerManager(
                 self.client(UserInfo(f"system:{MANAGER}"), MANAGER), self._of_account, settings,
-                (*self._controllers, LoadBalancerController),
+                (*self._controllers, LoadBalancerController, *VOLUME_DRIVER),
             )  # fmt: skip
+            await install(self.client(_ADMIN, "steersman"))
             await manager.start()
             self._running.push_async_callback(manager.stop)
             scheduler = Scheduler(self.client(UserInfo(f"system:{SCHEDULER}"), SCHEDULER), manager.informers)
             await scheduler.start()
             self._running.push_async_callback(scheduler.stop)
-            kubelets = Kubelets(self.client(_NODES, "kubelet"), manager.informers.of(PODS), manager.events, self._nodes)
+            kubelets = Kubelets(
+                self.client(_NODES, "kubelet"), manager.informers.of(PODS), manager.events, self._nodes,
+                manager.informers,
+            )  # fmt: skip
             await kubelets.start()
             self._running.push_async_callback(kubelets.stop)
             await apply_manifests(self.client(_ADMIN, "steersman"), self._manifests)
@@ -83,5 +91,7 @@ class Cluster:
         return Client(InProcessTransport(server.handler, self.plane.token_of(user)), manager)
 
     def _of_account(self, name: str) -> Client:
+        if name == SIMULATION:
+            return self.client(_SIMULATION, SIMULATION)
         user = UserInfo(service_account_username("kube-system", name), groups=service_account_groups("kube-system"))
         return self.client(user, MANAGER)

@@ -22,6 +22,8 @@ from steersman.controllers.node_ttl import TTLController
 from steersman.controllers.pod_garbage_collector import PodGarbageCollector
 from steersman.controllers.replica_set import ReplicaSetController
 from steersman.controllers.replication_controller import ReplicationControllerController
+from steersman.controllers.resource_claims.controller import ResourceClaimController
+from steersman.controllers.resource_claims.taint_eviction import DeviceTaintEviction
 from steersman.controllers.resource_quota.controller import ResourceQuotaController
 from steersman.controllers.root_ca_publisher import RootCAPublisher
 from steersman.controllers.service_accounts import ServiceAccountsController
@@ -36,6 +38,17 @@ from steersman.controllers.tokens.bootstrap_signer import BootstrapSigner
 from steersman.controllers.tokens.legacy_token_cleaner import LegacyTokenCleaner
 from steersman.controllers.tokens.token_cleaner import TokenCleaner
 from steersman.controllers.ttl_after_finished import TTLAfterFinishedController
+from steersman.controllers.volumes.attach_detach.controller import AttachDetach
+from steersman.controllers.volumes.attributes_class_protection import AttributesClassProtection
+from steersman.controllers.volumes.binder.controller import PersistentVolumeBinder
+from steersman.controllers.volumes.claim_protection import ClaimProtection
+from steersman.controllers.volumes.driver.attacher import Attacher
+from steersman.controllers.volumes.driver.provisioner import Provisioner
+from steersman.controllers.volumes.driver.registrar import Registrar
+from steersman.controllers.volumes.driver.resizer import Resizer
+from steersman.controllers.volumes.ephemeral import EphemeralVolumes
+from steersman.controllers.volumes.expander import VolumeExpander
+from steersman.controllers.volumes.volume_protection import VolumeProtection
 
 CONTROLLERS: Final[tuple[type[Controller[Any]], ...]] = (
     ServiceAccountTokenController,
@@ -68,5 +81,16 @@ CONTROLLERS: Final[tuple[type[Controller[Any]], ...]] = (
     NodeIPAMController,
     LegacyTokenCleaner,
     ClusterRoleAggregationController,
+    PersistentVolumeBinder,
+    AttachDetach,
+    VolumeExpander,
+    EphemeralVolumes,
+    ClaimProtection,
+    VolumeProtection,
+    AttributesClassProtection,
+    ResourceClaimController,
+    DeviceTaintEviction,
     GarbageCollector,
 )
+VOLUME_DRIVER: Final[tuple[type[Controller[Any]], ...]] = (Registrar, Provisioner, Attacher, Resizer)
+"""The driver of the simulation's volumes, which is no part of kube-controller-manager."""

@@ -12,7 +12,7 @@ from steersman.api.meta.v1 import DeleteOptions, Preconditions
 from steersman.client.client import Client
 from steersman.client.errors import is_already_exists, is_conflict, is_not_found
 from steersman.client.events import Broadcaster, reference
-from steersman.client.informer import Informer, Key, key_of
+from steersman.client.informer import Informer, Informers, Key, key_of
 from steersman.client.pod_status import patch_pod_status
 from steersman.client.resources import LEASES, NODES, PODS
 from steersman.client.transport import Unreachable
@@ -20,8 +20,9 @@ from steersman.client.work_queue import WorkQueue
 from steersman.machinery.codec.serializer import deep_copy, to_plain
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
-from steersman.nodes.pod_life import Happened, Place, step
+from steersman.nodes.pod_life import Happened, Place, is_over, step
 from steersman.nodes.simulated_node import LEASE_SECONDS, LEASES_NAMESPACE, SimulatedNode
+from steersman.nodes.volumes import NodeVolumes, uses_claims
 
 logger = logging.getLogger(__name__)
 
@@ -38,12 +39,15 @@ class Kubelets:
     """
 
     def __init__(
-        self, client: Client, pods: Informer[Pod], events: Broadcaster, nodes: Sequence[SimulatedNode]
+        self, client: Client, pods: Informer[Pod], events: Broadcaster, nodes: Sequence[SimulatedNode],
+        informers: Informers | None = None,
     ) -> None:  # fmt: skip
+        """With `informers` pods wait for their claims; without, volumes are there at once."""
         self._client = client
         self._pods = pods
         self._events = events
         self._nodes = {each.name: each for each in nodes}
+        self._volumes = None if informers is None else NodeVolumes(client, informers, self._nodes)
         self._queue: WorkQueue[Key] = WorkQueue(base_delay=0.05, max_delay=30)
         self._places: dict[Key, SimulatedNode] = {}
         self._tasks: list[asyncio.Task[None]] = []
@@ -53,6 +57,8 @@ class Kubelets:
         for node in self._nodes.values():
             await self._register(node)
         self._pods.on_change(self._changed)
+        if self._volumes is not None:
+            self._volumes.start(self._queue.add)
         self._tasks = [asyncio.create_task(self._work(), name=f"kubelets {number}") for number in range(_WORKERS)]
         self._tasks.append(asyncio.create_task(self._send_heartbeats(), name="heartbeats of nodes"))
 
@@ -71,7 +77,7 @@ class Kubelets:
             if not is_already_exists(error):
                 raise
             made = await self._client.get(NODES, node.name)
-            await self._report(node)
+            await self._report(node, uses_volumes=False)
         node.uid = made.metadata.uid
         await self._renew(node)
 
@@ -104,10 +110,12 @@ class Kubelets:
                 raise
             await self._client.create(LEASES, node.lease())
 
-    async def _report(self, node: SimulatedNode) -> None:
+    async def _report(self, node: SimulatedNode, *, uses_volumes: bool = True) -> None:
         found = await self._client.get(NODES, node.name)
         changed = deep_copy(found)
         changed.status = node.status(found.status.conditions)
+        changed.status.volumes_attached = found.status.volumes_attached
+        changed.status.volumes_in_use = found.status.volumes_in_use if uses_volumes else []
         await self._client.update_status(NODES, changed)
 
     # Pods
@@ -141,20 +149,38 @@ class Kubelets:
         if known is not None and known is not node:
             known.release(key)
             del self._places[key]
+            await self._release_volumes(key, known)
         if pod is None or node is None:
             return
         self._places[key] = node
         address = node.address if pod.spec.host_network else node.address_of(key, pod.status.pod_ip)
+        mounted = await self._mount(pod, node)
         now = times.moment()
-        done = step(pod, Place((node.address,), (address,)), now)
+        done = step(pod, Place((node.address,), (address,), mounted=mounted), now)
         if done.changed:
             await patch_pod_status(self._client, pod, _difference(pod.status, done.status))
         if done.happened:
             self._tell(node, pod, done.happened)
+        if is_over(pod) or done.over:
+            await self._release_volumes(key, node)
         if done.over:
             await self._delete(pod)
         elif done.again is not None:
             self._queue.add_after(key, max(done.again - now, 0.001))
+
+    async def _mount(self, pod: Pod, node: SimulatedNode) -> bool:
+        """Whether a pod has its volumes."""
+        if self._volumes is None or not uses_claims(pod) or is_over(pod):
+            return True
+        resized = await self._volumes.mounted(pod, node.name)
+        for name in resized or ():
+            text = f'MountVolume.NodeExpandVolume succeeded for volume "{name}" {node.name}'
+            self._tell(node, pod, [Happened("Normal", "FileSystemResizeSuccessful", text)])
+        return resized is not None or bool(pod.status.pod_ip)  # one that has started goes on
+
+    async def _release_volumes(self, key: Key, node: SimulatedNode) -> None:
+        if self._volumes is not None and self._volumes.has(key):
+            await self._volumes.release(key, node.name)
 
     async def _delete(self, pod: Pod) -> None:
         options = DeleteOptions(grace_period_seconds=0, preconditions=Preconditions(uid=pod.metadata.uid))

@@ -48,6 +48,8 @@ class Place:
 
     host_ips: Sequence[str]
     pod_ips: Sequence[str]
+    mounted: bool = True
+    """Whether the pod's volumes are there; it starts nothing before."""
 
 
 class Happened(NamedTuple):
@@ -107,7 +109,8 @@ class _Life:
         stopping = self._deleting or past_deadline
         initialized = self._advance_init_containers(stopping)
         self._advance_containers(initialized, stopping)
-        self._advance_ephemeral_containers(stopping)
+        if self._place.mounted:
+            self._advance_ephemeral_containers(stopping)
         if self._main_containers_are_over() or (stopping and self._all_are_over()):
             self._end_sidecars()
         phase = phase_of(pod, status, initialized=initialized, stopping=stopping)
@@ -125,7 +128,7 @@ class _Life:
         status, place = self._status, self._place
         status.host_ip = place.host_ips[0]
         status.host_ips = [HostIP(ip=ip) for ip in place.host_ips]
-        if not status.pod_ip:
+        if not status.pod_ip and place.mounted:
             status.pod_ip = place.pod_ips[0]
             status.pod_ips = [PodIP(ip=ip) for ip in place.pod_ips]
 
@@ -147,7 +150,7 @@ class _Life:
         """Runs them one after the other; whether all have done what they should."""
         statuses = _aligned(self._pod.spec.init_containers, self._status.init_container_statuses)
         self._status.init_container_statuses = statuses
-        initialized = True
+        initialized = self._place.mounted
         for container, status in zip(self._pod.spec.init_containers, statuses, strict=True):
             if initialized or is_sidecar(container):
                 self._advance(container, status, "spec.initContainers", stopping=stopping, may_start=initialized)
