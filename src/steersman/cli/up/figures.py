@@ -15,6 +15,7 @@ from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
 from steersman.client.informer import Informers
+from steersman.machinery.go.strings import to_lower
 
 REQUESTS: Final = "apiserver_request_total"
 
@@ -138,7 +139,7 @@ def nodes_in_words(figures: Figures) -> str:
 def pods_in_words(figures: Figures) -> str:
     """`12 running, 1 pending`, `none`."""
     order: Iterable[str] = (*_PHASES, *sorted({*figures.pods} - {*_PHASES}))
-    told = [f"{figures.pods[each]} {each.lower()}" for each in order if figures.pods.get(each)]
+    told = [f"{figures.pods[each]} {to_lower(each)}" for each in order if figures.pods.get(each)]
     return ", ".join(told) or "none"
 
 
