@@ -19,7 +19,7 @@ from steersman.testing.blocking_client import BlockingClient
 from steersman.testing.clock import Clock
 from steersman.testing.environment import Environment
 from steersman.testing.users import ADMIN, User
-from steersman.testing.waiting import Until, blocking_until_true
+from steersman.testing.waiting import NotReached, Until, blocking_until_true
 
 if TYPE_CHECKING:
     import kr8s
@@ -154,7 +154,11 @@ class ThreadedEnvironment:
         timeout: float = 10.0,
     ) -> Any:  # fmt: skip
         """`Environment.wait_for`, which blocks; `until` is called in the server's thread."""
-        return self.run(self.environment.wait_for(resource, name, until, namespace=namespace, timeout=timeout))
+        __tracebackhide__ = True  # pytest shows the line of the test
+        try:
+            return self.run(self.environment.wait_for(resource, name, until, namespace=namespace, timeout=timeout))
+        except NotReached as error:
+            raise NotReached(str(error)) from None
 
     async def wait_for_async(
         self, resource: str, name: str = "", until: Until = "create", *, namespace: str = "default",
@@ -162,7 +166,11 @@ class ThreadedEnvironment:
     ) -> Any:  # fmt: skip
         """`wait_for` for coroutines, while which others of their loop go on."""
         waiting = self.environment.wait_for(resource, name, until, namespace=namespace, timeout=timeout)
-        return await self.run_async(waiting)
+        __tracebackhide__ = True
+        try:
+            return await self.run_async(waiting)
+        except NotReached as error:
+            raise NotReached(str(error)) from None
 
     def wait_until(self, what: Callable[[], T], timeout: float = 10.0) -> T:
         """Waits until what a callable gives is true, and gives it; it is called in this thread, and may block.

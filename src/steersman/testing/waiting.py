@@ -186,7 +186,7 @@ def shown(state: Any, *, secret: bool = False) -> str:
     """An object, or several, as YAML for people: no owners of fields, and of a `secret` no data."""
     if not state:
         return "there is none"
-    text = yaml.safe_dump(_clean(state, secret=secret), sort_keys=False, default_flow_style=False, width=120)
+    text = yaml.safe_dump(_clean(state, secret=secret), sort_keys=False, width=120).rstrip("\n")
     return text if len(text) <= _LONGEST_STATE else text[:_LONGEST_STATE] + "[...]"
 
 
