@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # a server by itself does without
 _DEFAULTS: Final[dict[str, Any]] = {"storage": "memory", "listen": False}
 _ALONE: Final[dict[str, Any]] = {"disable_admission_plugins": ("ServiceAccount",)}
 """As nobody gives namespaces their service account."""
-_WITH_CONTROLLERS: Final[dict[str, Any]] = {"allow_privileged": True}
+_WITH_CONTROLLERS: Final[dict[str, Any]] = {"allow_privileged": True, "controllers": ("*",)}
 _TESTING: Final = User("steersman:testing", ("system:masters",))
 _PATIENCE: Final = 10.0
 """Seconds that a cluster has until it rests, at its start."""
