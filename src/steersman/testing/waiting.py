@@ -13,6 +13,7 @@ import yaml
 
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.endpoints.discovery import ServedResource
+from steersman.machinery.go.strings import to_lower
 from steersman.storage.interface import Event
 from steersman.testing.client import Client
 
@@ -38,12 +39,15 @@ def find_resource(plane: ControlPlane, name: str) -> ServedResource:
     """A resource by its plural, singular, kind or a short name, with `.GROUP` where several have it, as kubectl reads
     it. Raises ValueError for one that is not served."""
     assert plane.server is not None
-    wanted, _, group = name.lower().partition(".")
-    for each in plane.server.catalogue.served():
-        resource = each.resource
-        names = {resource.plural, resource.singular, resource.kind.gvk.kind.lower(), *resource.short_names}
-        if wanted in names and (not group or group == resource.group):
-            return each
+    catalogue = plane.server.catalogue
+    wanted, _, wanted_group = to_lower(name).partition(".")
+    for group in catalogue.groups():
+        if wanted_group and wanted_group != group.name:
+            continue
+        for each in (each for version in group.versions for each in catalogue.resources(group.name, version)):
+            resource = each.resource
+            if wanted in {resource.plural, resource.singular, to_lower(each.form.gvk.kind), *resource.short_names}:
+                return each
     raise ValueError(f"the server has no resource {name!r}")
 
 
@@ -163,7 +167,7 @@ def _judge(until: Until) -> Callable[[Any], bool]:
             return lambda state: not state
         case "condition", condition if condition:
             type_, _, status = condition.partition("=")
-            return lambda state: _has_condition(state, type_.lower(), (status or "True").lower())
+            return lambda state: _has_condition(state, to_lower(type_), to_lower(status or "True"))
     raise ValueError(f"{until!r} is none of create, delete and condition=TYPE[=STATUS]")
 
 
@@ -172,7 +176,7 @@ def _has_condition(state: Any, type_: str, status: str) -> bool:
     if isinstance(state, list):
         return bool(state) and all(_has_condition(each, type_, status) for each in state)
     conditions = ((state or {}).get("status") or {}).get("conditions") or ()
-    return any(each["type"].lower() == type_ and each["status"].lower() == status for each in conditions)
+    return any(to_lower(each["type"]) == type_ and to_lower(each["status"]) == status for each in conditions)
 
 
 def _named(what: object) -> str:
@@ -229,7 +233,7 @@ def _line(event: dict[str, Any]) -> str:
     about = event["involvedObject"]
     count = (event.get("series") or event).get("count") or 1
     times = f" (x{count})" if count > 1 else ""
-    where = f"{about.get('kind', '').lower()}/{about.get('name', '')}"
+    where = f"{to_lower(about.get('kind', ''))}/{about.get('name', '')}"
     return f"{event.get('type', ''):<8}{event.get('reason', '')}{times}  {where}: {event.get('message', '')}"
 
 
