@@ -48,6 +48,8 @@ class Configuration:
 
     nodes: tuple[NodeGroup, ...] = field(default_factory=lambda: (NodeGroup(),))
     objects: tuple[Path, ...] = ()
+    schedules: bool = True
+    """Whether there is a scheduler."""
 
     @classmethod
     def load(cls, path: Path) -> Configuration:

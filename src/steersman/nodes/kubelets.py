@@ -70,6 +70,11 @@ class Kubelets:
             await asyncio.wait(self._tasks)
         self._queue.close()
 
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is to be done about pods now; some of it may fall due later."""
+        return self._queue.idle
+
     async def _register(self, node: SimulatedNode) -> None:
         try:
             made = await self._client.create(NODES, node.node())

@@ -7,9 +7,11 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from steersman.authentication.user import UserInfo
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.net.in_process import ClientResponse, InProcessClient
 from steersman.net.message import Headers
+from steersman.testing.users import User
 
 MERGE_PATCH: Final = "application/merge-patch+json"
 
@@ -27,6 +29,14 @@ class Answer:
         return json.loads(self.body)
 
 
+def token_of(plane: ControlPlane, tokens: Mapping[str, str], user: str | User) -> str:
+    """The bearer token of a user: by name one of `tokens`, or that of anybody (with that one's own token, if it has one
+    and the server knows it). Raises KeyError for a name that has none."""
+    if isinstance(user, str):
+        return tokens[user]
+    return user.token or plane.token_of(UserInfo(user.name, groups=user.groups))
+
+
 class Client:
     """Sends requests of one user to a control plane that has started.
 
@@ -38,17 +48,20 @@ class Client:
     and raises nothing; BodyAborted (`steersman.net.message`) is raised where it gives none, or cuts it off.
     """
 
-    def __init__(self, plane: ControlPlane, tokens: Mapping[str, str], user: str) -> None:
+    def __init__(self, plane: ControlPlane, tokens: Mapping[str, str], user: str | User) -> None:
         assert plane.server is not None, "the control plane has not started"
         self.plane = plane
         self._tokens = tokens
         self._client = InProcessClient(plane.server.handler)
         self._headers = [("accept", "application/json")]
         if user:
-            self._headers.append(("authorization", f"Bearer {tokens[user]}"))
+            self._headers.append(("authorization", f"Bearer {token_of(plane, tokens, user)}"))
 
-    def as_user(self, user: str) -> Client:
-        """The same server for another user; "" is nobody. Raises KeyError for one that it does not know."""
+    def as_user(self, user: str | User) -> Client:
+        """The same server for another user; "" is nobody, and a `User` may be one that it did not know before.
+
+        Raises KeyError for a name that it does not know.
+        """
         return Client(self.plane, self._tokens, user)
 
     async def open(self, method: str, target: str, body: Any = None, **headers: str) -> ClientResponse:
