@@ -14,7 +14,9 @@ from steersman.client.events import Broadcaster
 from steersman.client.in_process import InProcessTransport
 from steersman.client.informer import Informer
 from steersman.client.resources import EVENTS, LEASES, NODES, PODS
+from steersman.nodes.containers import Containers
 from steersman.nodes.kubelets import Kubelets
+from steersman.nodes.server.servers import NodeServers
 from steersman.nodes.simulated_node import NodeTemplate, SimulatedNode
 from steersman.testing import Environment
 from steersman.testing.clock import Clock
@@ -47,7 +49,7 @@ async def running() -> AsyncIterator[Running]:
         pods, events = Informer(client, PODS), Broadcaster(client)
         hosts, ranges = IPv4Network("172.16.0.0/12"), IPv4Network("10.128.0.0/9")
         nodes = [SimulatedNode(f"node-{number}", number, NodeTemplate(), hosts, ranges) for number in range(2)]
-        kubelets = Kubelets(client, pods, events, nodes)
+        kubelets = Kubelets(client, pods, events, nodes, NodeServers(nodes, Containers()))
         pods.start()
         events.start()
         await kubelets.start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Final
 
 from steersman.authentication.user import UserInfo, service_account_groups, service_account_username
@@ -16,7 +17,9 @@ from steersman.controllers.controller import Settings
 from steersman.controllers.manager import ControllerManager
 from steersman.controlplane.control_plane import Address, ControlPlane
 from steersman.controlplane.options import Options
+from steersman.nodes.containers import Containers
 from steersman.nodes.kubelets import Kubelets
+from steersman.nodes.server.servers import NodeServers
 from steersman.scheduler.scheduler import Scheduler
 
 MANAGER: Final = "kube-controller-manager"
@@ -30,9 +33,12 @@ class Cluster:
 
     def __init__(self, options: Options, configuration: Configuration | None = None) -> None:
         """Raises ConfigurationError for more nodes than there are addresses, and for manifests that cannot be read."""
-        self.plane = ControlPlane(options)
         self._configuration = configuration or Configuration()
         self._nodes = self._configuration.simulated_nodes()
+        self._servers = NodeServers(self._nodes, Containers(), serves_local=self._configuration.serve_local)
+        if not options.kubelet_preferred_address_types:  # the names of nodes lead nowhere
+            options = replace(options, kubelet_preferred_address_types=("InternalIP",))
+        self.plane = ControlPlane(options, nearby=self._servers.way)
         self._manifests = read_manifests(self._configuration.objects)
         self._running = AsyncExitStack()
 
@@ -51,7 +57,9 @@ class Cluster:
             scheduler = Scheduler(self.client(UserInfo(f"system:{SCHEDULER}"), SCHEDULER), manager.informers)
             await scheduler.start()
             self._running.push_async_callback(scheduler.stop)
-            kubelets = Kubelets(self.client(_NODES, "kubelet"), manager.informers.of(PODS), manager.events, self._nodes)
+            kubelets = Kubelets(
+                self.client(_NODES, "kubelet"), manager.informers.of(PODS), manager.events, self._nodes, self._servers
+            )
             await kubelets.start()
             self._running.push_async_callback(kubelets.stop)
             await apply_manifests(self.client(_ADMIN, "steersman"), self._manifests)

@@ -172,8 +172,8 @@ def _give(protocol: asyncio.BaseProtocol, data: bytes) -> None:
     assert isinstance(protocol, asyncio.BufferedProtocol)
     at = 0
     while at < len(data):
-        room = protocol.get_buffer(len(data) - at)
+        room = memoryview(protocol.get_buffer(len(data) - at))
         size = min(len(room), len(data) - at)
-        room[:size] = data[at : at + size]  # type: ignore[index]
+        room[:size] = data[at : at + size]
         protocol.buffer_updated(size)
         at += size

@@ -46,7 +46,7 @@ def behaviour_of(pod: Pod, container: Container | EphemeralContainer) -> Behavio
         return Behaviour(runs_for, exit_code)
 
     def said(what: str) -> str:
-        return annotations.get(f"{PREFIX}{what}.{container.name}") or annotations.get(PREFIX + what, "")
+        return said_of(pod, container.name, what)
 
     if said("run-for"):
         runs_for = None if said("run-for") == "forever" else _duration(said("run-for"))
@@ -54,6 +54,12 @@ def behaviour_of(pod: Pod, container: Container | EphemeralContainer) -> Behavio
         exit_code = _exit_code(said("exit-code"))
         runs_for = 0.0 if runs_for is None else runs_for
     return Behaviour(runs_for, exit_code, _duration(said("ready-after")), _duration(said("stop-after")))
+
+
+def said_of(pod: Pod, container: str, what: str) -> str:
+    """What an annotation of the pod says of a container, by its name or of all; "" for nothing."""
+    annotations = pod.metadata.annotations
+    return annotations.get(f"{PREFIX}{what}.{container}") or annotations.get(PREFIX + what, "")
 
 
 def _by_command(pod: Pod, container: Container | EphemeralContainer) -> Outcome:

@@ -21,6 +21,7 @@ from steersman.machinery.codec.serializer import deep_copy, to_plain
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 from steersman.nodes.pod_life import Happened, Place, step
+from steersman.nodes.server.servers import NodeServers
 from steersman.nodes.simulated_node import LEASE_SECONDS, LEASES_NAMESPACE, SimulatedNode
 
 logger = logging.getLogger(__name__)
@@ -34,16 +35,19 @@ _RETRY: Final = 1.0
 class Kubelets:
     """All simulated nodes: `await start()`, then `await stop()`.
 
-    `pods` is an informer of all pods, which others may share; `client` writes for all nodes.
+    `pods` is an informer of all pods, which others may share; `client` writes for all nodes; `servers` are what the
+    nodes answer, which begin and end with this.
     """
 
     def __init__(
-        self, client: Client, pods: Informer[Pod], events: Broadcaster, nodes: Sequence[SimulatedNode]
+        self, client: Client, pods: Informer[Pod], events: Broadcaster, nodes: Sequence[SimulatedNode],
+        servers: NodeServers,
     ) -> None:  # fmt: skip
         self._client = client
         self._pods = pods
         self._events = events
         self._nodes = {each.name: each for each in nodes}
+        self._servers = servers
         self._queue: WorkQueue[Key] = WorkQueue(base_delay=0.05, max_delay=30)
         self._places: dict[Key, SimulatedNode] = {}
         self._tasks: list[asyncio.Task[None]] = []
@@ -52,6 +56,8 @@ class Kubelets:
         """Registers the nodes, then works on their pods. Raises StatusError, Unreachable."""
         for node in self._nodes.values():
             await self._register(node)
+        self._servers.start(self._client, self._pods)
+        self._servers.containers.look = self._queue.add
         self._pods.on_change(self._changed)
         self._tasks = [asyncio.create_task(self._work(), name=f"kubelets {number}") for number in range(_WORKERS)]
         self._tasks.append(asyncio.create_task(self._send_heartbeats(), name="heartbeats of nodes"))
@@ -62,6 +68,7 @@ class Kubelets:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
+        await self._servers.stop()
         self._queue.close()
 
     async def _register(self, node: SimulatedNode) -> None:
@@ -113,6 +120,8 @@ class Kubelets:
     # Pods
 
     def _changed(self, old: Pod | None, new: Pod | None) -> None:
+        if new is None and old is not None:
+            self._servers.containers.forget(old.metadata.uid)
         pod = new or old
         if pod is not None and pod.spec.node_name in self._nodes:
             self._queue.add(key_of(pod))
@@ -146,7 +155,7 @@ class Kubelets:
         self._places[key] = node
         address = node.address if pod.spec.host_network else node.address_of(key, pod.status.pod_ip)
         now = times.moment()
-        done = step(pod, Place((node.address,), (address,)), now)
+        done = step(pod, Place((node.address,), (address,), self._servers.containers.ended(pod.metadata.uid)), now)
         if done.changed:
             await patch_pod_status(self._client, pod, _difference(pod.status, done.status))
         if done.happened:

@@ -6,7 +6,7 @@ Nothing is remembered beside the status, so a node goes on after a restart as a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -30,6 +30,7 @@ from steersman.machinery.built_in.pod_resources import is_sidecar
 from steersman.machinery.codec.serializer import deep_copy
 from steersman.machinery.values import times
 from steersman.nodes.behaviour import Behaviour, behaviour_of
+from steersman.nodes.containers import Ended
 from steersman.nodes.pod_status import phase_of, put_conditions
 
 BACKOFF: Final = 10.0
@@ -48,6 +49,8 @@ class Place:
 
     host_ips: Sequence[str]
     pod_ips: Sequence[str]
+    ended: Mapping[str, Ended] = field(default_factory=dict)
+    """Containers that have ended from inside, by name."""
 
 
 class Happened(NamedTuple):
@@ -221,6 +224,9 @@ class _Life:
         due, code = None, behaves.exit_code
         if behaves.runs_for is not None:
             due = started + behaves.runs_for
+        ended = self._place.ended.get(container.name)
+        if ended is not None and ended.container_id == status.container_id and (due is None or ended.at < due):
+            due, code = ended.at, ended.exit_code
         stopped = stopping and (due is None or due > self._now)
         if stopped:
             due, code = self._stopped_at(behaves), _TERMINATED_BY_SIGNAL

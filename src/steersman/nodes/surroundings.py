@@ -232,7 +232,7 @@ class _Reader:
             return self._downward(volume.downward_api.items)
         found: dict[str, bytes] = {}
         if volume.projected is not None:
-            for each in volume.projected.sources:
+            for each in volume.projected.sources or ():
                 found.update(await self._projection(each))
         return found
 

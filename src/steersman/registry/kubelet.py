@@ -63,9 +63,7 @@ class KubeletConnection:
         verify = verify and bool(self.certificate_authority)
         self._tls(verify, HTTP2)
         if verify not in self._transports:
-            self._transports[verify] = Transport(
-                partial(self._tls, verify), protocols=HTTP2, nearby=self.nearby
-            )
+            self._transports[verify] = Transport(partial(self._tls, verify), protocols=HTTP2, nearby=self.nearby)
         return self._transports[verify]
 
     def close(self) -> None:

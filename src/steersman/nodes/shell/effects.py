@@ -66,6 +66,8 @@ class World:
     """By absolute path."""
     folders: frozenset[str] = frozenset({"/", "/bin", "/etc", "/home", "/proc", "/root", "/tmp", "/usr", "/var"})
     folder: str = "/"
+    interactive: bool = False
+    """Somebody types: a shell asks for each line."""
 
 
 def captured(course: Course, taken: bytearray, stream: int = 1) -> Course:

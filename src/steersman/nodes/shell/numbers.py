@@ -6,7 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-_TOKEN: Final = re.compile(r"\s*([0-9]{1,18}|\$?\{?[A-Za-z_][A-Za-z0-9_]*\}?|==|!=|<=|>=|&&|\|\||[-+*/%()<>])", re.ASCII)
+_TOKEN: Final = re.compile(
+    r"\s*([0-9]{1,18}|\$?\{?[A-Za-z_][A-Za-z0-9_]*\}?|==|!=|<=|>=|&&|\|\||[-+*/%()<>])", re.ASCII
+)
 _LEVELS: Final = (("||",), ("&&",), ("==", "!="), ("<", ">", "<=", ">="), ("+", "-"), ("*", "/", "%"))
 _MOST_TOKENS: Final = 200
 _MOST_DEPTH: Final = 20

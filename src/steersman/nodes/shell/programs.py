@@ -247,7 +247,9 @@ def _folders(world: World) -> set[str]:
 
 def _entries(world: World, folder: str) -> Iterator[str]:
     start = folder.rstrip("/") + "/"
-    names = {path[len(start) :].partition("/")[0] for path in (*world.files, *_folders(world)) if path.startswith(start)}
+    names = {
+        path[len(start) :].partition("/")[0] for path in (*world.files, *_folders(world)) if path.startswith(start)
+    }
     yield from sorted(names - {""})
 
 

@@ -87,9 +87,9 @@ class Shell:
             return (yield from self._shell(words))
         program = PROGRAMS.get(name)
         if program is None:
-            code = yield Missing(words[0])
-            return code if isinstance(code, int) else 127
-        return (yield from self._counted(program(self.world, words[1:])))
+            answer = yield Missing(words[0])
+            return answer if isinstance(answer, int) else 127
+        return (yield from self._counted(program(self.world, list(words[1:]))))
 
     def _shell(self, words: Sequence[str]) -> Course:
         """`sh -c SCRIPT [NAME ARGUMENTS]`, `sh FILE`, or one that reads its commands line by line."""
@@ -254,7 +254,7 @@ class Shell:
 
     def _counted(self, course: Course) -> Course:
         """Runs a program, and counts the time that it takes."""
-        answer = None
+        answer: Answer = None
         while True:
             try:
                 effect = course.send(answer)
@@ -297,7 +297,7 @@ class Shell:
                     raise _Exit(code)
                 return code
             case "export":
-                self.world.environment.update(each.split("=", 1) for each in rest if "=" in each)
+                self.world.environment.update(each.partition("=")[::2] for each in rest if "=" in each)
                 return 0
             case "unset":
                 for each in rest:
@@ -323,9 +323,9 @@ class Shell:
                 return 0
         program = PROGRAMS.get(name.rpartition("/")[2])
         if program is None and name.rpartition("/")[2] not in SHELLS:
-            code = yield Missing(name)
-            if isinstance(code, int):
-                return code
+            answer = yield Missing(name)
+            if isinstance(answer, int):
+                return answer
             yield Write(2, f"{self._name}: {name}: not found\n".encode())
             return 127
         return (yield from self.run(words))
@@ -448,6 +448,8 @@ def _lines(shell: Shell) -> Course:
     """Runs what is read, line by line; a script that goes on after its line is read on."""
     pending = ""
     while True:
+        if shell.world.interactive:
+            yield Write(2, b"> " if pending else f"{shell.world.folder} # ".encode())
         line = yield ReadLine()
         if not isinstance(line, bytes):
             return shell.code
