@@ -49,14 +49,17 @@ async def running() -> AsyncIterator[Running]:
         pods, events = Informer(client, PODS), Broadcaster(client)
         hosts, ranges = IPv4Network("172.16.0.0/12"), IPv4Network("10.128.0.0/9")
         nodes = [SimulatedNode(f"node-{number}", number, NodeTemplate(), hosts, ranges) for number in range(2)]
-        kubelets = Kubelets(client, pods, events, nodes, NodeServers(nodes, Containers()))
+        node_objects = Informer(client, NODES)
+        kubelets = Kubelets(client, pods, node_objects, events, nodes, NodeServers(nodes, Containers()))
         pods.start()
+        node_objects.start()
         events.start()
         await kubelets.start()
         yield Running(client, clock)
         await kubelets.stop()
         await events.stop()
         await pods.stop()
+        await node_objects.stop()
 
 
 async def test_nodes_register_and_renew_their_leases(running: Running) -> None:

@@ -9,7 +9,7 @@ from typing import Final
 from steersman.authentication.user import UserInfo, service_account_groups, service_account_username
 from steersman.client.client import Client
 from steersman.client.in_process import InProcessTransport
-from steersman.client.resources import PODS
+from steersman.client.resources import NODES, PODS
 from steersman.cluster.configuration import Configuration
 from steersman.cluster.initial_objects import apply_manifests, read_manifests
 from steersman.controllers.all import CONTROLLERS
@@ -58,8 +58,9 @@ class Cluster:
             await scheduler.start()
             self._running.push_async_callback(scheduler.stop)
             kubelets = Kubelets(
-                self.client(_NODES, "kubelet"), manager.informers.of(PODS), manager.events, self._nodes, self._servers
-            )
+                self.client(_NODES, "kubelet"), manager.informers.of(PODS), manager.informers.of(NODES),
+                manager.events, self._nodes, self._servers,
+            )  # fmt: skip
             await kubelets.start()
             self._running.push_async_callback(kubelets.stop)
             await apply_manifests(self.client(_ADMIN, "steersman"), self._manifests)

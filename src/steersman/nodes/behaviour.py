@@ -1,7 +1,7 @@
 """What a simulated container does: how long it runs, and how it ends.
 
-An annotation of the pod says it, for one container or for all; else the command, where that is a script of programs that
-there are (`rehearsal`); else it runs for ever, but in the pods of a Job, where it ends well after a moment.
+An annotation of the pod says it, for one container or for all; else the command, where that is a script of programs
+that there are (`rehearsal`); else it runs for ever, but in the pods of a Job, where it ends well after a moment.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from steersman.nodes.rehearsal import Outcome, outcome
 from steersman.nodes.surroundings import command_of, plain_variables
 
 PREFIX: Final = "simulation.steersman.dev/"
-"""Of annotations: `run-for` (a duration, or `forever`), `exit-code`, `ready-after`, `stop-after`. With `.NAME` behind,
-they are about one container."""
+"""Of annotations: `run-for` (a duration, or `forever`), `exit-code`, `ready-after`, `stop-after`, `start-delay`,
+`oom-after`, `pull-error`. With `.NAME` behind, they are about one container."""
 
 _JOB_RUNS_FOR: Final = 0.0
+_KILLED: Final = 137
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,12 @@ class Behaviour:
     """From its start on, beside what its probes say."""
     stops_after: float = 0.0
     """How long it takes to end when it is told to; at most its grace period."""
+    reason: str = ""
+    """Of its end, where it is not said by the exit code."""
+    start_delay: float | None = None
+    """From the pod's start on; None for what its node has."""
+    pull_error: str = ""
+    """Why its image cannot be had."""
 
 
 def behaviour_of(pod: Pod, container: Container | EphemeralContainer) -> Behaviour:
@@ -49,11 +56,17 @@ def behaviour_of(pod: Pod, container: Container | EphemeralContainer) -> Behavio
         return said_of(pod, container.name, what)
 
     if said("run-for"):
-        runs_for = None if said("run-for") == "forever" else _duration(said("run-for"))
+        runs_for = None if said("run-for") == "forever" else duration_of(said("run-for"))
     if said("exit-code"):
         exit_code = _exit_code(said("exit-code"))
         runs_for = 0.0 if runs_for is None else runs_for
-    return Behaviour(runs_for, exit_code, _duration(said("ready-after")), _duration(said("stop-after")))
+    reason = ""
+    if said("oom-after"):
+        runs_for, exit_code, reason = duration_of(said("oom-after")), _KILLED, "OOMKilled"
+    return Behaviour(
+        runs_for, exit_code, duration_of(said("ready-after")), duration_of(said("stop-after")), reason,
+        duration_of(said("start-delay")) if said("start-delay") else None, said("pull-error"),
+    )  # fmt: skip
 
 
 def said_of(pod: Pod, container: str, what: str) -> str:
@@ -73,7 +86,8 @@ def _by_command(pod: Pod, container: Container | EphemeralContainer) -> Outcome:
     return outcome(words, tuple(variables.items()), stdin=container.stdin)
 
 
-def _duration(text: str) -> float:
+def duration_of(text: str) -> float:
+    """The seconds of a duration in an annotation, 0 for what is none."""
     try:
         return max(0.0, parse_duration(text) / 1e9) if text else 0.0
     except DurationError:

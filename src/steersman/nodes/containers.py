@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from steersman.api.core.v1 import ContainerStatus, Pod
 from steersman.client.informer import Key, key_of
+from steersman.nodes.images import Pulls
 
 _MOST_WITH_FILES: Final = 1000
 """Containers whose files are kept; those that were used least recently are forgotten."""
@@ -31,6 +32,7 @@ class Containers:
         self.look: Callable[[Key], None] = _nobody
         self._ended: dict[str, dict[str, Ended]] = {}
         self._files: dict[str, dict[str, bytes]] = {}
+        self._pulls: dict[str, dict[str, Pulls]] = {}
 
     def end(self, pod: Pod, status: ContainerStatus, exit_code: int, at: float) -> None:
         """The container's process ends now."""
@@ -51,9 +53,21 @@ class Containers:
         self._files[container_id] = found
         return found
 
+    def pulls(self, uid: str) -> dict[str, Pulls]:
+        """The images that a pod's containers have been waiting for."""
+        return self._pulls.get(uid, {})
+
+    def put_pulls(self, uid: str, pulls: dict[str, Pulls]) -> None:
+        """Remembers them."""
+        if pulls:
+            self._pulls[uid] = pulls
+        else:
+            self._pulls.pop(uid, None)
+
     def forget(self, uid: str) -> None:
         """The pod is gone."""
         self._ended.pop(uid, None)
+        self._pulls.pop(uid, None)
 
 
 def _nobody(_: Key) -> None:

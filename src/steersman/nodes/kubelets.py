@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
-from steersman.api.core.v1 import ObjectReference, Pod, PodStatus
+from steersman.api.core.v1 import Node, ObjectReference, Pod, PodStatus
 from steersman.api.meta.v1 import DeleteOptions, Preconditions
 from steersman.client.client import Client
 from steersman.client.errors import is_already_exists, is_conflict, is_not_found
@@ -20,7 +21,10 @@ from steersman.client.work_queue import WorkQueue
 from steersman.machinery.codec.serializer import deep_copy, to_plain
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
-from steersman.nodes.pod_life import Happened, Place, step
+from steersman.nodes.behaviour import PREFIX, duration_of
+from steersman.nodes.pod_life import Happened, Place, is_over, step
+from steersman.nodes.resize import Room
+from steersman.nodes.server.kubelet import BY_NODE
 from steersman.nodes.server.servers import NodeServers
 from steersman.nodes.simulated_node import LEASE_SECONDS, LEASES_NAMESPACE, SimulatedNode
 
@@ -35,21 +39,24 @@ _RETRY: Final = 1.0
 class Kubelets:
     """All simulated nodes: `await start()`, then `await stop()`.
 
-    `pods` is an informer of all pods, which others may share; `client` writes for all nodes; `servers` are what the
-    nodes answer, which begin and end with this.
+    `pods` and `node_objects` are informers of all of them, which others may share; `client` writes for all nodes;
+    `servers` are what the nodes answer, which begin and end with this.
     """
 
     def __init__(
-        self, client: Client, pods: Informer[Pod], events: Broadcaster, nodes: Sequence[SimulatedNode],
-        servers: NodeServers,
+        self, client: Client, pods: Informer[Pod], node_objects: Informer[Node], events: Broadcaster,
+        nodes: Sequence[SimulatedNode], servers: NodeServers,
     ) -> None:  # fmt: skip
         self._client = client
         self._pods = pods
+        self._node_objects = node_objects
         self._events = events
         self._nodes = {each.name: each for each in nodes}
         self._servers = servers
         self._queue: WorkQueue[Key] = WorkQueue(base_delay=0.05, max_delay=30)
         self._places: dict[Key, SimulatedNode] = {}
+        self._returned: asyncio.Queue[SimulatedNode] = asyncio.Queue()
+        """Nodes that can be reached again."""
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
@@ -58,9 +65,11 @@ class Kubelets:
             await self._register(node)
         self._servers.start(self._client, self._pods)
         self._servers.containers.look = self._queue.add
+        self._node_objects.on_change(self._node_changed)
         self._pods.on_change(self._changed)
         self._tasks = [asyncio.create_task(self._work(), name=f"kubelets {number}") for number in range(_WORKERS)]
         self._tasks.append(asyncio.create_task(self._send_heartbeats(), name="heartbeats of nodes"))
+        self._tasks.append(asyncio.create_task(self._welcome(), name="nodes that return"))
 
     async def stop(self) -> None:
         """Ends; the nodes stay as they are, and count as gone after a while."""
@@ -93,14 +102,49 @@ class Kubelets:
         while nodes:
             for number, node in enumerate(nodes):
                 await asyncio.sleep(began + _HEARTBEAT * (number + 1) / len(nodes) - loop.time())
-                try:
-                    await self._renew(node)
-                    if loop.time() - reported[node.name] >= _STATUS_EVERY:
-                        await self._report(node)
-                        reported[node.name] = loop.time()
-                except (StatusError, Unreachable) as error:
-                    logger.warning("heartbeat of node %s: %s", node.name, error)
+                if node.unreachable:
+                    continue
+                due = loop.time() - reported[node.name] >= _STATUS_EVERY or self._is_given_up(node)
+                if await self._send_heartbeat(node, reports=due) and due:
+                    reported[node.name] = loop.time()
             began = max(began + _HEARTBEAT, loop.time() - _HEARTBEAT)
+
+    async def _send_heartbeat(self, node: SimulatedNode, *, reports: bool) -> bool:
+        """Whether it came through."""
+        try:
+            await self._renew(node)
+            if reports:
+                await self._report(node)
+        except (StatusError, Unreachable) as error:
+            logger.warning("heartbeat of node %s: %s", node.name, error)
+            return False
+        return True
+
+    def _is_given_up(self, node: SimulatedNode) -> bool:
+        """Whether others have said that the node is not ready."""
+        found = self._node_objects.get("", node.name)
+        return found is not None and any(
+            each.type == "Ready" and each.status != "True" for each in found.status.conditions
+        )  # fmt: skip
+
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        """Takes what annotations say of the node."""
+        node = None if new is None else self._nodes.get(new.metadata.name)
+        if node is None or new is None:
+            return
+        said, before = new.metadata.annotations, node.unreachable
+        node.start_delay = duration_of(said.get(f"{PREFIX}start-delay", ""))
+        node.unreachable = said.get(f"{PREFIX}unreachable") == "true"
+        if before and not node.unreachable:
+            self._returned.put_nowait(node)
+
+    async def _welcome(self) -> None:
+        """Nodes that can be reached again report at once, and see to their pods."""
+        while True:
+            node = await self._returned.get()
+            await self._send_heartbeat(node, reports=True)
+            for pod in self._pods.indexed(BY_NODE, node.name):
+                self._queue.add(key_of(pod))
 
     async def _renew(self, node: SimulatedNode) -> None:
         patch = {"spec": {"renewTime": times.now_micro()}}
@@ -150,12 +194,14 @@ class Kubelets:
         if known is not None and known is not node:
             known.release(key)
             del self._places[key]
-        if pod is None or node is None:
+        if pod is None or node is None or node.unreachable:
             return
         self._places[key] = node
         address = node.address if pod.spec.host_network else node.address_of(key, pod.status.pod_ip)
         now = times.moment()
-        done = step(pod, Place((node.address,), (address,), self._servers.containers.ended(pod.metadata.uid)), now)
+        containers, uid = self._servers.containers, pod.metadata.uid
+        done = step(pod, self._place(node, address, uid), now)
+        containers.put_pulls(uid, done.pulls)
         if done.changed:
             await patch_pod_status(self._client, pod, _difference(pod.status, done.status))
         if done.happened:
@@ -164,6 +210,16 @@ class Kubelets:
             await self._delete(pod)
         elif done.again is not None:
             self._queue.add_after(key, max(done.again - now, 0.001))
+
+    def _place(self, node: SimulatedNode, address: str, uid: str) -> Place:
+        containers = self._servers.containers
+        room = Room(node.template.capacity, partial(self._active_pods, node.name))
+        return Place(
+            (node.address,), (address,), containers.ended(uid), containers.pulls(uid), node.start_delay, room
+        )  # fmt: skip
+
+    def _active_pods(self, node: str) -> list[Pod]:
+        return [each for each in self._pods.indexed(BY_NODE, node) if not is_over(each)]
 
     async def _delete(self, pod: Pod) -> None:
         options = DeleteOptions(grace_period_seconds=0, preconditions=Preconditions(uid=pod.metadata.uid))
@@ -193,5 +249,9 @@ def _difference(old: PodStatus, new: PodStatus) -> dict[str, Any]:
     patch = {name: after.get(name) for name in {*before, *after} if before.get(name) != after.get(name)}
     if "conditions" in patch:
         known = before.get("conditions") or []
-        patch["conditions"] = [each for each in after["conditions"] if each not in known]
+        there = {each["type"] for each in after.get("conditions") or ()}
+        patch["conditions"] = [
+            *(each for each in after.get("conditions") or () if each not in known),
+            *({"type": each["type"], "$patch": "delete"} for each in known if each["type"] not in there),
+        ]
     return patch

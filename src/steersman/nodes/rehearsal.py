@@ -32,8 +32,8 @@ class Printed(NamedTuple):
 def rehearsed(words: Sequence[str], world: World, start: float, now: float) -> Generator[Printed | None, None, None]:
     """What a command that began at `start` prints, in its order; None every so often, where a caller may give way.
 
-    Of loops that repeat themselves only what is near `now` comes. Times go on beyond `now`. Ends where the command does,
-    and where it is not known what follows.
+    Of loops that repeat themselves only what is near `now` comes. Times go on beyond `now`. Ends where the command
+    does, and where it is not known what follows.
     """
     at = start
     world.now = lambda: at

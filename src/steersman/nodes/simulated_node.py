@@ -72,6 +72,8 @@ class SimulatedNode:
         self.began: float = times.moment()
         self.unreachable = False
         """It sends no heartbeats, sees to no pods and answers nobody."""
+        self.start_delay = 0.0
+        """Seconds from a pod's start until its containers begin."""
         self._addresses: dict[Key, str] = {}
         self._taken: dict[str, Key] = {}
         self._next = 0
@@ -88,9 +90,8 @@ class SimulatedNode:
     def release(self, pod: Key) -> None:
         """The address of a pod is free again."""
         found = self._addresses.pop(pod, None)
-        if found is not None:
-            if self._taken.get(found) == pod:
-                del self._taken[found]
+        if found is not None and self._taken.get(found) == pod:
+            del self._taken[found]
 
     def pod_at(self, address: str) -> Key | None:
         """The pod that has an address."""

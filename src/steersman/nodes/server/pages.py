@@ -52,7 +52,8 @@ def configz(kubelet: Kubelet, request: Request) -> Response:
     """The configuration that a kubelet like this one would have."""
     node = kubelet.node
     return _json({"kubeletconfig": {
-        "kind": "KubeletConfiguration", "apiVersion": "kubelet.config.k8s.io/v1beta1", "port": node.template.kubelet_port,
+        "kind": "KubeletConfiguration", "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "port": node.template.kubelet_port,
         "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": False}},
         "authorization": {"mode": "AlwaysAllow"}, "enableServer": True, "syncFrequency": "1m0s",
         "clusterDomain": "cluster.local", "nodeStatusUpdateFrequency": "10s", "nodeStatusReportFrequency": "5m0s",
@@ -66,7 +67,7 @@ def configz(kubelet: Kubelet, request: Request) -> Response:
 
 
 def stats_summary(kubelet: Kubelet, request: Request) -> Response:
-    """The summary API (k8s.io/kubelet stats/v1alpha1): processors and memory of the node, its pods, their containers."""
+    """The summary API (k8s.io/kubelet stats/v1alpha1): processors and memory of the node, its pods and containers."""
     now = times.now()
     only = "only_cpu_and_memory=true" in request.query
     whole = node_usage(kubelet.node, kubelet.all_pods(), times.moment())

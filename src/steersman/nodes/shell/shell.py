@@ -216,7 +216,7 @@ class Shell:
             yield from self._repeat(before, self._passed - since)
 
     def _repeat(self, before: dict[str, str], period: float) -> Course:
-        """Leaves out what would be the same again, where whoever runs this wants that; numbers that count are moved on."""
+        """Leaves out what would be the same again, where that is wanted; numbers that count are moved on."""
         steps: dict[str, int] = {}
         variables = self.world.environment
         for name, value in variables.items():
