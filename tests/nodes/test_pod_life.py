@@ -8,7 +8,8 @@ from steersman.api.core.v1 import Container, Pod, PodReadinessGate, PodSpec, Pod
 from steersman.api.meta.v1 import ObjectMeta, OwnerReference
 from steersman.machinery.values import times
 from steersman.nodes.behaviour import PREFIX
-from steersman.nodes.pod_life import Place, Step, image_name, step
+from steersman.nodes.container_status import image_name
+from steersman.nodes.pod_life import Place, Step, step
 
 PLACE = Place(("172.16.0.2",), ("10.128.0.2",))
 NOW = 1_800_000_000.0

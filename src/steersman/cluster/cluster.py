@@ -25,6 +25,8 @@ from steersman.controlplane.control_plane import Address, ControlPlane
 from steersman.controlplane.controllers import beside, own
 from steersman.controlplane.options import Options
 from steersman.endpoints.filters.observation import Observe
+from steersman.nodes.containers import Containers
+from steersman.nodes.server.servers import NodeServers
 from steersman.storage.memory import Snapshot
 
 _ADMIN: Final = UserInfo("steersman:admin", groups=("system:masters",))
@@ -44,11 +46,14 @@ class Cluster:
         Raises ValueError for controllers that there are not; ConfigurationError for more nodes than there are
         addresses, and for manifests that cannot be read.
         """
-        given = options.controllers or ("*",)
-        self._controllers = selected(beside(given))
-        self.plane = ControlPlane(replace(options, controllers=own(given)), observe=observe)
         self._configuration = configuration or Configuration()
         self._nodes = self._configuration.simulated_nodes()
+        self._servers = NodeServers(self._nodes, Containers(), serves_local=self._configuration.serve_local)
+        if not options.kubelet_preferred_address_types:  # the names of nodes lead nowhere
+            options = replace(options, kubelet_preferred_address_types=("InternalIP",))
+        given = options.controllers or ("*",)
+        self._controllers = selected(beside(given))
+        self.plane = ControlPlane(replace(options, controllers=own(given)), nearby=self._servers.way, observe=observe)
         self._manifests = read_manifests(self._configuration.objects)
         self._settings = Settings()
         self._movers: Movers | None = None
@@ -78,7 +83,9 @@ class Cluster:
         controllers = self._controllers
         if self._configuration.schedules:
             controllers = (*controllers, LoadBalancerController, *VOLUME_DRIVER)
-        self._movers = Movers(self, self._settings, controllers, self._nodes, schedules=self._configuration.schedules)
+        self._movers = Movers(
+            self, self._settings, controllers, self._nodes, self._servers, schedules=self._configuration.schedules
+        )
         await self._movers.start()
 
     async def _stop_movers(self) -> None:

@@ -8,10 +8,10 @@ from typing import Any, Final, Protocol
 
 from steersman.authentication.user import UserInfo
 from steersman.client.client import Client
-from steersman.client.resources import PODS
 from steersman.controllers.controller import Controller, Settings
 from steersman.controllers.manager import ControllerManager
 from steersman.nodes.kubelets import Kubelets
+from steersman.nodes.server.servers import NodeServers
 from steersman.nodes.simulated_node import SimulatedNode
 from steersman.scheduler.scheduler import Scheduler
 
@@ -37,7 +37,7 @@ class Movers:
 
     def __init__(
         self, clients: Clients, settings: Settings, controllers: Sequence[type[Controller[Any]]],
-        nodes: Sequence[SimulatedNode], *, schedules: bool,
+        nodes: Sequence[SimulatedNode], servers: NodeServers, *, schedules: bool,
     ) -> None:  # fmt: skip
         manager = ControllerManager(
             clients.client(UserInfo(f"system:{MANAGER}"), MANAGER), clients.client_of_account, settings, controllers
@@ -46,9 +46,7 @@ class Movers:
         self._scheduler: Scheduler | None = None
         if schedules:
             self._scheduler = Scheduler(clients.client(UserInfo(f"system:{SCHEDULER}"), SCHEDULER), manager.informers)
-        self._kubelets = Kubelets(
-            clients.client(_NODES, "kubelet"), manager.informers.of(PODS), manager.events, nodes, manager.informers
-        )
+        self._kubelets = Kubelets(clients.client(_NODES, "kubelet"), manager.informers, manager.events, nodes, servers)
         self._running = AsyncExitStack()
 
     async def start(self) -> None:

@@ -74,7 +74,7 @@ from steersman.machinery.private_files import write_whole
 from steersman.net.client.own_server import OwnServer, ThisServer
 from steersman.openapi.first_use import OpenAPIOnFirstUse
 from steersman.registry.core.services.locating import locate_service
-from steersman.registry.kubelet import ADDRESS_TYPES, KubeletConnection
+from steersman.registry.kubelet import ADDRESS_TYPES, KubeletConnection, ProxyConnection
 from steersman.registry.services import Services
 from steersman.rest.bound import BoundResource, bind
 from steersman.rest.capabilities import ResourceStorage
@@ -91,6 +91,7 @@ from steersman.storage.memory import MemoryStorage, Snapshot
 from steersman.store.store import Store
 
 if TYPE_CHECKING:
+    from steersman.net.client.transport import Nearby
     from steersman.server.loop_watchdog import LoopWatchdog
 
 logger = logging.getLogger(__name__)
@@ -131,12 +132,19 @@ class _Common:
 
 
 class ControlPlane:
-    """A control plane: `await start()`, then `await stop()`. Made from Options; nothing is touched before `start`."""
+    """A control plane: `await start()`, then `await stop()`. Made from Options; nothing is touched before `start`.
 
-    def __init__(self, options: Options, *, observe: Observe | None = None) -> None:
-        """`observe` is told of every request that was answered."""
+
+    `nearby` says how nodes, pods and services are reached whose addresses are not on the network; `observe` is told of
+    every request that was answered.
+    """
+
+    def __init__(
+        self, options: Options, *, nearby: Nearby | None = None, observe: Observe | None = None
+    ) -> None:  # fmt: skip
         nesting.make_room()
         self.options = options
+        self._nearby = nearby
         self._observe = observe
         self._files: CertificateFiles | None = None
         self.storage: Storage | None = None
@@ -328,7 +336,7 @@ class ControlPlane:
         tokens = token_authenticator(options, keys, stores, self._issued)
         rights = judges(options, common.slow_lane)
         services = self._services = _services(
-            options, ranges, common, stores, rights, keys, tokens, self._itself
+            options, ranges, common, stores, rights, keys, tokens, self._itself, self._nearby
         )  # fmt: skip
         running.callback(services.proxied.close)
         running.callback(services.kubelet.close)
@@ -433,7 +441,7 @@ def _loop_watchdog(options: Options, common: _Common) -> LoopWatchdog | None:
 
 def _services(
     options: Options, ranges: tuple[IPv4Network | IPv6Network, ...], common: _Common, stores: Stores, rights: Judges,
-    keys: TokenKeys, tokens: TokenAuthenticator, itself: ThisServer,
+    keys: TokenKeys, tokens: TokenAuthenticator, itself: ThisServer, nearby: Nearby | None,
 ) -> Services:  # fmt: skip
     return Services(
         objects=stores.objects,
@@ -456,7 +464,9 @@ def _services(
             client_certificate=options.kubelet_client_certificate,
             client_key=options.kubelet_client_key,
             certificate_authority=options.kubelet_certificate_authority,
+            nearby=nearby,
         ),
+        proxied=ProxyConnection(nearby),
         enable_aggregator_routing=options.enable_aggregator_routing,
         itself=itself,
         slow_lane=common.slow_lane,
