@@ -11,6 +11,7 @@ from steersman.client.in_process import InProcessTransport
 from steersman.client.resources import PODS
 from steersman.cluster.configuration import Configuration
 from steersman.cluster.initial_objects import apply_manifests, read_manifests
+from steersman.cluster.metrics import serve_metrics
 from steersman.controllers.all import CONTROLLERS
 from steersman.controllers.controller import Settings
 from steersman.controllers.manager import ControllerManager
@@ -22,6 +23,7 @@ from steersman.scheduler.scheduler import Scheduler
 MANAGER: Final = "kube-controller-manager"
 SCHEDULER: Final = "kube-scheduler"
 _ADMIN: Final = UserInfo("steersman:admin", groups=("system:masters",))
+_METRICS: Final = UserInfo("steersman:metrics", groups=("system:masters",))
 _NODES: Final = UserInfo("steersman:nodes", groups=("system:masters",))
 
 
@@ -54,6 +56,7 @@ class Cluster:
             kubelets = Kubelets(self.client(_NODES, "kubelet"), manager.informers.of(PODS), manager.events, self._nodes)
             await kubelets.start()
             self._running.push_async_callback(kubelets.stop)
+            await serve_metrics(self.plane, self.client(_METRICS, "steersman"), manager.informers)
             await apply_manifests(self.client(_ADMIN, "steersman"), self._manifests)
         except BaseException:
             await self.stop()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from steersman.controllers.autoscaling.controller import HorizontalPodAutoscalerController
 from steersman.controllers.cluster_role_aggregation import ClusterRoleAggregationController
 from steersman.controllers.controller import Controller
 from steersman.controllers.cron_job import CronJobController
@@ -36,6 +37,7 @@ CONTROLLERS: Final[tuple[type[Controller[Any]], ...]] = (
     JobController,
     TTLAfterFinishedController,
     CronJobController,
+    HorizontalPodAutoscalerController,
     PodGarbageCollector,
     ClusterRoleAggregationController,
     GarbageCollector,
