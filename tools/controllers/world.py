@@ -21,9 +21,11 @@ PATHS: Final = {
     "DaemonSet": "apis/apps/v1/namespaces/{}/daemonsets", "StatefulSet": "apis/apps/v1/namespaces/{}/statefulsets",
     "ControllerRevision": "apis/apps/v1/namespaces/{}/controllerrevisions",
     "Job": "apis/batch/v1/namespaces/{}/jobs", "CronJob": "apis/batch/v1/namespaces/{}/cronjobs",
+    "HorizontalPodAutoscaler": "apis/autoscaling/v2/namespaces/{}/horizontalpodautoscalers",
+    "ConfigMap": "api/v1/namespaces/{}/configmaps",
     "Event": "api/v1/namespaces/{}/events", "Node": "api/v1/nodes",
 }  # fmt: skip
-_SEEN: Final = [kind for kind in PATHS if kind not in ("Node", "ResourceQuota")]
+_SEEN: Final = [kind for kind in PATHS if kind not in ("Node", "ResourceQuota", "ConfigMap")]
 _MERGE_PATCH: Final = "application/merge-patch+json"
 _POLL: Final = 0.1
 _QUIET: Final = 7

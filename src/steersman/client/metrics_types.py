@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -20,9 +20,18 @@ class _Wire(msgspec.Struct, omit_defaults=True, kw_only=True, rename="camel"):
     """Members that it does not know are skipped, as other servers answer too."""
 
 
+def _nothing() -> list[Any]:
+    """An empty list that is encoded all the same; the usual one would be left out."""
+    return []
+
+
+def _no_members() -> dict[str, str]:
+    return {}
+
+
 class ContainerMetrics(_Wire):
     name: str = msgspec.field(default_factory=str)
-    usage: dict[str, Quantity] = msgspec.field(default_factory=dict)
+    usage: dict[str, Quantity] = msgspec.field(default_factory=_no_members)
 
 
 class PodMetrics(_Wire):
@@ -31,7 +40,7 @@ class PodMetrics(_Wire):
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     timestamp: Time | None = msgspec.field(default_factory=lambda: None)
     window: Duration = msgspec.field(default_factory=lambda: "0s")
-    containers: list[ContainerMetrics] = msgspec.field(default_factory=list)
+    containers: list[ContainerMetrics] = msgspec.field(default_factory=_nothing)
 
 
 class NodeMetrics(_Wire):
@@ -40,7 +49,7 @@ class NodeMetrics(_Wire):
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     timestamp: Time | None = msgspec.field(default_factory=lambda: None)
     window: Duration = msgspec.field(default_factory=lambda: "0s")
-    usage: dict[str, Quantity] = msgspec.field(default_factory=dict)
+    usage: dict[str, Quantity] = msgspec.field(default_factory=_no_members)
 
 
 class MetricIdentifier(_Wire):
@@ -62,7 +71,7 @@ class MetricValueList(_Wire):
     kind: str = ""
     api_version: str = ""
     metadata: ListMeta = msgspec.field(default_factory=ListMeta)
-    items: list[MetricValue] = msgspec.field(default_factory=list)
+    items: list[MetricValue] = msgspec.field(default_factory=_nothing)
 
 
 class OldMetricValue(_Wire):
@@ -80,12 +89,12 @@ class OldMetricValueList(_Wire):
     kind: str = ""
     api_version: str = ""
     metadata: ListMeta = msgspec.field(default_factory=ListMeta)
-    items: list[OldMetricValue] = msgspec.field(default_factory=list)
+    items: list[OldMetricValue] = msgspec.field(default_factory=_nothing)
 
 
 class ExternalMetricValue(_Wire):
     metric_name: str = msgspec.field(default_factory=str)
-    metric_labels: dict[str, str] = msgspec.field(default_factory=dict)
+    metric_labels: dict[str, str] = msgspec.field(default_factory=_no_members)
     timestamp: Time | None = msgspec.field(default_factory=lambda: None)
     window: int | None = None
     value: Quantity = msgspec.field(default_factory=lambda: "0")
@@ -95,7 +104,7 @@ class ExternalMetricValueList(_Wire):
     kind: str = ""
     api_version: str = ""
     metadata: ListMeta = msgspec.field(default_factory=ListMeta)
-    items: list[ExternalMetricValue] = msgspec.field(default_factory=list)
+    items: list[ExternalMetricValue] = msgspec.field(default_factory=_nothing)
 
 
 POD_METRICS: Final = APIResource(RESOURCE_METRICS, "v1beta1", "pods", "PodMetrics", PodMetrics)
