@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import signal
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from steersman.cli.elsewhere import run_on
 from steersman.cli.serve import fail
-
-if TYPE_CHECKING:
-    from steersman.client.over_tls import TLSTransport
-    from steersman.controllers.standalone import Standalone
 
 _File = click.Path(path_type=Path, dir_okay=False)
 
@@ -35,37 +29,14 @@ def controllers(
     this one waits; it ends when it loses the lease.
     """
     logging.basicConfig(level=logging.WARNING)
-    from steersman.client.over_tls import TLSTransport
-    from steersman.client.transport import Unreachable
     from steersman.controllers.controller import Settings
     from steersman.controllers.standalone import Standalone
-    from steersman.machinery.errors.status import StatusError
-    from steersman.webhooks.kubeconfig import KubeconfigError
 
     try:
-        transport = TLSTransport.of_kubeconfig(kubeconfig)
         settings = Settings(root_ca=root_ca_file.read_text() if root_ca_file is not None else "")
-        standalone = Standalone(
-            settings, use_service_account_credentials=use_service_account_credentials, leader_elect=leader_elect
-        )
-        import uvloop
-
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            was_stopped = runner.run(_run(standalone, transport))
-    except (KubeconfigError, OSError, StatusError, Unreachable) as error:
+    except OSError as error:
         fail(str(error))
-    if not was_stopped:
-        fail("the lease was lost")
-
-
-async def _run(standalone: Standalone, transport: TLSTransport) -> bool:
-    """Whether it ended because of a signal."""
-    working = asyncio.ensure_future(standalone.run(transport))
-    loop = asyncio.get_running_loop()
-    for each in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(each, working.cancel)
-    try:
-        await working
-    except asyncio.CancelledError:
-        return True
-    return False
+    standalone = Standalone(
+        settings, use_service_account_credentials=use_service_account_credentials, leader_elect=leader_elect
+    )
+    run_on(kubeconfig, standalone.run)

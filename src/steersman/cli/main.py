@@ -9,6 +9,7 @@ from steersman.cli.controllers import controllers
 from steersman.cli.crd import crd
 from steersman.cli.envtest.command import envtest
 from steersman.cli.kubeconfig import kubeconfig
+from steersman.cli.scheduler import scheduler
 from steersman.cli.serve import serve
 from steersman.cli.up.commands import down, status, up
 
@@ -24,6 +25,7 @@ main.add_command(up)
 main.add_command(status)
 main.add_command(down)
 main.add_command(controllers)
+main.add_command(scheduler)
 main.add_command(kubeconfig)
 main.add_command(envtest)
 main.add_command(crd)

@@ -106,7 +106,8 @@ def annotate(world: World, **annotations: str | None) -> None:
 
 
 def look(world: World, label: str, periods: float = 2.5) -> None:
-    """Keeps what there is after an autoscaler was looked at more than once; how often it told of the same does not matter."""
+    """Keeps what there is after an autoscaler was looked at more than once. How often it told of the same does not
+    matter."""
     world.wait(periods * _PERIOD)
     world.snapshot(label)
     for each in world.snapshots[label].get("Event", ()):
