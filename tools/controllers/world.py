@@ -32,6 +32,7 @@ PATHS: Final = {
     "VolumeAttributesClass": "apis/storage.k8s.io/v1/volumeattributesclasses",
     "StorageClass": "apis/storage.k8s.io/v1/storageclasses", "CSIDriver": "apis/storage.k8s.io/v1/csidrivers",
     "ResourceSlice": "apis/resource.k8s.io/v1/resourceslices",
+    "HorizontalPodAutoscaler": "apis/autoscaling/v2/namespaces/{}/horizontalpodautoscalers",
     "Event": "api/v1/namespaces/{}/events", "Node": "api/v1/nodes",
     "Secret": "api/v1/namespaces/{}/secrets", "ServiceAccount": "api/v1/namespaces/{}/serviceaccounts",
     "ConfigMap": "api/v1/namespaces/{}/configmaps",

@@ -10,6 +10,7 @@ from steersman.cli.controllers import controllers
 from steersman.cli.crd import crd
 from steersman.cli.envtest.command import envtest
 from steersman.cli.kubeconfig import kubeconfig
+from steersman.cli.scheduler import scheduler
 from steersman.cli.serve import serve
 from steersman.cli.up.commands import down, status, up
 
@@ -32,5 +33,5 @@ def main() -> None:
     """
 
 
-for each in (up, status, down, kubeconfig, serve, controllers, envtest, crd, completion):
+for each in (up, status, down, kubeconfig, serve, controllers, scheduler, envtest, crd, completion):
     main.add_command(each)

@@ -10,8 +10,10 @@ from typing import Final
 from steersman.authentication.user import UserInfo, service_account_groups, service_account_username
 from steersman.client.client import Client
 from steersman.client.in_process import InProcessTransport
+from steersman.client.informer import Informers
 from steersman.cluster.configuration import Configuration
 from steersman.cluster.initial_objects import apply_manifests, read_manifests
+from steersman.cluster.metrics import serve_metrics
 from steersman.cluster.movers import MANAGER, Movers
 from steersman.controllers.all import VOLUME_DRIVER
 from steersman.controllers.authority import Authority
@@ -30,6 +32,7 @@ from steersman.nodes.server.servers import NodeServers
 from steersman.storage.memory import Snapshot
 
 _ADMIN: Final = UserInfo("steersman:admin", groups=("system:masters",))
+_METRICS: Final = UserInfo("steersman:metrics", groups=("system:masters",))
 _SIMULATION: Final = UserInfo("steersman:simulation", groups=("system:masters",))
 _QUIET: Final = 5
 """Turns of the loop in a row in which nothing was written and nobody had anything to do, after which nothing moves."""
@@ -73,6 +76,8 @@ class Cluster:
             if self._configuration.schedules:
                 await install(self.client(_ADMIN, "steersman"))
             await self._start_movers()
+            if self._configuration.schedules:
+                await serve_metrics(self.plane, self.client(_METRICS, "steersman"), self._informers)
             await apply_manifests(self.client(_ADMIN, "steersman"), self._manifests)
         except BaseException:
             await self.stop()
@@ -87,6 +92,10 @@ class Cluster:
             self, self._settings, controllers, self._nodes, self._servers, schedules=self._configuration.schedules
         )
         await self._movers.start()
+
+    def _informers(self) -> Informers:
+        assert self._movers is not None
+        return self._movers.informers
 
     async def _stop_movers(self) -> None:
         movers, self._movers = self._movers, None

@@ -43,6 +43,7 @@ class Movers:
             clients.client(UserInfo(f"system:{MANAGER}"), MANAGER), clients.client_of_account, settings, controllers
         )
         self._manager = manager
+        self.informers = manager.informers
         self._scheduler: Scheduler | None = None
         if schedules:
             self._scheduler = Scheduler(clients.client(UserInfo(f"system:{SCHEDULER}"), SCHEDULER), manager.informers)

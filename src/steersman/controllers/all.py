@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from steersman.controllers.autoscaling.controller import HorizontalPodAutoscalerController
 from steersman.controllers.certificates.approver import CSRApprover
 from steersman.controllers.certificates.cleaner import CSRCleaner
 from steersman.controllers.certificates.signer import CSRSigner
@@ -70,6 +71,7 @@ CONTROLLERS: Final[tuple[type[Controller[Any]], ...]] = (
     EndpointSliceMirroringController,
     ServiceCIDRController,
     DisruptionController,
+    HorizontalPodAutoscalerController,
     PodGarbageCollector,
     ResourceQuotaController,
     CSRSigner,

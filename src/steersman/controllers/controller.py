@@ -40,6 +40,17 @@ class ClusterCIDR:
 
 
 @dataclass(frozen=True, slots=True)
+class AutoscalingSettings:
+    """Flags that begin with `--horizontal-pod-autoscaler-`; times are in seconds."""
+
+    sync_period: float = 15.0
+    downscale_stabilization: float = 300.0
+    tolerance: float = 0.1
+    cpu_initialization_period: float = 300.0
+    initial_readiness_delay: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """What controllers are told of the cluster (kube-controller-manager's flags)."""
 
@@ -59,6 +70,7 @@ class Settings:
     """The ranges of services' addresses, which no node is given."""
     job_sync_period: float = 1.0
     """Seconds for which changes of a Job's pods are gathered before it is looked at."""
+    autoscaling: AutoscalingSettings = AutoscalingSettings()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from steersman.api.meta.v1 import DeleteOptions, Preconditions
 from steersman.client.client import Client
 from steersman.client.errors import is_already_exists, is_conflict, is_not_found
 from steersman.client.events import Broadcaster, reference
+from steersman.client.indexes import BY_NODE
 from steersman.client.informer import Informers, Key, key_of
 from steersman.client.pod_status import patch_pod_status
 from steersman.client.resources import LEASES, NODES, PODS
@@ -24,7 +25,6 @@ from steersman.machinery.values import times
 from steersman.nodes.behaviour import PREFIX, duration_of
 from steersman.nodes.pod_life import Happened, Place, is_over, step
 from steersman.nodes.resize import Room
-from steersman.nodes.server.kubelet import BY_NODE
 from steersman.nodes.server.servers import NodeServers
 from steersman.nodes.simulated_node import LEASE_SECONDS, LEASES_NAMESPACE, SimulatedNode
 from steersman.nodes.volumes import NodeVolumes, uses_claims

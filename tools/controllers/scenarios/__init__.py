@@ -7,6 +7,7 @@ from typing import Final
 
 from tools.controllers.scenarios import (
     attachments,
+    autoscalers,
     budgets,
     certificates,
     cron_jobs,
@@ -37,10 +38,11 @@ CONTROLLERS: Final = (
     "persistentvolume-expander-controller", "ephemeral-volume-controller",
     "persistentvolumeclaim-protection-controller", "persistentvolume-protection-controller",
     "volumeattributesclass-protection-controller", "resourceclaim-controller", "device-taint-eviction-controller",
+    "horizontal-pod-autoscaler-controller",
 )  # fmt: skip
 SCENARIOS: Final[dict[str, Callable[[World], None]]] = {
     **replica_sets.SCENARIOS, **deployments.SCENARIOS, **jobs.SCENARIOS, **cron_jobs.SCENARIOS, **daemon_sets.SCENARIOS,
     **stateful_sets.SCENARIOS, **services.SCENARIOS, **budgets.SCENARIOS, **quotas.SCENARIOS, **tokens.SCENARIOS,
     **certificates.SCENARIOS, **nodes.SCENARIOS, **volumes.SCENARIOS, **protection.SCENARIOS, **attachments.SCENARIOS,
-    **resource_claims.SCENARIOS,
+    **resource_claims.SCENARIOS, **autoscalers.SCENARIOS,
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Indexes of informers that several controllers ask."""
+"""Indexes of informers that several ask."""
 
 from __future__ import annotations
 
