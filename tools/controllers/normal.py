@@ -24,8 +24,10 @@ def normal(found: dict[str, list[Plain]], namespace: str) -> Plain:
             metadata = obj["metadata"]
             generated = metadata.get("generateName", "")
             rest = metadata["name"].removeprefix(generated)
-            if generated and _SUFFIX.fullmatch(rest) and kind in ("Pod", "EndpointSlice", "ResourceClaim"):
+            if generated and _SUFFIX.fullmatch(rest) and kind in ("Pod", "ResourceClaim"):
                 names[metadata["name"]] = f"{generated}*"
+            if kind == "EndpointSlice":
+                names[metadata["name"]] = f"{metadata['labels']['kubernetes.io/service-name']}-*"
     out: Plain = {}
     for kind, objects in found.items():
         if kind == "Event":
@@ -48,12 +50,19 @@ def _object(obj: Plain, names: dict[str, str]) -> Plain:
 
 
 def _in_order(kind: str, obj: Plain) -> Plain:
-    """Without what is drawn by lot: the address of a Service, the order of endpoints."""
+    """Without what is drawn by lot: the address of a Service, the order of endpoints, and which slice is kept."""
     if kind == "Service" and obj["spec"].get("clusterIP") not in (None, "", "None"):
         obj["spec"].update(clusterIP="ADDRESS", clusterIPs=["ADDRESS"])
     if kind == "EndpointSlice":
-        obj["endpoints"] = sorted(obj["endpoints"] or (), key=lambda each: json.dumps(each, sort_keys=True))
+        obj["endpoints"] = sorted(obj["endpoints"] or (), key=_text_of)
+        obj["metadata"].pop("generation", None)
+    if kind == "Endpoints":
+        obj["subsets"] = sorted(obj.get("subsets") or (), key=_text_of)
     return obj
+
+
+def _text_of(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
 
 
 def _plain(value: Any, names: dict[str, str]) -> Any:

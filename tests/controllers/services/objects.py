@@ -23,6 +23,7 @@ from steersman.client.client import STRATEGIC_MERGE_PATCH, Client
 from steersman.client.errors import is_already_exists
 from steersman.client.resources import ENDPOINT_SLICES, NODES, PODS, SERVICES
 from steersman.machinery.errors.status import StatusError
+from steersman.machinery.values import times
 
 LABELS = {"app": "a"}
 
@@ -70,7 +71,9 @@ async def run_pod(client: Client, name: str, *ips: str, ready: bool = True, node
             raise
     status = {
         "phase": "Running", "podIP": ips[0], "podIPs": [{"ip": each} for each in ips],
-        "conditions": [{"type": "Ready", "status": "True" if ready else "False"}],
+        "conditions": [{
+            "type": "Ready", "status": "True" if ready else "False", "lastTransitionTime": times.now(),
+        }],
     }  # fmt: skip
     await client.patch(PODS, name, "default", {"status": status}, media=STRATEGIC_MERGE_PATCH, subresource="status")
 

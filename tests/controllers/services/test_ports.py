@@ -41,5 +41,5 @@ def test_the_order_is_that_of_kube_controller_manager() -> None:
     assert [each.name for each in in_order_of_endpoints([http, metrics, dns])] == ORDER_OF_ENDPOINTS
 
 
-ORDER: list[str | None] = []
-ORDER_OF_ENDPOINTS: list[str | None] = []
+ORDER = ["http", "dns", "metrics"]
+ORDER_OF_ENDPOINTS = ["http", "metrics", "dns"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from tools.controllers.world import Plain, World
@@ -56,7 +57,9 @@ def followed(world: World) -> None:
     world.delete("Pod", "two")
     world.snapshot("terminating")
     world.end_pods()
-    world.patch("Pod", "other", {"status": {"phase": "Succeeded"}}, "status")
+    world.settle()
+    ended = {"phase": "Succeeded", "conditions": [{"type": "Ready", "status": "False"}]}
+    world.patch("Pod", "other", {"status": ended}, "status")
     world.snapshot("none left")
 
 
@@ -95,13 +98,19 @@ def shared_by_zones(world: World) -> None:
         "spec": {"selector": LABELS, "ports": PORTS},
     })  # fmt: skip
     world.snapshot("no pods")
-    for number in range(1, 5):
-        pod(world, f"pod-{number}", f"10.1.0.{number}", nodeName="node-a" if number < 3 else "node-b")
-    world.settle()
+    for number in range(1, 8):
+        pod(world, f"pod-{number}", f"10.1.0.{number}", nodeName="node-a" if number < 6 else "node-b")
+    world.snapshots["hints"] = _hints(world)
     world.patch("Service", "s", {"metadata": {"annotations": {"service.kubernetes.io/topology-mode": None}}})
+    world.snapshots["without"] = _hints(world)
+    world.snapshots["events"] = sorted({f"{each['reason']}: {each['message']}" for each in world.list("Event")})
+
+
+def _hints(world: World) -> list[Any]:
+    """Of all endpoints, with their zones."""
     found = world.settle()
-    world.snapshots["slices"] = [
-        sorted((each["zone"], str(each.get("hints"))) for each in slice_["endpoints"])
+    return [
+        sorted([each["zone"], json.dumps(each.get("hints"))] for each in slice_["endpoints"])
         for slice_ in found["EndpointSlice"]
     ]
 
@@ -139,7 +148,7 @@ def over_capacity(world: World) -> None:
         [each["ip"] for each in subset.get(member, ())]
         for subset in endpoints["subsets"] for member in ("addresses", "notReadyAddresses")
     ]  # fmt: skip
-    world.snapshots["slices"] = sorted(len(each["endpoints"]) for each in found["EndpointSlice"])
+    world.snapshots["slices"] = sum(len(each["endpoints"]) for each in found["EndpointSlice"])
 
 
 def without_node(world: World) -> None:
@@ -191,10 +200,13 @@ def mirrored(world: World) -> None:
     world.create({"apiVersion": "v1", "kind": "Endpoints", "metadata": metadata, "subsets": subsets})
     world.snapshot("made")
     world.patch("Endpoints", "s", {"subsets": [
-        {"addresses": [{"ip": "10.2.0.1"}, {"ip": "2001:db8::1"}], "ports": [{"name": "http", "port": 80}]},
+        {"addresses": [{"ip": "10.2.0.1"}, {"ip": "10.2.0.7"}], "ports": [{"name": "http", "port": 80}]},
         {"addresses": [{"ip": "10.2.0.1"}], "ports": [{"name": "b", "port": 90}]},
     ]})  # fmt: skip
     world.snapshot("changed")
+    subset = {"addresses": [{"ip": "10.2.0.1"}, {"ip": "2001:db8::1"}], "ports": [{"name": "http", "port": 80}]}
+    world.patch("Endpoints", "s", {"subsets": [subset]})
+    world.snapshot("both families")
     world.patch("Endpoints", "s", {"metadata": {"labels": {"team": "y"}, "annotations": {"note": "m"}}})
     world.snapshot("labels")
     world.patch("Endpoints", "s", {"metadata": {"labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}}})

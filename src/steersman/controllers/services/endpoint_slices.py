@@ -15,12 +15,19 @@ from steersman.client.resources import ENDPOINT_SLICES, NODES, SERVICES
 from steersman.controllers.controller import Surroundings, TryLater
 from steersman.controllers.services.addresses import families_of
 from steersman.controllers.services.endpoint import ZONE, Wanted, endpoint_of, uses_zone_shares
-from steersman.controllers.services.packing import MANAGED_BY, MANAGER, SERVICE_NAME, Changes, Packing, recycle
+from steersman.controllers.services.packing import (
+    MANAGED_BY,
+    MANAGER,
+    SERVICE_NAME,
+    Changes,
+    Packing,
+    prepared,
+    recycle,
+)
 from steersman.controllers.services.pods_of_services import PodsOfService, PodsOfServicesController
 from steersman.controllers.services.ports import ports_of_pod
 from steersman.controllers.services.selecting import concerned, may_be_reached
 from steersman.controllers.services.topology import ZoneShares, is_node_ready
-from steersman.controllers.services.trigger_times import with_trigger_time
 from steersman.machinery.errors.status import StatusError
 
 _NODES: Final[Key] = "", ""
@@ -42,6 +49,8 @@ class _State(PodsOfService):
         """Pods on nodes that are not known, with these."""
         self.deleted: set[str] = set()
         """Uids of slices that were deleted here and of whose end nothing was heard yet."""
+        self.is_writing = False
+        """Whether what is heard of may be what is written here."""
 
     def packing(self, family: str) -> Packing:
         found = self.packings.get(family)
@@ -72,7 +81,7 @@ class _State(PodsOfService):
             each.want(name, None)
 
     def heard_of(self, slice_: EndpointSlice) -> bool:
-        """A slice is on the server in this version; whether that is news."""
+        """A slice is on the server in this version; whether somebody else has changed it."""
         metadata = slice_.metadata
         packing = self.packing(slice_.address_type)
         known = packing.slices.get(metadata.name)
@@ -84,6 +93,7 @@ class _State(PodsOfService):
             packing.gone(metadata.name)
         else:
             packing.know(slice_)
+            return packing.is_dirty(metadata.name) or (packing.ignores_hints and not self.is_writing)
         return True
 
     def heard_of_end(self, slice_: EndpointSlice) -> bool:
@@ -178,10 +188,13 @@ class EndpointSliceController(PodsOfServicesController[_State]):
     async def write(self, key: Key, state: _State) -> None:
         time = state.trigger_times.take(state.service)
         error: StatusError | TryLater | None = None
+        state.is_writing = True
         try:
             await self._write_all(key, state, time)
         except (StatusError, TryLater) as failed:
             error = failed
+        finally:
+            state.is_writing = False
         if error is None and not state.service.spec.publish_not_ready_addresses:
             error = _homeless(state)
         if error is not None:
@@ -224,18 +237,16 @@ class EndpointSliceController(PodsOfServicesController[_State]):
         service = f"{state.service.metadata.namespace}/{state.service.metadata.name}"
         if not state.service.metadata.deletion_timestamp:
             for each in changes.create:
-                each.metadata.annotations = with_trigger_time(each.metadata.annotations, time)
                 try:
-                    packing.know(_kept(await self.client.create(ENDPOINT_SLICES, each)))
+                    packing.know(_kept(await self.client.create(ENDPOINT_SLICES, prepared(each, time))))
                 except StatusError as error:
                     if is_namespace_terminating(error):
                         return
                     raise TryLater(f"failed to create EndpointSlice for Service {service}: {error}") from error
         for each in changes.update:
             name = each.metadata.name
-            each.metadata.annotations = with_trigger_time(each.metadata.annotations, time)
             try:
-                packing.know(_kept(await self.client.update(ENDPOINT_SLICES, each)))
+                packing.know(_kept(await self.client.update(ENDPOINT_SLICES, prepared(each, time))))
             except StatusError as error:
                 if is_not_found(error):
                     packing.gone(name)

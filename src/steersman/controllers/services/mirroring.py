@@ -157,7 +157,7 @@ class EndpointSliceMirroringController(Controller[Key]):
         for new in list(create):
             old = next((each for each in delete if each.address_type == new.address_type), None)
             if old is not None:
-                new.metadata.name, new.metadata.generate_name = old.metadata.name, ""
+                new.metadata.name = old.metadata.name
                 create.remove(new)
                 delete.remove(old)
                 update.append(new)
@@ -248,7 +248,7 @@ def _new_slice(
             labels={**metadata.labels, SERVICE_NAME: metadata.name, MANAGED_BY: MANAGER},
             generate_name="" if name else prefix if len(prefix) <= _LONGEST_PREFIX else metadata.name,
         ),
-        address_type=family, endpoints=list(wanted)[:MOST], ports=[each.of_slice for each in ports],
+        address_type=family, endpoints=list(wanted)[:MOST], ports=[each.of_slice for each in ports] or None,
     )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from steersman.api.meta.v1 import ObjectMeta, OwnerReference
 from steersman.controllers.services.addresses import has_cluster_ip
 from steersman.controllers.services.endpoint import Wanted
 from steersman.controllers.services.ports import Ports, ports_of_slice
+from steersman.controllers.services.trigger_times import with_trigger_time
 
 MANAGER: Final = "endpointslice-controller.k8s.io"
 SERVICE_NAME: Final = "kubernetes.io/service-name"
@@ -50,13 +51,17 @@ class Packing:
         self._offered: Counter[Ports] = Counter()
         self._dirty: set[str] = set()
         """Names of slices of which not all endpoints are as they should be."""
-        self._shares_zones = False
+        self.ignores_hints = False
 
     def ignore_hints(self, ignored: bool) -> None:
         """Whether hints are somebody else's, who sees to them after `plan`."""
-        if ignored != self._shares_zones:
-            self._shares_zones = ignored
+        if ignored != self.ignores_hints:
+            self.ignores_hints = ignored
             self._dirty.update(self.slices)
+
+    def is_dirty(self, name: str) -> bool:
+        """Whether a slice is not as it should be."""
+        return name in self._dirty
 
     def want(self, pod: str, wanted: Wanted | None) -> None:
         """How a pod is to be listed from now on; None: not at all."""
@@ -121,6 +126,8 @@ class Packing:
                 wanted = self._wanted.get(pod)
                 if wanted is not None and wanted.endpoint is not None:
                     self._missing[pod] = None
+                    if name in self.slices:
+                        self._dirty.add(name)
 
     def plan(self, service: Service) -> Changes:
         """What is to be written, so that all is as it should be."""
@@ -208,7 +215,7 @@ class Packing:
     def _same(self, one: Endpoint, other: Endpoint) -> bool:
         if one == other:
             return True
-        return self._shares_zones and one == msgspec.structs.replace(other, hints=one.hints)
+        return self.ignores_hints and one == msgspec.structs.replace(other, hints=one.hints)
 
 
 def pod_of(endpoint: Endpoint) -> str:
@@ -237,7 +244,7 @@ def new_slice(service: Service, family: str, ports: Ports) -> EndpointSlice:
             generate_name=f"{metadata.name}-", namespace=metadata.namespace, labels=slice_labels(service),
             owner_references=[owner],
         ),
-        address_type=family, endpoints=[], ports=[each.of_slice for each in ports],
+        address_type=family, endpoints=[], ports=[each.of_slice for each in ports] or None,
     )  # fmt: skip
 
 
@@ -247,6 +254,13 @@ def is_owned(slice_: EndpointSlice, service: Service) -> bool:
         each.uid == service.metadata.uid and each.kind == "Service" and each.api_version == "v1"
         for each in slice_.metadata.owner_references
     )
+
+
+def prepared(slice_: EndpointSlice, time: str) -> EndpointSlice:
+    """A slice as it is sent: with the time of what it follows, and nothing instead of empty lists."""
+    slice_.metadata.annotations = with_trigger_time(slice_.metadata.annotations, time)
+    slice_.endpoints = slice_.endpoints or None
+    return slice_
 
 
 def recycle(changes: Changes, service: Service) -> None:

@@ -79,10 +79,9 @@ def _may_have_moved(old: Pod, new: Pod) -> bool:
 
 
 def _has_changed(old: Pod, new: Pod) -> bool:
-    """Whether a pod is reached in another way, or not any more."""
+    """Whether a pod is reached in another way. (That it has ended is seen by its readiness.)"""
     return (
         old.metadata.deletion_timestamp != new.metadata.deletion_timestamp
         or is_ready(old) != is_ready(new)
-        or is_terminal(old) != is_terminal(new)
         or old.status.pod_ips != new.status.pod_ips
     )
