@@ -14,6 +14,7 @@ from steersman.cli.controller_settings import SettingsError, settings_flags, set
 from steersman.cli.main import main
 from steersman.controllers.certificates.requests import KUBELET_CLIENT, SIGNERS
 from steersman.controllers.controller import Settings
+from tests import ROOT
 
 
 def settings(*flags: str) -> Settings:
@@ -91,6 +92,12 @@ def test_ranges_of_nodes() -> None:
 def test_what_contradicts_itself(flags: str, why: str) -> None:
     with pytest.raises(SettingsError, match=why):
         settings(*flags.split(" "))
+
+
+def test_every_flag_is_documented() -> None:
+    text = (ROOT / "docs" / "controllers.md").read_text() + (ROOT / "docs" / "up.md").read_text()
+    flags = [name for each in settings_flags(click.command()(lambda: None)).params for name in each.opts]
+    assert [each for each in flags if f"`{each}`" not in text] == []
 
 
 def test_controllers_that_there_are_not(tmp_path: Path) -> None:
