@@ -58,6 +58,7 @@ from steersman.controlplane.given_files import (
     serving_tls,
 )
 from steersman.controlplane.group_order import GroupOrder
+from steersman.controlplane.legacy_token_tracking import TokenUse
 from steersman.controlplane.metrics import install_metrics
 from steersman.controlplane.objects import StoreObjects
 from steersman.controlplane.options import Options, OptionsError
@@ -333,7 +334,9 @@ class ControlPlane:
         running.push_async_callback(keys.stop)  # before the lock of the folder is released
         host = options.advertise_address or advertised_address(options.bind_address)
         files = self._files = certificate_files(options, host, str(ranges[0][1]))
-        tokens = token_authenticator(options, keys, stores, self._issued)
+        token_use = TokenUse(lambda: stores.objects("", "secrets"))
+        running.push_async_callback(token_use.stop)
+        tokens = token_authenticator(options, keys, stores, self._issued, token_use.note)
         rights = judges(options, common.slow_lane)
         services = self._services = _services(
             options, ranges, common, stores, rights, keys, tokens, self._itself, self._nearby

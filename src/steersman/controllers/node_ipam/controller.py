@@ -37,6 +37,8 @@ class NodeIPAMController(Controller[str]):
                 if each.overlaps(service_range):
                     each.occupy(service_range)
         self._nodes = self.informers.of(NODES)
+        self._given: dict[str, Sequence[Network]] = {}
+        """Blocks by uids of nodes that were given them, and are not known to have them yet."""
 
     @classmethod
     def can_run(cls, settings: Settings) -> bool:
@@ -50,9 +52,11 @@ class NodeIPAMController(Controller[str]):
 
     def _changed(self, old: Node | None, new: Node | None) -> None:
         if new is not None:
+            if new.spec.pod_cidrs:
+                self._given.pop(new.metadata.uid, None)
             self.queue.add(new.metadata.name)
         elif old is not None:
-            self._release(_blocks(old))
+            self._release(self._given.pop(old.metadata.uid, ()) or _blocks(old))
 
     async def sync(self, key: str) -> None:
         node = self._nodes.get("", key)
@@ -60,7 +64,7 @@ class NodeIPAMController(Controller[str]):
             return
         if node.spec.pod_cidrs:
             self._occupy(node)
-        else:
+        elif node.metadata.uid not in self._given:
             await self._give(node)
 
     def _occupy(self, node: Node) -> None:
@@ -92,16 +96,15 @@ class NodeIPAMController(Controller[str]):
             raise TryLater(f"failed to allocate cidr from cluster cidr at idx:{len(blocks)}: {error}") from None
         texts = [str(each) for each in blocks]
         change = {"spec": {"podCIDR": texts[0], "podCIDRs": texts}}
+        self._given[node.metadata.uid] = blocks
         for attempt in range(_ATTEMPTS):
             try:
                 await self.client.patch(NODES, node.metadata.name, "", change, media=STRATEGIC_MERGE_PATCH)
-            except Unreachable:
-                if attempt + 1 == _ATTEMPTS:  # it may have been done: the blocks stay taken
-                    self._tell(node, "CIDRAssignmentFailed")
-                    raise
-            except StatusError:
+            except (StatusError, Unreachable) as error:
                 if attempt + 1 == _ATTEMPTS:
-                    self._release(blocks)
+                    left = self._given.pop(node.metadata.uid, ())  # none if the node is gone: they are free already
+                    if isinstance(error, StatusError):  # else it may have been done: the blocks stay taken
+                        self._release(left)
                     self._tell(node, "CIDRAssignmentFailed")
                     raise
             else:

@@ -17,11 +17,12 @@ from steersman.client.resources import (
     PERSISTENT_VOLUME_CLAIMS,
     PODS,
     RESOURCE_CLAIMS,
+    RESOURCE_QUOTAS,
     SERVICES,
 )
 from steersman.machinery.built_in.pod_resources import Amounts
 from steersman.machinery.built_in.quota import resource_claims
-from steersman.machinery.built_in.quota.measure import Measure
+from steersman.machinery.built_in.quota.measure import Measure, counting
 from steersman.machinery.built_in.quota.pods import PodMeasure, has_ended, is_terminating, pod_usage
 from steersman.machinery.built_in.quota.services import ServiceMeasure
 from steersman.machinery.built_in.quota.volume_claims import VolumeClaimMeasure, volume_attributes_classes
@@ -72,13 +73,14 @@ async def used_by(
 
 
 def counted(informers: Informers) -> tuple[Counted[Any], ...]:
-    """Everything of which more counts than its number."""
+    """Everything of which more counts than its number, and quotas: one that is known counts itself."""
     pods, claims = informers.of(PODS), informers.of(RESOURCE_CLAIMS)
     return (
         Counted(PodMeasure(), pods, _pod_gives_back),
         Counted(ServiceMeasure(), informers.of(SERVICES), _service_gives_back),
         Counted(VolumeClaimMeasure(), informers.of(PERSISTENT_VOLUME_CLAIMS), _volume_claim_gives_back),
         Counted(_ClaimMeasure(informers.of(DEVICE_CLASSES), pods, claims), claims, lambda *_: False),
+        Counted(counting(RESOURCE_QUOTAS.group_resource), informers.of(RESOURCE_QUOTAS), lambda *_: False),
     )
 
 

@@ -12,13 +12,8 @@ from steersman.api.meta.v1 import DeleteOptions, Preconditions
 from steersman.client.errors import is_conflict, is_not_found
 from steersman.client.resources import SECRETS, SERVICE_ACCOUNTS
 from steersman.controllers.controller import Controller, Settings, Surroundings
+from steersman.machinery.built_in.token_secrets import ACCOUNT_NAME, ACCOUNT_UID, ISSUER, SECRET_TYPE
 from steersman.machinery.errors.status import StatusError
-
-SECRET_TYPE: Final = "kubernetes.io/service-account-token"
-ACCOUNT_NAME: Final = "kubernetes.io/service-account.name"
-ACCOUNT_UID: Final = "kubernetes.io/service-account.uid"
-"""Annotations of secrets: whose token it is."""
-LEGACY_ISSUER: Final = "kubernetes/serviceaccount"
 
 _CA: Final = "ca.crt"
 _NAMESPACE: Final = "namespace"
@@ -171,7 +166,7 @@ def legacy_claims(account: ServiceAccount, secret: Secret) -> dict[str, Any]:
     """What a token in a secret claims; it has no end."""
     namespace = account.metadata.namespace
     return {
-        "iss": LEGACY_ISSUER,
+        "iss": ISSUER,
         "kubernetes.io/serviceaccount/namespace": namespace,
         "kubernetes.io/serviceaccount/secret.name": secret.metadata.name,
         "kubernetes.io/serviceaccount/service-account.name": account.metadata.name,

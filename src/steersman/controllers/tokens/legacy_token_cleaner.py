@@ -14,14 +14,17 @@ from steersman.api.meta.v1 import DeleteOptions, Preconditions
 from steersman.client.errors import is_conflict, is_not_found
 from steersman.client.resources import CONFIG_MAPS, PODS, SECRETS, SERVICE_ACCOUNTS
 from steersman.controllers.controller import Controller, Surroundings, TryLater
-from steersman.controllers.tokens.account_tokens import ACCOUNT_NAME, ACCOUNT_UID, SECRET_TYPE
 from steersman.machinery.built_in.pod_secrets import secret_names
+from steersman.machinery.built_in.token_secrets import (
+    ACCOUNT_NAME,
+    ACCOUNT_UID,
+    INVALID_SINCE,
+    LAST_USED,
+    SECRET_TYPE,
+)
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 
-LAST_USED: Final = "kubernetes.io/legacy-token-last-used"
-INVALID_SINCE: Final = "kubernetes.io/legacy-token-invalid-since"
-"""Labels of secrets, with days; the first is the API server's."""
 TRACKING: Final = "kube-apiserver-legacy-service-account-token-tracking"
 """The ConfigMap of kube-system that says since when the use of tokens is recorded."""
 INTERVAL: Final = 86400.0
