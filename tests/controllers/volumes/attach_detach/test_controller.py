@@ -102,7 +102,7 @@ async def test_a_volume_for_many_is_attached_to_each_node(run: Run) -> None:
         await attached(client, node, NAME)
 
 
-async def test_why_a_volume_is_not_attached_is_told_once(run: Run) -> None:
+async def test_why_a_volume_is_not_attached_is_told(run: Run) -> None:
     client = await run(PersistentVolumeBinder, AttachDetach)
     await prepare(client)
     await client.create(PODS, pod("p", "a", "x"))
