@@ -23,7 +23,7 @@ from tests.controllers.waiting import Run, eventually
 NAME = "kubernetes.io/csi/d^h"
 
 
-async def prepare(client: Client, **spec: object) -> None:
+async def prepare(client: Client, **spec: list[str]) -> None:
     """A bound claim, and two nodes."""
     source = CSIPersistentVolumeSource(driver="d", volume_handle="h")
     await client.create(PERSISTENT_VOLUMES, volume("v", csi=source, **spec))
