@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
 import msgspec
@@ -31,6 +31,9 @@ _WAITING: Final = "class of claims that wait"
 _UNSETTLED: Final = "claims to be bound, volumes to be taken back"
 _SOON: Final = 0.05
 """Seconds for which new volumes are gathered before the claims that wait for one look."""
+
+_A_TURN: Final = 1000
+"""How many objects are queued in one turn of the loop."""
 
 Key = tuple[Literal["claim", "volume", "class"], str, str]
 
@@ -100,16 +103,22 @@ class PersistentVolumeBinder(Controller[Key]):
     async def _resync(self) -> None:
         while True:
             await asyncio.sleep(RESYNC)
-            for claim in self._claims.indexed(_UNSETTLED, ""):
-                self.queue.add(("claim", *key_of(claim)))
-            for volume in self._volumes.indexed(_UNSETTLED, ""):
-                self.queue.add(("volume", "", volume.metadata.name))
+            await self._look_at("claim", self._claims.indexed(_UNSETTLED, ""))
+            await self._look_at("volume", self._volumes.indexed(_UNSETTLED, ""))
+
+    async def _look_at(
+        self, kind: Literal["claim", "volume"], objects: Sequence[PersistentVolumeClaim | PersistentVolume]
+    ) -> None:
+        """Queues objects, many in several turns of the loop."""
+        for number, each in enumerate(objects):
+            self.queue.add((kind, *key_of(each)))
+            if number % _A_TURN == _A_TURN - 1:
+                await asyncio.sleep(0)
 
     async def sync(self, key: Key) -> None:
         kind, namespace, name = key
         if kind == "class":
-            for each in self._claims.indexed(_WAITING, name):
-                self.queue.add(("claim", *key_of(each)))
+            await self._look_at("claim", self._claims.indexed(_WAITING, name))
         elif kind == "claim":
             claim = self._known.claim((namespace, name))
             if claim is not None:
