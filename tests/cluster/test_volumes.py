@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from steersman.api.apps.v1 import StatefulSet, StatefulSetSpec
 from steersman.api.meta.v1 import DeleteOptions, LabelSelector, ObjectMeta
 from steersman.authentication.user import UserInfo
@@ -103,3 +105,25 @@ async def test_a_pod_waits_until_its_volume_is_let_go_by_another_node(tmp_path: 
         assert attachment.spec.node_name == "node-1"
     finally:
         await cluster.stop()
+
+
+@pytest.mark.slow
+async def test_pods_keep_their_volumes_when_a_cluster_starts_again(tmp_path: Path) -> None:
+    for first in (True, False):
+        cluster = Cluster(Options(data_dir=tmp_path, listen=False))
+        await cluster.start()
+        try:
+            client = cluster.client(UserInfo("admin", groups=("system:masters",)), "tests")
+            if first:
+                await client.create(PERSISTENT_VOLUME_CLAIMS, claim(storage_class=None))
+                await client.create(PODS, pod("p", "a", "node-0"))
+
+            async def in_use(client: Client = client) -> bool:
+                status = (await client.get(NODES, "node-0")).status
+                names = [each.name for each in status.volumes_attached]
+                return bool(names) and names == status.volumes_in_use and await ready(client, "p")
+
+            await eventually(in_use)
+            assert len((await client.list(VOLUME_ATTACHMENTS)).items) == 1
+        finally:
+            await cluster.stop()

@@ -67,6 +67,8 @@ def _text_of(value: Any) -> str:
 
 def _plain(value: Any, names: dict[str, str]) -> Any:
     if isinstance(value, dict):
+        if "resourceClaimName" in value:  # of a claim that may be gone
+            value = {**value, "resourceClaimName": _GENERATED.sub(r"\1*", value["resourceClaimName"])}
         return {_text(key, names): _plain(each, names) for key, each in value.items() if key != "resourceVersion"}
     if isinstance(value, list):
         return [_plain(each, names) for each in value]
@@ -83,18 +85,10 @@ def _text(text: str, names: dict[str, str]) -> str:
 _GENERATED: Final = re.compile(r"\b([a-z0-9.-]+-)[bcdfghjklmnpqrstvwxz2456789]{5}\b")
 
 
-_REPEATED: Final = frozenset(
-    {
-        "ExternalProvisioning",
-        "ExternalExpanding",
-        "FailedBinding",
-        "FailedResourceClaimCreation",
-        "ProvisioningFailed",
-        "VolumeMismatch",
-        "WaitForFirstConsumer",
-        "WaitForPodScheduled",
-    }
-)
+_REPEATED: Final = (
+    "ExternalProvisioning", "ExternalExpanding", "FailedAttachVolume", "FailedBinding", "FailedResourceClaimCreation",
+    "ProvisioningFailed", "VolumeMismatch", "WaitForFirstConsumer", "WaitForPodScheduled",
+)  # fmt: skip
 """Events that are told as often as something is looked at."""
 
 

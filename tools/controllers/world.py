@@ -151,7 +151,9 @@ class World:
         self._ask("PATCH", f"{PATHS['Node']}/{name}", {"spec": {"taints": None, **spec}}, _MERGE_PATCH)
 
     def close(self) -> None:
-        """Deletes what is not in the namespace."""
+        """Deletes what is not in the namespace, and what in it could want something of that."""
+        for kind, options in (("Pod", {"gracePeriodSeconds": 0}), ("PersistentVolumeClaim", None)):
+            self._client.ask("DELETE", f"/{self._path(kind)}", options)
         for name in self.nodes:
             self.delete("Node", name)
         for world in (self, *self._others):

@@ -44,6 +44,7 @@ from steersman.controllers.volumes.attributes_class_protection import Attributes
 from steersman.controllers.volumes.binder.controller import PersistentVolumeBinder
 from steersman.controllers.volumes.claim_protection import ClaimProtection
 from steersman.controllers.volumes.driver.attacher import Attacher
+from steersman.controllers.volumes.driver.modifier import Modifier
 from steersman.controllers.volumes.driver.provisioner import Provisioner
 from steersman.controllers.volumes.driver.registrar import Registrar
 from steersman.controllers.volumes.driver.resizer import Resizer
@@ -94,5 +95,5 @@ CONTROLLERS: Final[tuple[type[Controller[Any]], ...]] = (
     DeviceTaintEviction,
     GarbageCollector,
 )
-VOLUME_DRIVER: Final[tuple[type[Controller[Any]], ...]] = (Registrar, Provisioner, Attacher, Resizer)
+VOLUME_DRIVER: Final[tuple[type[Controller[Any]], ...]] = (Registrar, Provisioner, Attacher, Resizer, Modifier)
 """The driver of the simulation's volumes, which is no part of kube-controller-manager."""

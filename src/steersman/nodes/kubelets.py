@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from steersman.api.core.v1 import Node, ObjectReference, Pod, PodStatus
 from steersman.api.meta.v1 import DeleteOptions, Preconditions
-from steersman.client.client import Client
+from steersman.client.client import STRATEGIC_MERGE_PATCH, Client
 from steersman.client.errors import is_already_exists, is_conflict, is_not_found
 from steersman.client.events import Broadcaster, reference
 from steersman.client.indexes import BY_NODE
@@ -165,11 +165,11 @@ class Kubelets:
 
     async def _report(self, node: SimulatedNode, *, uses_volumes: bool = True) -> None:
         found = await self._client.get(NODES, node.name)
-        changed = deep_copy(found)
-        changed.status = node.status(found.status.conditions)
-        changed.status.volumes_attached = found.status.volumes_attached
-        changed.status.volumes_in_use = found.status.volumes_in_use if uses_volumes else []
-        await self._client.update_status(NODES, changed)
+        status = to_plain(node.status(found.status.conditions))
+        if not uses_volumes:
+            status["volumesInUse"] = None
+        patch = {"status": status}
+        await self._client.patch(NODES, node.name, "", patch, media=STRATEGIC_MERGE_PATCH, subresource="status")
 
     # Pods
 

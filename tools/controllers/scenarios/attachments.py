@@ -46,6 +46,7 @@ def look(world: World, label: str, *nodes: str) -> None:
 
 def bound_claim(world: World, **spec: Any) -> None:
     volume(world, "a", csi={"driver": _DRIVER, "volumeHandle": world.name}, **spec)
+    world.settle()
     claim(world, **({"accessModes": spec["accessModes"]} if "accessModes" in spec else {}))
     world.settle()
 
@@ -116,6 +117,7 @@ def not_needed(world: World) -> None:
     driver = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": f"{world.name}.example.com"}}
     world.create({**driver, "spec": {"attachRequired": False}})
     volume(world, "a", csi={"driver": f"{world.name}.example.com", "volumeHandle": world.name})
+    world.settle()
     claim(world)
     world.settle()
     first = node(world, "x")

@@ -35,6 +35,7 @@ def claim_of_unscheduled_pod(world: World) -> None:
 
 def bound_volume(world: World) -> None:
     name = volume(world, "a")
+    world.settle()
     claim(world)
     world.settle()
     world.delete("PersistentVolume", name)
@@ -45,6 +46,7 @@ def bound_volume(world: World) -> None:
 
 def finalizers_put_back(world: World) -> None:
     name = volume(world, "a")
+    world.settle()
     claim(world)
     world.settle()
     world.patch("PersistentVolume", name, {"metadata": {"finalizers": None}})

@@ -87,6 +87,7 @@ def meant_for_claim(world: World) -> None:
 
 def meant_for_other_mode(world: World) -> None:
     volume(world, "a", claimRef={"namespace": world.name, "name": "a"}, volumeMode="Block")
+    world.settle()
     claim(world)
     world.snapshot("mismatch")
 
@@ -114,6 +115,7 @@ def named_but_unsuitable(world: World) -> None:
 
 def named_but_taken(world: World) -> None:
     volume(world, "a")
+    world.settle()
     claim(world, "a", volumeName=f"{world.name}-a")
     world.settle()
     claim(world, "b", volumeName=f"{world.name}-a")
@@ -124,6 +126,7 @@ def named_but_taken(world: World) -> None:
 
 def lost(world: World) -> None:
     name = volume(world, "a")
+    world.settle()
     claim(world)
     world.settle()
     world.delete("PersistentVolume", name)
@@ -134,6 +137,7 @@ def lost(world: World) -> None:
 
 def made_again(world: World) -> None:
     volume(world, "a")
+    world.settle()
     claim(world)
     world.settle()
     world.delete("PersistentVolumeClaim", "a")
@@ -169,6 +173,7 @@ def _affinity() -> Any:
 def not_recycled(world: World) -> None:
     policy = {"persistentVolumeReclaimPolicy": "Recycle"}
     volume(world, "csi", csi={"driver": "d.example.com", "volumeHandle": world.name}, **policy)
+    world.settle()
     claim(world)
     world.settle()
     world.delete("PersistentVolumeClaim", "a")
@@ -295,6 +300,7 @@ def provisioned_in_vain(world: World) -> None:
 def larger(world: World) -> None:
     name = storage_class(world, allowVolumeExpansion=True)
     volume(world, "a", storageClassName=name, csi={"driver": "d.example.com", "volumeHandle": world.name})
+    world.settle()
     claim(world, storageClassName=name)
     world.settle()
     world.patch("PersistentVolumeClaim", "a", {"spec": {"resources": {"requests": {"storage": "2Gi"}}}})
@@ -309,6 +315,7 @@ def ephemeral(world: World) -> None:
     volumes = [{"name": "v", "ephemeral": {"volumeClaimTemplate": template}}]
     spec = {"containers": [{"name": "c", "image": "i"}], "volumes": volumes}
     volume(world, "a")
+    world.settle()
     world.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec})
     world.snapshot("made")
     claim(world, "q-v")

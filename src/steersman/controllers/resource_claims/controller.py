@@ -77,7 +77,7 @@ class ResourceClaimController(Controller[Key]):
         if new is None:
             for each in pod.spec.resource_claims:
                 self._made.pop((pod.metadata.uid, each.name), None)
-        elif self._needs_work(new):
+        elif not is_done(new) and self._needs_work(new):
             self.queue.add(("pod", key_of(new)))
 
     def _claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
@@ -131,7 +131,7 @@ class ResourceClaimController(Controller[Key]):
                 await self._sync_claim(claim)
             return
         pod = self._pods.get(namespace, name)
-        if pod is not None and not pod.metadata.deletion_timestamp:
+        if pod is not None and not pod.metadata.deletion_timestamp and not is_done(pod):
             await self._sync_pod(pod)
 
     async def _sync_pod(self, pod: Pod) -> None:

@@ -145,19 +145,27 @@ class DeviceTaintEviction(Controller[Key]):
             now = await self.client.get(PODS, name, namespace)
             if now.metadata.uid == uid and not now.metadata.deletion_timestamp:
                 self._tell(pod, "Marking for deletion")
-                condition = PodCondition(
-                    type="DisruptionTarget", status="True", reason="DeletionByDeviceTaintManager",
-                    message="Device Taint manager: deleting due to NoExecute taint", last_transition_time=times.now(),
-                    observed_generation=now.metadata.generation,
-                )  # fmt: skip
-                if not any(each.type == condition.type and each.status == "True" for each in now.status.conditions):
-                    await patch_pod_status(self.client, now, {"conditions": [to_plain(condition)]})
+                await self._put_condition(now)
                 await self.client.delete(PODS, name, namespace, DeleteOptions(preconditions=Preconditions(uid=uid)))
         except StatusError as error:
             if not is_not_found(error):
                 raise
         self._due.discard(uid)
         self._evicted.add(uid)
+
+    async def _put_condition(self, pod: Pod) -> None:
+        """Has a pod say why it goes."""
+        condition = PodCondition(
+            type="DisruptionTarget", status="True", reason="DeletionByDeviceTaintManager",
+            message="Device Taint manager: deleting due to NoExecute taint", last_transition_time=times.now(),
+        )  # fmt: skip
+        known = pod.status.conditions
+        if any(each.type == condition.type and each.status == "True" for each in known):
+            return
+        types = dict.fromkeys([*(each.type for each in known), condition.type])
+        order = [{"type": each} for each in types]
+        change = {"conditions": [to_plain(condition)], "$setElementOrder/conditions": order}
+        await patch_pod_status(self.client, pod, change)
 
     def _tell(self, pod: Pod, message: str) -> None:
         metadata = pod.metadata

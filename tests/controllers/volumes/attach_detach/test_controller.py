@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from steersman.api.core.v1 import CSIPersistentVolumeSource, Node
 from steersman.api.meta.v1 import DeleteOptions, ObjectMeta
 from steersman.api.storage.v1 import VolumeAttachment
@@ -23,7 +25,7 @@ from tests.controllers.waiting import Run, eventually
 NAME = "kubernetes.io/csi/d^h"
 
 
-async def prepare(client: Client, **spec: object) -> None:
+async def prepare(client: Client, **spec: Any) -> None:
     """A bound claim, and two nodes."""
     source = CSIPersistentVolumeSource(driver="d", volume_handle="h")
     await client.create(PERSISTENT_VOLUMES, volume("v", csi=source, **spec))
@@ -102,7 +104,7 @@ async def test_a_volume_for_many_is_attached_to_each_node(run: Run) -> None:
         await attached(client, node, NAME)
 
 
-async def test_why_a_volume_is_not_attached_is_told_once(run: Run) -> None:
+async def test_why_a_volume_is_not_attached_is_told(run: Run) -> None:
     client = await run(PersistentVolumeBinder, AttachDetach)
     await prepare(client)
     await client.create(PODS, pod("p", "a", "x"))

@@ -11,16 +11,11 @@ from steersman.controllers.volumes.claim_protection import ClaimProtection
 from steersman.controllers.volumes.driver.objects import DRIVER, install
 from steersman.controllers.volumes.driver.provisioner import Provisioner
 from steersman.controllers.volumes.volume_protection import VolumeProtection
+from tests.controllers.volumes.driver.users import allow_driver
 from tests.controllers.volumes.objects import claim, storage_class
 from tests.controllers.waiting import Run, eventually
 
 ZONE = "topology.kubernetes.io/zone"
-
-
-class AsAdministrator(Provisioner):
-    """The fixture has no user for the simulation; the accounts that it has may do less or more."""
-
-    account = "persistent-volume-binder"
 
 
 async def the_volume(client: Client) -> PersistentVolume:
@@ -32,7 +27,8 @@ async def the_volume(client: Client) -> PersistentVolume:
 
 
 async def test_a_claim_of_the_default_class_gets_a_volume_that_goes_with_it(run: Run) -> None:
-    client = await run(PersistentVolumeBinder, AsAdministrator, ClaimProtection, VolumeProtection)
+    client = await run(PersistentVolumeBinder, Provisioner, ClaimProtection, VolumeProtection)
+    await allow_driver(client)
     await install(client)
     await install(client)  # again, as at each start
     made = await client.create(PERSISTENT_VOLUME_CLAIMS, claim(storage_class=None))
@@ -61,7 +57,8 @@ async def test_a_claim_of_the_default_class_gets_a_volume_that_goes_with_it(run:
 
 
 async def test_a_delayed_volume_is_made_where_its_node_is(run: Run) -> None:
-    client = await run(PersistentVolumeBinder, AsAdministrator)
+    client = await run(PersistentVolumeBinder, Provisioner)
+    await allow_driver(client)
     term = TopologySelectorTerm(match_label_expressions=[TopologySelectorLabelRequirement(key=ZONE, values=["a", "b"])])
     delayed = storage_class("c", DRIVER, volume_binding_mode="WaitForFirstConsumer", allowed_topologies=[term])
     await client.create(STORAGE_CLASSES, delayed)
@@ -72,5 +69,5 @@ async def test_a_delayed_volume_is_made_where_its_node_is(run: Run) -> None:
     affinity = (await the_volume(client)).spec.node_affinity
     assert affinity is not None
     assert affinity.required is not None
-    (found,) = affinity.required.node_selector_terms or ()
+    (found,) = affinity.required.node_selector_terms or []
     assert [(each.key, each.operator, each.values) for each in found.match_expressions] == [(ZONE, "In", ["b"])]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from steersman.api.core.v1 import AttachedVolume, Node, PersistentVolume, PersistentVolumeClaim, Pod
@@ -26,7 +27,20 @@ LONGEST_ATTACH: Final = 120.0
 """Seconds after which an attachment that does not happen is told of."""
 OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 
+_LONGEST_WAIT: Final = 122.0
+"""Seconds until a failure that lasts is told of again, at most."""
+
 Key = tuple[Literal["volume", "node"], str]
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """What was told of an attachment: why it failed, or "" if it has happened."""
+
+    why: str
+    again: float = 0.0
+    """When a failure is told of again, on the loop's clock."""
+    wait: float = 0.5
 
 
 class AttachDetach(Controller[Key]):
@@ -48,8 +62,8 @@ class AttachDetach(Controller[Key]):
         """Those of them that nodes are not to count with any more."""
         self._told: dict[str, set[str]] = {}
         """Nodes, by volumes, of which was told that they cannot be had together."""
-        self._outcome: dict[str, str] = {}
-        """What was told of attachments: why they failed, or "" for those that have happened."""
+        self._outcome: dict[str, _Outcome] = {}
+        """What was told of attachments."""
         world.pods.on_change(self._pod_changed)
         world.claims.on_change(self._claim_changed)
         world.volumes.on_change(self._volume_changed)
@@ -109,7 +123,8 @@ class AttachDetach(Controller[Key]):
     # what follows
 
     async def run(self) -> None:
-        self._outcome = {each.metadata.name: "" for each in self._world.attachments if each.status.attached}
+        done = (each.metadata.name for each in self._world.attachments if each.status.attached)
+        self._outcome = {name: _Outcome("") for name in done}
         await super().run()
 
     async def sync(self, key: Key) -> None:
@@ -167,15 +182,29 @@ class AttachDetach(Controller[Key]):
             self._detaching.discard(name)
             self.queue.add(("node", attachment.spec.node_name))
         outcome = "" if attachment.status.attached else _failure(attachment, volume)
-        if outcome is None or self._outcome.get(name) == outcome:
+        if outcome is None or not self._is_news(attachment, outcome):
             return
-        self._outcome[name] = outcome
         if outcome:
             text = f'AttachVolume.Attach failed for volume "{volume.metadata.name}" : {outcome}'
             self._tell(pods, "Warning", "FailedAttachVolume", text)
         else:
             text = f'AttachVolume.Attach succeeded for volume "{volume.metadata.name}" '
             self._tell(pods, "Normal", "SuccessfulAttachVolume", text)
+
+    def _is_news(self, attachment: VolumeAttachment, why: str) -> bool:
+        """Whether an outcome is to be told: a failure again and again, less often each time."""
+        now = asyncio.get_running_loop().time()
+        name = attachment.metadata.name
+        known = self._outcome.get(name)
+        if known is None or known.why != why:
+            known = self._outcome[name] = _Outcome(why)
+        elif not why or now < known.again:
+            return False
+        if why:
+            known.again = now + known.wait
+            self.queue.add_after(("volume", volume_of(attachment)), known.wait)
+            known.wait = min(2 * known.wait, _LONGEST_WAIT)
+        return True
 
     async def _detach(self, attachment: VolumeAttachment) -> None:
         """Takes a volume from a node, once that has let go of it."""

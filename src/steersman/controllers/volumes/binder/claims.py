@@ -14,10 +14,10 @@ from steersman.client.resources import PERSISTENT_VOLUME_CLAIMS
 from steersman.controllers.controller import TryLater
 from steersman.controllers.volumes.binder.known import Known
 from steersman.controllers.volumes.binder.matching import unsuitable
-from steersman.controllers.volumes.binder.plugins import NoPlugin, migrate, provisioner_for
+from steersman.controllers.volumes.binder.plugins import NoPlugin, migrate, provisioner_for, refusal_of
 from steersman.controllers.volumes.binder.writing import Writer
 from steersman.controllers.volumes.pods import pods_of_claim
-from steersman.machinery.built_in.classes import DEFAULT_STORAGE_CLASS, STORAGE_CLASS, is_default, storage_class_of
+from steersman.machinery.built_in.classes import STORAGE_CLASS, DefaultClass, storage_class_of
 from steersman.machinery.built_in.volumes import (
     BETA_STORAGE_PROVISIONER,
     BIND_COMPLETED,
@@ -40,12 +40,14 @@ class ClaimSync:
     """Looks at a claim and writes what follows. Raises StatusError, Unreachable, TryLater."""
 
     def __init__(
-        self, known: Known, writer: Writer, recorder: Recorder, classes: Informer[StorageClass], pods: Informer[Pod]
-    ) -> None:
+        self, known: Known, writer: Writer, recorder: Recorder, classes: Informer[StorageClass],
+        default: DefaultClass, pods: Informer[Pod],
+    ) -> None:  # fmt: skip
         self._known = known
         self._writer = writer
         self._recorder = recorder
         self._classes = classes
+        self._default = default
         self._pods = pods
         self._taken: set[str] = set()
         """Volumes that are being bound at this moment."""
@@ -146,11 +148,9 @@ class ClaimSync:
         """Whether a claim without a class gets the one that has become the default since."""
         if STORAGE_CLASS in claim.metadata.annotations or claim.spec.storage_class_name is not None:
             return False
-        defaults = [each for each in self._classes if is_default(each, DEFAULT_STORAGE_CLASS)]
-        if not defaults:
+        name = self._default.name()
+        if name is None:
             return False
-        newest = max(each.metadata.creation_timestamp or "" for each in defaults)
-        name = min(each.metadata.name for each in defaults if (each.metadata.creation_timestamp or "") == newest)
         spec = msgspec.structs.replace(claim.spec, storage_class_name=name)
         await self._writer.put_claim(msgspec.structs.replace(claim, spec=spec))
         return True
@@ -182,6 +182,10 @@ class ClaimSync:
         if annotations.get(STORAGE_PROVISIONER) != provisioner:
             wanted = {**annotations, BETA_STORAGE_PROVISIONER: provisioner, STORAGE_PROVISIONER: provisioner}
             claim = await self._writer.put_claim(_annotated(claim, migrate(wanted, provisioner)))
+        refusal = refusal_of(provisioner)
+        if refusal:
+            self._tell(claim, "Warning", "ProvisioningFailed", refusal)
+            return
         self._tell(
             claim, "Normal", "ExternalProvisioning",
             f"Waiting for a volume to be created either by the external provisioner '{provisioner}' or manually by the "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
 import msgspec
@@ -21,16 +21,19 @@ from steersman.controllers.volumes.binder.reclaiming import Reclaimer, with_righ
 from steersman.controllers.volumes.binder.recycling import recycled_by
 from steersman.controllers.volumes.binder.writing import Writer
 from steersman.controllers.volumes.pods import add_claim_index
-from steersman.machinery.built_in.classes import storage_class_of
+from steersman.machinery.built_in.classes import DEFAULT_STORAGE_CLASS, DefaultClass, storage_class_of
 from steersman.machinery.built_in.volumes import BIND_COMPLETED, PROVISIONED_BY, mode_of
 from steersman.machinery.errors.status import StatusError
 
 RESYNC: Final = 15.0
 """Seconds after which what waits is looked at again (`--pvclaimbinder-sync-period`)."""
 _WAITING: Final = "class of claims that wait"
-_UNSETTLED: Final = "volumes to be taken back"
+_UNSETTLED: Final = "claims to be bound, volumes to be taken back"
 _SOON: Final = 0.05
 """Seconds for which new volumes are gathered before the claims that wait for one look."""
+
+_A_TURN: Final = 1000
+"""How many objects are queued in one turn of the loop."""
 
 Key = tuple[Literal["claim", "volume", "class"], str, str]
 
@@ -50,11 +53,14 @@ class PersistentVolumeBinder(Controller[Key]):
         self._pods = self.informers.of(PODS)
         add_claim_index(self._pods)
         self._claims.add_index(_WAITING, _waiting)
+        self._claims.add_index(_UNSETTLED, _unbound)
         self._volumes.add_index(_UNSETTLED, _unsettled)
         self._known = Known(self._claims, self._volumes)
         self._writer = Writer(self.client, self._known)
         self._reclaimer = Reclaimer(self.client, self._known, self._writer, self.recorder)
-        self._claim_sync = ClaimSync(self._known, self._writer, self.recorder, self._classes, self._pods)
+        self._class_changes = 0
+        default = DefaultClass(DEFAULT_STORAGE_CLASS, self._classes.list, lambda: self._class_changes)
+        self._claim_sync = ClaimSync(self._known, self._writer, self.recorder, self._classes, default, self._pods)
         self._claims.on_change(self._claim_changed)
         self._volumes.on_change(self._volume_changed)
         self._classes.on_change(self._class_changed)
@@ -78,6 +84,7 @@ class PersistentVolumeBinder(Controller[Key]):
             self.queue.add(("claim", ref.namespace, ref.name))
 
     def _class_changed(self, _: StorageClass | None, new: StorageClass | None) -> None:
+        self._class_changes += 1
         if new is not None:
             self.queue.add(("class", "", new.metadata.name))
             self.queue.add(("class", "", ""))  # it may be the default now
@@ -96,17 +103,22 @@ class PersistentVolumeBinder(Controller[Key]):
     async def _resync(self) -> None:
         while True:
             await asyncio.sleep(RESYNC)
-            for claim in self._claims:
-                if BIND_COMPLETED not in claim.metadata.annotations:
-                    self.queue.add(("claim", *key_of(claim)))
-            for volume in self._volumes.indexed(_UNSETTLED, ""):
-                self.queue.add(("volume", "", volume.metadata.name))
+            await self._look_at("claim", self._claims.indexed(_UNSETTLED, ""))
+            await self._look_at("volume", self._volumes.indexed(_UNSETTLED, ""))
+
+    async def _look_at(
+        self, kind: Literal["claim", "volume"], objects: Sequence[PersistentVolumeClaim | PersistentVolume]
+    ) -> None:
+        """Queues objects, many in several turns of the loop."""
+        for number, each in enumerate(objects):
+            self.queue.add((kind, *key_of(each)))
+            if number % _A_TURN == _A_TURN - 1:
+                await asyncio.sleep(0)
 
     async def sync(self, key: Key) -> None:
         kind, namespace, name = key
         if kind == "class":
-            for each in self._claims.indexed(_WAITING, name):
-                self.queue.add(("claim", *key_of(each)))
+            await self._look_at("claim", self._claims.indexed(_WAITING, name))
         elif kind == "claim":
             claim = self._known.claim((namespace, name))
             if claim is not None:
@@ -180,6 +192,10 @@ def _is_to_be_deleted(volume: PersistentVolume) -> bool:
 
 def _waiting(claim: PersistentVolumeClaim) -> Iterable[str]:
     return () if claim.spec.volume_name or BIND_COMPLETED in claim.metadata.annotations else (storage_class_of(claim),)
+
+
+def _unbound(claim: PersistentVolumeClaim) -> Iterable[str]:
+    return () if BIND_COMPLETED in claim.metadata.annotations else ("",)
 
 
 def _unsettled(volume: PersistentVolume) -> Iterable[str]:

@@ -49,10 +49,17 @@ def provisioner_for(provisioner: str) -> str:
     if not provisioner.startswith(_BUILT_IN):
         return provisioner
     if provisioner == _HOST_PATH:
-        raise NoPlugin(f'provisioning in volume plugin "{_HOST_PATH}" is disabled')
+        return provisioner
     if provisioner in _PLUGINS or provisioner == _CSI:
         raise NoPlugin("no provisionable volume plugin matched")
     raise NoPlugin(f"no volume plugin matched name: {provisioner}")
+
+
+def refusal_of(provisioner: str) -> str:
+    """Why a plugin of kube-controller-manager makes no volumes, though it could; "" for who may make them."""
+    if provisioner != _HOST_PATH:
+        return ""
+    return f'Failed to create provisioner: provisioning in volume plugin "{_HOST_PATH}" is disabled'
 
 
 def migrate(annotations: dict[str, str], provisioner: str | None) -> dict[str, str]:
