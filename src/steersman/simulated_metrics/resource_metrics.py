@@ -34,7 +34,7 @@ from steersman.rest.resource import Column, Resource
 WINDOW: Final = 15
 """Seconds over which usage is told, if a container has run for so long."""
 BY_NODE: Final = "spec.nodeName"
-_AT_ONCE: Final = 100
+_AT_ONCE: Final = 64
 """Objects between two of which others have their turn."""
 _NANO: Final = 10**9
 
