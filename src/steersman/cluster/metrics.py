@@ -19,9 +19,9 @@ from steersman.simulated_metrics.given_metrics import CUSTOM_VERSIONS, EXTERNAL_
 from steersman.simulated_metrics.resource_metrics import (
     NODE_METRICS_RESOURCE,
     POD_METRICS_RESOURCE,
+    Measured,
     MeasuredNodes,
     MeasuredPods,
-    Objects,
     UsageStorage,
 )
 
@@ -53,7 +53,7 @@ async def serve_metrics(plane: ControlPlane, client: Client, informers: Callable
         await _register(client, group, version)
 
 
-async def _serve(plane: ControlPlane, resource: Any, objects: Objects[Any]) -> None:
+async def _serve(plane: ControlPlane, resource: Any, objects: Measured[Any]) -> None:
     storage = UsageStorage(resource, objects)
     await plane.serve_custom(resource, lambda *_: True, on=lambda *_: storage)
 

@@ -35,7 +35,7 @@ from steersman.rest.resource import Column, Resource
 
 WINDOW: Final = 15
 """Seconds over which usage is told, if a container has run for so long."""
-_AT_ONCE: Final = 100
+_AT_ONCE: Final = 64
 """Objects between two of which others have their turn."""
 _NANO: Final = 10**9
 
@@ -78,7 +78,7 @@ def _amounts(usages: Iterable[Usage]) -> dict[str, str]:
     return {"cpu": str(Quantity(cpu, -9)), "memory": str(Quantity(memory, 0, BINARY_SI))}
 
 
-class Objects(Protocol[M_co]):
+class Measured(Protocol[M_co]):
     """Objects of a cluster, and how their metrics are had."""
 
     def metrics_of(self, namespace: str, name: str) -> M_co:
@@ -93,9 +93,9 @@ class Objects(Protocol[M_co]):
 class UsageStorage(Generic[M]):
     """What the metrics of objects are read from (rest.capabilities Getter, Lister)."""
 
-    def __init__(self, resource: Resource[M, Any], objects: Objects[M]) -> None:
+    def __init__(self, resource: Resource[M, Any], objects: Measured[M]) -> None:
         self._kind: Kind[M] = resource.kind
-        self._objects: Objects[M] = objects
+        self._objects: Measured[M] = objects
 
     def decode(self, item: Item) -> M:
         """See ResourceStorage."""

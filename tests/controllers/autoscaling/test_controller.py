@@ -127,7 +127,7 @@ async def test_two_autoscalers_of_the_same_pods_do_nothing(running: Running) -> 
     await running.clock.advance(seconds=46)
     assert (await running.conditions())["ScalingActive"] == "False AmbiguousSelector"
     assert await running.told("AmbiguousSelector") == (
-        "pods by selector app=web are controlled by multiple HPAs: [{h default} {i default}]"
+        "pods by selector app=web are controlled by multiple HPAs: [default/h default/i]"
     )
 
 

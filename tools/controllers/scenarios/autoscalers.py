@@ -6,6 +6,8 @@ reference's API server is `python -m tools.controllers.ours --controllers=`.
 
 from __future__ import annotations
 
+import json
+import re
 import time
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -18,6 +20,8 @@ Plain = dict[str, Any]
 _PERIOD: Final = 4.0
 _CPU: Final = "simulation.steersman.dev/cpu"
 _MEMORY: Final = "simulation.steersman.dev/memory"
+_POD: Final = re.compile(r"\bt-[bcdfghjklmnpqrstvwxz2456789]{5}\b")
+_AUTOSCALERS: Final = re.compile(r"(?<=multiple HPAs: \[)[^\]]*")
 _METRIC: Final = "metrics.simulation.steersman.dev/"
 
 
@@ -107,11 +111,15 @@ def annotate(world: World, **annotations: str | None) -> None:
 
 def look(world: World, label: str, periods: float = 2.5) -> None:
     """Keeps what there is after an autoscaler was looked at more than once. How often it told of the same does not
-    matter."""
+    matter, nor in which order it names others."""
     world.wait(periods * _PERIOD)
     world.snapshot(label)
-    for each in world.snapshots[label].get("Event", ()):
-        each["count"] = None
+    text = _POD.sub("t-*", json.dumps(world.snapshots[label]))
+    seen = json.loads(_AUTOSCALERS.sub(lambda found: " ".join(sorted(found[0].split(" "))), text))
+    if "Event" in seen:
+        told = {json.dumps({**each, "count": None}, sort_keys=True) for each in seen["Event"]}
+        seen["Event"] = [json.loads(each) for each in sorted(told)]
+    world.snapshots[label] = seen
 
 
 def utilization(world: World) -> None:

@@ -300,7 +300,7 @@ class HorizontalPodAutoscalerController(Controller[Key]):
         pods = self._selected(namespace, selector)
         selecting = self._selectors.of(namespace, (pod.metadata.labels for pod in pods))
         if len(selecting) > 1:
-            shown = " ".join(f"{{{name} {of}}}" for of, name in selecting)
+            shown = " ".join(f"{of}/{name}" for of, name in selecting)
             why = f"pods by selector {text} are controlled by multiple HPAs: [{shown}]"
             raise self._bad_selector(this, "AmbiguousSelector", why)
         return selector

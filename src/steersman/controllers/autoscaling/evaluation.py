@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from steersman.api.autoscaling.v2 import (
     ContainerResourceMetricStatus,
@@ -26,6 +27,7 @@ from steersman.api.meta.v1 import LabelSelector
 from steersman.controllers.autoscaling import replicas
 from steersman.controllers.autoscaling.metrics import MetricsClient
 from steersman.controllers.autoscaling.replicas import (
+    Group,
     NoProposal,
     PodMetric,
     Proposal,
@@ -38,6 +40,9 @@ from steersman.machinery.errors.field import quote
 from steersman.machinery.selectors import labels
 from steersman.machinery.selectors.labels import SelectorError
 from steersman.machinery.values.quantity import BINARY_SI, DECIMAL_SI, Quantity, parse
+
+_AT_ONCE: Final = 500
+"""Pods that are looked at before others have their turn."""
 
 
 class Evaluated(NamedTuple):
@@ -134,20 +139,25 @@ class Evaluation:
         except NoProposal as error:
             raise NoProposal(f"unable to get metrics for resource {name}: {error}") from None
         pods = self._pods()
-
-        def of_what() -> Target:
-            if target.average_value is not None:
-                return Target(_milli(target.average_value))
-            return UtilizationTarget(target.average_utilization or 0, replicas.requests_of(pods, container, name))
-
-        return self._of_pods(pods, metrics, of_what, name)
-
-    def _of_pods(
-        self, pods: Sequence[Pod], metrics: dict[str, PodMetric], target: Callable[[], Target], resource: str
-    ) -> Proposal:  # fmt: skip
-        grouped = replicas.group(pods, metrics, resource, self._readiness)
+        grouped = await self._grouped(pods, metrics, name)
         counted = replicas.counted(metrics, grouped)
-        return replicas.of_pods(self._of.wanted, counted, target(), self._tolerances, grouped)
+        if target.average_value is not None:
+            wanted = Target(_milli(target.average_value))
+        else:
+            requests: dict[str, int] = {}
+            for part in _parts(pods):
+                requests |= replicas.requests_of(part, container, name)
+                await asyncio.sleep(0)
+            wanted = UtilizationTarget(target.average_utilization or 0, requests)
+        return replicas.of_pods(of.wanted, counted, wanted, self._tolerances, grouped)
+
+    async def _grouped(self, pods: Sequence[Pod], metrics: dict[str, PodMetric], resource: str) -> Group:
+        """The pods by what can be said of them; others have their turn meanwhile."""
+        found: list[Group] = []
+        for part in _parts(pods):
+            found.append(replicas.group(part, metrics, resource, self._readiness))
+            await asyncio.sleep(0)
+        return replicas.merged(found)
 
     async def _pods_metric(self, source: PodsMetricSource) -> Evaluated:
         metric = source.metric
@@ -158,7 +168,9 @@ class Evaluation:
             except NoProposal as error:
                 raise NoProposal(f"unable to get metric {metric.name}: {error}") from None
             target = Target(_milli(source.target.average_value or "0"))
-            proposal = self._of_pods(self._pods(), metrics, lambda: target, "")
+            grouped = await self._grouped(self._pods(), metrics, "")
+            counted = replicas.counted(metrics, grouped)
+            proposal = replicas.of_pods(self._of.wanted, counted, target, self._tolerances, grouped)
         except NoProposal as error:
             whole = f"failed to get pods metric value: {error}"
             raise MetricFailed(whole, "FailedGetPodsMetric", str(error)) from None
@@ -245,6 +257,11 @@ class Evaluation:
         if target.average_value is not None:
             return replicas.of_value_per_pod(of.counted, usage, _milli(target.average_value), self._tolerances)
         return replicas.of_value(of.wanted, usage, _milli(target.value or "0"), self._tolerances, of.pods)
+
+
+def _parts(pods: Sequence[Pod]) -> Iterator[Sequence[Pod]]:
+    for start in range(0, len(pods), _AT_ONCE):
+        yield pods[start : start + _AT_ONCE]
 
 
 def _object_failed(text: str, why: str) -> MetricFailed:

@@ -33,6 +33,8 @@ from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.machinery.values.quantity import Quantity, QuantityError
 
 _MINUTE: Final = 60.0
+_AT_ONCE: Final = 100
+"""Objects between two of which others have their turn."""
 _VERSION_GOOD_FOR: Final = 30.0
 _KNOWN_VERSIONS: Final = ("v1beta2", "v1beta1")
 _GENERIC: Final = {
@@ -42,6 +44,12 @@ _GENERIC: Final = {
 """What client-go says of answers that are no Status: by their code and the beginning of their text."""
 
 T = TypeVar("T")
+
+
+class _Items(msgspec.Struct):
+    """A list whose objects are decoded a few at a time, as there may be thousands."""
+
+    items: list[msgspec.Raw] | None = None
 
 
 class MetricsClient:
@@ -55,16 +63,19 @@ class MetricsClient:
 
     async def of_resource(self, namespace: str, selector: str, resource: str, container: str) -> dict[str, PodMetric]:
         """Usage of pods by their names; of one container if it is named."""
-        asked = self._client.list(POD_METRICS, namespace, label_selector=selector)
-        found = await _answer("resource", asked, "pods.metrics.k8s.io")
+        asked = self._client.raw("GET", POD_METRICS.path(namespace) + _query(labelSelector=selector))
+        found = _decoded("resource", _Items, await _answer("resource", asked, "pods.metrics.k8s.io"))
         if not found.items:
             raise NoProposal("no metrics returned from resource metrics API")
-        values = ((each, _usage(each, resource, container)) for each in found.items)
-        return {
-            each.metadata.name: PodMetric(value, _unix(each.timestamp), _seconds(each.window))
-            for each, value in values
-            if value is not None
-        }
+        values: dict[str, PodMetric] = {}
+        for number, raw in enumerate(found.items):
+            if number % _AT_ONCE == _AT_ONCE - 1:
+                await asyncio.sleep(0)
+            each = _decoded("resource", PodMetrics, bytes(raw))
+            value = _usage(each, resource, container)
+            if value is not None:
+                values[each.metadata.name] = PodMetric(value, _unix(each.timestamp), _seconds(each.window))
+        return values
 
     async def of_pods(self, namespace: str, selector: str, metric: str, metric_selector: str) -> dict[str, PodMetric]:
         """A custom metric of pods by their names."""

@@ -74,6 +74,14 @@ class Group:
     ignored: frozenset[str]
 
 
+def merged(groups: Sequence[Group]) -> Group:
+    """The pods of all groups."""
+    return Group(
+        sum(each.ready for each in groups), frozenset().union(*(each.unready for each in groups)),
+        frozenset().union(*(each.missing for each in groups)), frozenset().union(*(each.ignored for each in groups)),
+    )  # fmt: skip
+
+
 def group(pods: Iterable[Pod], metrics: Mapping[str, PodMetric], resource: str, readiness: Readiness) -> Group:
     """Sorts pods by what can be said of them; `resource` is "" for other metrics than those of resources."""
     ready, unready, missing, ignored = 0, set[str](), set[str](), set[str]()
