@@ -7,7 +7,7 @@ from collections.abc import Generator, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from steersman.nodes.shell.effects import Answer, Missing, ReadLine, Repeated, Wait, World, Write
+from steersman.nodes.shell.effects import Answer, Missing, ReadLine, Repeated, Unread, Wait, World, Write
 from steersman.nodes.shell.shell import Shell
 
 ASSUMED: Final = frozenset({
@@ -65,6 +65,8 @@ def rehearsed(words: Sequence[str], world: World, start: float, now: float) -> G
                 if name.rpartition("/")[2] not in ASSUMED:
                     return
                 answer = 0
+            case Unread():
+                return
 
 
 class Outcome(NamedTuple):
@@ -102,6 +104,8 @@ def outcome(words: tuple[str, ...], variables: tuple[tuple[str, str], ...], *, s
                 if name.rpartition("/")[2] not in ASSUMED:
                     break
                 answer = 0
+            case Unread():
+                break
             case ReadLine():
                 if stdin:
                     break

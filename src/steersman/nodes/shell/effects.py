@@ -42,13 +42,19 @@ class Missing(NamedTuple):
     name: str
 
 
+class Unread(NamedTuple):
+    """A script that cannot be read, as it is none or of more than is known here; then it fails."""
+
+    why: str
+
+
 class Kill(NamedTuple):
     """The container's first process is sent a signal."""
 
     signal: int
 
 
-Effect = Write | Wait | ReadLine | Repeated | Missing | Kill
+Effect = Write | Wait | ReadLine | Repeated | Missing | Unread | Kill
 Answer = bytes | int | None
 Course = Generator[Effect, Answer, int]
 """Runs a command; its value is the exit code."""

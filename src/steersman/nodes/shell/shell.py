@@ -15,6 +15,7 @@ from steersman.nodes.shell.effects import (
     Missing,
     ReadLine,
     Repeated,
+    Unread,
     Wait,
     World,
     Write,
@@ -33,6 +34,7 @@ from steersman.nodes.shell.syntax import (
     Output,
     Pipeline,
     Redirect,
+    Redirected,
     Script,
     ShellSyntaxError,
     Simple,
@@ -120,6 +122,7 @@ class Shell:
         try:
             return (yield from self._script(parse(text)))
         except ShellSyntaxError as error:
+            yield Unread(str(error))
             yield Write(2, f"{self._name}: syntax error: {error}\n".encode())
             return 2
         except _Exit as end:
@@ -179,6 +182,8 @@ class Shell:
         match command:
             case Simple():
                 return (yield from self._simple(command))
+            case Redirected():
+                return (yield from self._redirected(self._command(command.command), command.redirects))
             case Group():
                 return (yield from self._script(command.script))
             case Loop():
