@@ -72,6 +72,8 @@ class World:
     """By absolute path."""
     folders: frozenset[str] = frozenset({"/", "/bin", "/etc", "/home", "/proc", "/root", "/tmp", "/usr", "/var"})
     folder: str = "/"
+    most_steps: int = 10_000
+    """Commands in a row that take no time, after which a script counts as one that spins for ever."""
     interactive: bool = False
     """Somebody types: a shell asks for each line."""
 

@@ -14,7 +14,7 @@ from steersman.nodes.shell.effects import Course, Kill, ReadLine, Wait, World, W
 from steersman.nodes.shell.numbers import seconds_of
 
 Program = Callable[[World, "list[str]"], Course]
-_MOST_NUMBERS: Final = 100_000
+_MOST_NUMBERS: Final = 5000
 """Of `seq`."""
 _ESCAPES: Final = MappingProxyType({"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "0": "\0", "a": "\a", "e": "\x1b"})
 _ESCAPED: Final = re.compile(r"\\(.)")

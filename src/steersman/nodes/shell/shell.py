@@ -45,8 +45,6 @@ from steersman.nodes.shell.syntax import (
 )
 
 SHELLS: Final = frozenset({"sh", "bash", "ash", "dash"})
-_STEPS_WITHOUT_TIME: Final = 2000
-"""Commands in a row that take no time, after which a script counts as one that spins for ever."""
 _GIVES_WAY: Final = 64
 _MOST_DEPTH: Final = 16
 """Of shells in shells."""
@@ -251,7 +249,7 @@ class Shell:
     def _once(self) -> Course:
         """Counts a step; one of many that take no time gives way, and too many never end."""
         self._steps += 1
-        if self._steps > _STEPS_WITHOUT_TIME:
+        if self._steps > self.world.most_steps:
             yield Wait(float("inf"))
         elif self._steps % _GIVES_WAY == 0:
             yield Wait(0)
