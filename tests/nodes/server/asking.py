@@ -63,7 +63,7 @@ class Node:
         assert way is not None
         found = way(address)
         assert found is not None
-        return await found(None)
+        return await found(None, "")
 
     async def ask(self, target: str, fields: list[tuple[str, str]] = [], method: str = "GET") -> Http1Answer:  # noqa: B006
         """The kubelet's answer."""

@@ -18,6 +18,7 @@ _MOST_NUMBERS: Final = 5000
 """Of `seq`."""
 _ESCAPES: Final = MappingProxyType({"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "0": "\0", "a": "\a", "e": "\x1b"})
 _ESCAPED: Final = re.compile(r"\\(.)")
+_LOWER: Final = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"abcdefghijklmnopqrstuvwxyz")
 _WORD: Final = re.compile(rb"\S+")
 _FORMAT: Final = re.compile(r"%(%|-?[0-9]{0,3}[sdi])|\\(.)", re.ASCII)
 _SIGNALS: Final = MappingProxyType({"TERM": 15, "KILL": 9, "INT": 2, "HUP": 1, "QUIT": 3, "USR1": 10, "USR2": 12})
@@ -151,18 +152,22 @@ def _wc(world: World, words: list[str]) -> Course:
     return code
 
 
+def _folded(line: bytes, flags: set[str]) -> bytes:
+    return line.translate(_LOWER) if "i" in flags else line
+
+
 def _grep(world: World, words: list[str]) -> Course:
     flags = {letter for each in words if each.startswith("-") for letter in each[1:]}
     rest = [each for each in words if not each.startswith("-")]
     if not rest:
         yield Write(2, b"grep: no pattern\n")
         return 2
-    wanted = re.compile(re.escape(rest[0].encode(errors="surrogateescape")), re.IGNORECASE if "i" in flags else 0)
+    wanted = rest[0].encode(errors="surrogateescape")
     found: list[bytes] = []
     code = yield from _contents(world, "grep", rest[1:], found)
     lines = [
         each for each in b"".join(found).splitlines(keepends=True)
-        if (wanted.search(each) is not None) != ("v" in flags)
+        if (_folded(wanted, flags) in _folded(each, flags)) != ("v" in flags)
     ]  # fmt: skip
     if "c" in flags:
         yield _line(str(len(lines)))
