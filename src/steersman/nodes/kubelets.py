@@ -272,14 +272,18 @@ def _part(about: ObjectReference, field_path: str) -> ObjectReference:
 
 
 def _difference(old: PodStatus, new: PodStatus) -> dict[str, Any]:
-    """A patch of what has changed; of conditions those that have."""
+    """A patch of what has changed; of conditions those that have, and those that are gone."""
     before, after = to_plain(old), to_plain(new)
     patch = {name: after.get(name) for name in {*before, *after} if before.get(name) != after.get(name)}
     if "conditions" in patch:
-        known = before.get("conditions") or []
-        there = {each["type"] for each in after.get("conditions") or ()}
+        known = {each["type"]: each for each in before.get("conditions") or ()}
+        there = {each["type"]: each for each in after.get("conditions") or ()}
         patch["conditions"] = [
-            *(each for each in after.get("conditions") or () if each not in known),
-            *({"type": each["type"], "$patch": "delete"} for each in known if each["type"] not in there),
+            *(
+                {**dict.fromkeys(known.get(type_, {})), **each}  # what it says no more is taken away
+                for type_, each in there.items()
+                if each != known.get(type_)
+            ),
+            *({"type": type_, "$patch": "delete"} for type_ in known if type_ not in there),
         ]
     return patch

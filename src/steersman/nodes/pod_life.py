@@ -206,7 +206,7 @@ class _Life:
         self._status.ephemeral_container_statuses = statuses
         for container, status in zip(containers, statuses, strict=True):
             self._advance(container, status, "spec.ephemeralContainers", stopping=stopping, may_start=True)
-            status.started = None
+            status.started, status.ready = None, False
 
     def _advance(
         self, container: AnyContainer, status: ContainerStatus, where: str, *, stopping: bool, may_start: bool

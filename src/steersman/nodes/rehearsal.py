@@ -7,7 +7,7 @@ from collections.abc import Generator, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from steersman.nodes.shell.effects import Answer, Missing, ReadLine, Repeated, Wait, World, Write
+from steersman.nodes.shell.effects import Answer, Missing, ReadLine, Repeated, Unread, Wait, World, Write
 from steersman.nodes.shell.shell import Shell
 
 ASSUMED: Final = frozenset({
@@ -16,9 +16,12 @@ ASSUMED: Final = frozenset({
 """Programs that scripts use on their way, which a rehearsal takes to have ended well; any other runs for ever."""
 _KEPT_REPETITIONS: Final = 1000
 """Of a loop, before the moment of interest: what came before counts as rotated away."""
-_MOST_REPETITIONS: Final = 1000
-_MOST_EFFECTS: Final = 5000
-_GIVES_WAY: Final = 256
+_MOST_REPETITIONS: Final = 40
+"""Of a loop, after which it counts as one that goes on for ever."""
+_MOST_EFFECTS: Final = 300
+_MOST_STEPS: Final = 300
+"""Of what is found out at once: some milliseconds of work."""
+_GIVES_WAY: Final = 32
 
 
 class Printed(NamedTuple):
@@ -56,6 +59,7 @@ def rehearsed(words: Sequence[str], world: World, start: float, now: float) -> G
                 if seconds == float("inf"):
                     return
                 at += seconds
+                yield None
             case Repeated(period):
                 behind = int((now - at) / period) - _KEPT_REPETITIONS
                 if behind > 0:
@@ -65,6 +69,8 @@ def rehearsed(words: Sequence[str], world: World, start: float, now: float) -> G
                 if name.rpartition("/")[2] not in ASSUMED:
                     return
                 answer = 0
+            case Unread():
+                return
 
 
 class Outcome(NamedTuple):
@@ -80,7 +86,7 @@ def outcome(words: tuple[str, ...], variables: tuple[tuple[str, str], ...], *, s
     """How long a command runs and its exit code, as far as a bounded rehearsal finds out. With `stdin` it waits for
     what it is to read; else there is nothing to read."""
     at = 0.0
-    course = Shell(World("localhost", dict(variables), lambda: at)).run(words)
+    course = Shell(World("localhost", dict(variables), lambda: at, most_steps=_MOST_STEPS)).run(words)
     answer: Answer = None
     repetitions = 0
     for _ in range(_MOST_EFFECTS):
@@ -102,6 +108,8 @@ def outcome(words: tuple[str, ...], variables: tuple[tuple[str, str], ...], *, s
                 if name.rpartition("/")[2] not in ASSUMED:
                     break
                 answer = 0
+            case Unread():
+                break
             case ReadLine():
                 if stdin:
                     break

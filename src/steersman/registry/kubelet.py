@@ -17,7 +17,7 @@ from steersman.machinery.go.strings import to_lower
 from steersman.net.client.tls import HTTP2, Protocols, client_context
 
 if TYPE_CHECKING:  # a server without nodes and pods asks nobody
-    from steersman.net.client.transport import Nearby, Transport
+    from steersman.net.client.transport import Nearby, Transport, Way
 
 ADDRESS_TYPES: Final = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
 KUBELET_PORT: Final = 10250
@@ -118,6 +118,12 @@ class ProxyConnection:
         if self._transport is None:
             self._transport = Transport(_any_server, protocols=HTTP2, nearby=self._nearby)
         return self._transport
+
+    def way(self, host: str, port: int) -> Way | None:
+        """How an address is reached that is not on the network; None for those that are."""
+        from steersman.net.client.transport import Address
+
+        return None if self._nearby is None else self._nearby(Address(host, port))
 
     def close(self) -> None:
         """Closes the connections that are kept."""

@@ -34,14 +34,20 @@ _REPLAYED: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 """Methods of requests that may be sent twice."""
 
 
+Way = Callable[[ssl.SSLContext | None, str], Awaitable[UpgradedConnection]]
+"""Makes a connection, with TLS to whom the name says where a context is given and the other side is outside. Raises
+DialError."""
+
+
 class Address(NamedTuple):
     """Where requests go. `addresses` are those that `host` has been found to have, if they had to be judged before;
-    without `secure` there is no TLS."""
+    without `secure` there is no TLS. `way` is how it is reached, where it is no address of the network."""
 
     host: str
     port: int
     secure: bool = True
     addresses: tuple[str, ...] = ()
+    way: Way | None = None
 
 
 class Sender(Protocol):
@@ -63,8 +69,6 @@ Locate = Callable[[Address], Awaitable[Address]]
 """Finds out where a connection is made to that is not made to the address itself. Raises DialError."""
 
 
-Way = Callable[[ssl.SSLContext | None], Awaitable[UpgradedConnection]]
-"""Makes a connection, with TLS where a context is given and the other side is outside. Raises DialError."""
 Nearby = Callable[[Address], Way | None]
 """How an address is reached that is not one of the network; None for those that are."""
 
@@ -168,10 +172,12 @@ class Transport:
 
     async def _dial(self, address: Address, protocols: Protocols) -> UpgradedConnection:
         tls = self._tls(protocols) if address.secure else None
-        if (way := self._way(address)) is not None:
-            return await way(tls)
-        place = address if self._locate is None else await self._locate(address)
         server_name = self._server_name or address.host
+        if (way := self._way(address)) is not None:
+            return await way(tls, server_name)
+        place = address if self._locate is None else await self._locate(address)
+        if place.way is not None:
+            return await place.way(tls, server_name)
         return await dial(place.host, place.port, tls, addresses=place.addresses, server_name=server_name)
 
 

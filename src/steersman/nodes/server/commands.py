@@ -31,14 +31,14 @@ class _NotFound(Exception):
 
 def exec_in(asked: Asked, request: Request) -> Response:
     """Runs a command beside what runs in the container, and connects its streams to the client."""
-    if (refusal := _not_running(asked)) is not None:
+    if (refusal := _refusal(asked)) is not None:
         return refusal
     return command_streams(request, asked.query, partial(_execute, asked, list(asked.query.get("command", ()))))
 
 
 def attach_to(asked: Asked, request: Request) -> Response:
     """Connects the client to what runs in the container."""
-    if (refusal := _not_running(asked)) is not None:
+    if (refusal := _refusal(asked)) is not None:
         return refusal
     return command_streams(request, asked.query, partial(_attach, asked))
 
@@ -54,6 +54,14 @@ async def run_in(asked: Asked, request: Request) -> Response:
         why = finished.error or f"command '{' '.join(words)}' exited with {finished.exit_code}: "
         return text(500, why + collected.taken.decode(errors="replace"))
     return Response(200, [("content-type", "text/plain")], bytes(collected.taken))
+
+
+def _refusal(asked: Asked) -> Response | None:
+    try:
+        Wanted.of(asked.query)
+    except ValueError as error:
+        return text(400, str(error))
+    return _not_running(asked)
 
 
 def _not_running(asked: Asked) -> Response | None:

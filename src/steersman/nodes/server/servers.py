@@ -79,7 +79,9 @@ class NodeServers:
         except AddressValueError:
             return None
 
-    async def _connect(self, host: str, port: int, tls: ssl.SSLContext | None) -> UpgradedConnection:
+    async def _connect(
+        self, host: str, port: int, tls: ssl.SSLContext | None, server_name: str
+    ) -> UpgradedConnection:  # fmt: skip
         """Raises DialError, in Go's words."""
         node = self._nodes.get(host)
         if node is not None and port == node.template.kubelet_port:
@@ -89,7 +91,7 @@ class NodeServers:
         pod = self._pod_at(host, port)
         if pod is None:
             raise _dial_error(host, port, "connection refused" if node is not None else "no route to host")
-        return await self._connect_to_pod(pod, port, tls, host=host)
+        return await self._connect_to_pod(pod, port, tls, server_name, host=host)
 
     def _connected(self, host: str, port: int) -> UpgradedConnection:
         if self._server is None:
@@ -111,7 +113,7 @@ class NodeServers:
         return None if key is None else self._pods.get(*key)
 
     async def _connect_to_pod(
-        self, pod: Pod, port: int, tls: ssl.SSLContext | None = None, *, host: str = ""
+        self, pod: Pod, port: int, tls: ssl.SSLContext | None = None, server_name: str = "", *, host: str = ""
     ) -> UpgradedConnection:
         """Raises DialError."""
         host = host or pod.status.pod_ip
@@ -124,7 +126,7 @@ class NodeServers:
         if not runs or (told and port not in told and local is None):
             raise _dial_error(host, port, "connection refused")
         if local is not None:
-            return await dial(*local, tls)
+            return await dial(*local, tls, server_name=server_name)
         return self._connected(host, port)
 
     def _local(self, pod: Pod, port: int) -> tuple[str, int] | None:

@@ -105,11 +105,9 @@ Run = Callable[[Streams, Wanted], Awaitable[Finished]]
 
 
 def command_streams(request: Request, query: Query, run: Run) -> Response:
-    """Opens the streams that are asked for, and runs something on them. Refuses what is no upgrade."""
-    try:
-        wanted = Wanted.of(query)
-    except ValueError as error:
-        return text(400, str(error))
+    """Opens the streams that are asked for, and runs something on them. Refuses what is no upgrade. Raises ValueError
+    where no stream is asked for."""
+    wanted = Wanted.of(query)
     if is_websocket_request(request.headers):
         return _websocket(request, wanted, run)
     chosen = negotiated(request, _SPDY_PROTOCOLS)

@@ -42,13 +42,19 @@ class Missing(NamedTuple):
     name: str
 
 
+class Unread(NamedTuple):
+    """A script that cannot be read, as it is none or of more than is known here; then it fails."""
+
+    why: str
+
+
 class Kill(NamedTuple):
     """The container's first process is sent a signal."""
 
     signal: int
 
 
-Effect = Write | Wait | ReadLine | Repeated | Missing | Kill
+Effect = Write | Wait | ReadLine | Repeated | Missing | Unread | Kill
 Answer = bytes | int | None
 Course = Generator[Effect, Answer, int]
 """Runs a command; its value is the exit code."""
@@ -66,6 +72,8 @@ class World:
     """By absolute path."""
     folders: frozenset[str] = frozenset({"/", "/bin", "/etc", "/home", "/proc", "/root", "/tmp", "/usr", "/var"})
     folder: str = "/"
+    most_steps: int = 10_000
+    """Commands in a row that take no time, after which a script counts as one that spins for ever."""
     interactive: bool = False
     """Somebody types: a shell asks for each line."""
 

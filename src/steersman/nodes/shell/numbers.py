@@ -34,7 +34,7 @@ def arithmetic(expression: str, variables: Mapping[str, str]) -> int:
     """The value, 0 for what is no expression."""
     tokens: list[str] = []
     at = 0
-    expression = expression.rstrip()
+    expression = expression.rstrip(" \t\r\n")
     while at < len(expression):
         found = _TOKEN.match(expression, at)
         if found is None or len(tokens) >= _MOST_TOKENS:

@@ -14,10 +14,12 @@ from steersman.nodes.shell.effects import Course, Kill, ReadLine, Wait, World, W
 from steersman.nodes.shell.numbers import seconds_of
 
 Program = Callable[[World, "list[str]"], Course]
-_MOST_NUMBERS: Final = 100_000
+_MOST_NUMBERS: Final = 5000
 """Of `seq`."""
 _ESCAPES: Final = MappingProxyType({"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "0": "\0", "a": "\a", "e": "\x1b"})
 _ESCAPED: Final = re.compile(r"\\(.)")
+_LOWER: Final = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"abcdefghijklmnopqrstuvwxyz")
+_WORD: Final = re.compile(rb"\S+")
 _FORMAT: Final = re.compile(r"%(%|-?[0-9]{0,3}[sdi])|\\(.)", re.ASCII)
 _SIGNALS: Final = MappingProxyType({"TERM": 15, "KILL": 9, "INT": 2, "HUP": 1, "QUIT": 3, "USR1": 10, "USR2": 12})
 
@@ -144,10 +146,14 @@ def _wc(world: World, words: list[str]) -> Course:
     paths = [each for each in words if not each.startswith("-")]
     code = yield from _contents(world, "wc", paths, found)
     data = b"".join(found)
-    counts = {"-l": data.count(b"\n"), "-w": len(data.split()), "-c": len(data)}
+    counts = {"-l": data.count(b"\n"), "-w": len(_WORD.findall(data)), "-c": len(data)}
     wanted = [each for each in words if each in counts] or list(counts)
     yield _line(" ".join(str(counts[each]) for each in wanted))
     return code
+
+
+def _folded(line: bytes, flags: set[str]) -> bytes:
+    return line.translate(_LOWER) if "i" in flags else line
 
 
 def _grep(world: World, words: list[str]) -> Course:
@@ -156,13 +162,12 @@ def _grep(world: World, words: list[str]) -> Course:
     if not rest:
         yield Write(2, b"grep: no pattern\n")
         return 2
-    wanted, found = rest[0].encode(errors="surrogateescape"), list[bytes]()
+    wanted = rest[0].encode(errors="surrogateescape")
+    found: list[bytes] = []
     code = yield from _contents(world, "grep", rest[1:], found)
-    if "i" in flags:
-        wanted = wanted.lower()
     lines = [
         each for each in b"".join(found).splitlines(keepends=True)
-        if (wanted in (each.lower() if "i" in flags else each)) != ("v" in flags)
+        if (_folded(wanted, flags) in _folded(each, flags)) != ("v" in flags)
     ]  # fmt: skip
     if "c" in flags:
         yield _line(str(len(lines)))
@@ -354,7 +359,8 @@ def _holds(world: World, words: list[str]) -> bool:
 def _kill(world: World, words: list[str]) -> Course:
     signal, rest = 15, list(words)
     if rest and rest[0].startswith("-"):
-        name = rest.pop(0).lstrip("-").removeprefix("s").strip() or (rest.pop(0) if rest else "")
+        name = rest.pop(0).removeprefix("-")
+        name = rest.pop(0) if name == "s" and rest else name
         signal = int(name[:2]) if is_digits(name) else _SIGNALS.get(name.removeprefix("SIG"), 15)
     if rest != ["1"]:
         yield Write(2, f"sh: can't kill pid {' '.join(rest)}: No such process\n".encode())

@@ -15,6 +15,7 @@ from steersman.nodes.shell.effects import (
     Missing,
     ReadLine,
     Repeated,
+    Unread,
     Wait,
     World,
     Write,
@@ -33,6 +34,7 @@ from steersman.nodes.shell.syntax import (
     Output,
     Pipeline,
     Redirect,
+    Redirected,
     Script,
     ShellSyntaxError,
     Simple,
@@ -43,8 +45,6 @@ from steersman.nodes.shell.syntax import (
 )
 
 SHELLS: Final = frozenset({"sh", "bash", "ash", "dash"})
-_STEPS_WITHOUT_TIME: Final = 2000
-"""Commands in a row that take no time, after which a script counts as one that spins for ever."""
 _GIVES_WAY: Final = 64
 _MOST_DEPTH: Final = 16
 """Of shells in shells."""
@@ -120,6 +120,7 @@ class Shell:
         try:
             return (yield from self._script(parse(text)))
         except ShellSyntaxError as error:
+            yield Unread(str(error))
             yield Write(2, f"{self._name}: syntax error: {error}\n".encode())
             return 2
         except _Exit as end:
@@ -179,6 +180,8 @@ class Shell:
         match command:
             case Simple():
                 return (yield from self._simple(command))
+            case Redirected():
+                return (yield from self._redirected(self._command(command.command), command.redirects))
             case Group():
                 return (yield from self._script(command.script))
             case Loop():
@@ -246,7 +249,7 @@ class Shell:
     def _once(self) -> Course:
         """Counts a step; one of many that take no time gives way, and too many never end."""
         self._steps += 1
-        if self._steps > _STEPS_WITHOUT_TIME:
+        if self._steps > self.world.most_steps:
             yield Wait(float("inf"))
         elif self._steps % _GIVES_WAY == 0:
             yield Wait(0)

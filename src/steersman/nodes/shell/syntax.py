@@ -119,7 +119,15 @@ class Group:
     script: Script
 
 
-Command = Simple | Loop | For | If | Group
+@dataclass(frozen=True, slots=True)
+class Redirected:
+    """A loop, a condition or a group whose streams lead elsewhere."""
+
+    command: Loop | For | If | Group
+    redirects: tuple[Redirect, ...]
+
+
+Command = Simple | Loop | For | If | Group | Redirected
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +202,17 @@ class _Reader:
     # Commands
 
     def _command(self) -> Command:
+        compound = self._compound()
+        if compound is None:
+            return self._simple()
+        redirects: list[Redirect] = []
+        self._blanks()
+        while (redirect := self._redirect()) is not None:
+            redirects.append(redirect)
+            self._blanks()
+        return Redirected(compound, tuple(redirects)) if redirects else compound
+
+    def _compound(self) -> Loop | For | If | Group | None:
         ahead = self._ahead()
         if self.operator() == "(" or ahead == "{":
             return self._group(")" if ahead != "{" else "}")
@@ -203,7 +222,7 @@ class _Reader:
             return self._for()
         if ahead == "if":
             return self._if()
-        return self._simple()
+        return None
 
     def _group(self, end: str) -> Group:
         self._blanks()
