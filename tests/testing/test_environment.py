@@ -156,6 +156,10 @@ async def test_anybody_may_be_a_user(keys_folder: Path) -> None:
         carol = User("carol", ("dev",))
         assert (await who_is(environment.client(carol)))["groups"] == ["dev", "system:authenticated"]
         assert (await who_is(environment.client().as_user(carol)))["username"] == "carol"
+        assert environment.token(carol) == environment.token(carol)
+        before = environment.token(carol)
+    async with environment:
+        assert environment.token(carol) != before
 
 
 async def test_a_clock_moves_what_works_on_the_server_too(keys_folder: Path) -> None:
@@ -184,3 +188,22 @@ async def test_a_snapshot_is_brought_back_with_its_uids(keys_folder: Path) -> No
             again = await environment.wait_for("ns", "a", "create")
             assert again["metadata"]["uid"] == made["metadata"]["uid"]
             assert await environment.wait_for("serviceaccounts", "default", namespace="a")
+
+
+async def test_tokens_and_events_expire_when_their_time_has_come(keys_folder: Path) -> None:
+    accounts = "/api/v1/namespaces/default/serviceaccounts"
+    events = "/api/v1/namespaces/default/events"
+    about = {"kind": "Pod", "namespace": "default", "name": "a"}
+    async with Environment(folder=keys_folder, clock=True) as environment:
+        client = environment.client()
+        await client.post(accounts, {"metadata": {"name": "robot"}})
+        review = {"spec": {"expirationSeconds": 600}}
+        token = (await client.post(f"{accounts}/robot/token", review)).json()["status"]["token"]
+        await client.post(events, {"metadata": {"name": "a"}, "involvedObject": about})
+        for minutes, code, kept in ((9, 201, 1), (4, 401, 1), (50, 401, 0)):
+            await environment.clock.advance(minutes=minutes)
+            answer = await client.post(
+                "/apis/authentication.k8s.io/v1/selfsubjectreviews", REVIEW, authorization=f"Bearer {token}"
+            )
+            assert answer.status == code
+            assert len((await client.get(events)).json()["items"]) == kept

@@ -88,8 +88,8 @@ async def test_resources_are_named_as_for_kubectl(environment: Environment) -> N
         ("deploy", "apps", "deployments"), ("Deployment", "apps", "deployments"), ("cm", "", "configmaps"),
         ("events", "", "events"), ("events.events.k8s.io", "events.k8s.io", "events"),
     ):  # fmt: skip
-        found = find_resource(environment.plane, name).resource
-        assert (found.group, found.plural) == (group, plural)
+        found = find_resource(environment.plane, name)
+        assert (found.group, found.resource.plural) == (group, plural)
     with pytest.raises(ValueError, match="no resource 'boats'"):
         await environment.wait_for("boats", "a")
     with pytest.raises(ValueError, match="none of create"):

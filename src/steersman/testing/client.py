@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,6 +13,8 @@ from steersman.net.in_process import ClientResponse, InProcessClient
 from steersman.net.message import Headers
 from steersman.testing.users import User
 
+Tokens = MutableMapping[str | User, str]
+"""Bearer tokens of users that the server was told of, by their names, and of others that it knows."""
 MERGE_PATCH: Final = "application/merge-patch+json"
 
 
@@ -29,18 +31,20 @@ class Answer:
         return json.loads(self.body)
 
 
-def token_of(plane: ControlPlane, tokens: Mapping[str, str], user: str | User) -> str:
-    """The bearer token of a user: by name one of `tokens`, or that of anybody (with that one's own token, if it has one
-    and the server knows it). Raises KeyError for a name that has none."""
-    if isinstance(user, str):
-        return tokens[user]
-    return user.token or plane.token_of(UserInfo(user.name, groups=user.groups))
+def token_of(plane: ControlPlane, tokens: Tokens, user: str | User) -> str:
+    """The bearer token of a user: one of `tokens`; or of anybody, which is one of them from then on.
+
+    Raises KeyError for a name that has none.
+    """
+    if isinstance(user, User) and user not in tokens:
+        tokens[user] = user.token or plane.token_of(UserInfo(user.name, groups=user.groups))
+    return tokens[user]
 
 
 class Client:
     """Sends requests of one user to a control plane that has started.
 
-    `tokens` are the bearer tokens of users by their names; the user "" is nobody, and sends none.
+    The user "" is nobody, and sends no token.
 
     A target is a path with an optional query. A body that is not bytes is sent as JSON. Header fields are keyword
     arguments, with `_` for `-` (`content_type="application/json-patch+json"`); they take the place of
@@ -48,7 +52,7 @@ class Client:
     and raises nothing; BodyAborted (`steersman.net.message`) is raised where it gives none, or cuts it off.
     """
 
-    def __init__(self, plane: ControlPlane, tokens: Mapping[str, str], user: str | User) -> None:
+    def __init__(self, plane: ControlPlane, tokens: Tokens, user: str | User) -> None:
         assert plane.server is not None, "the control plane has not started"
         self.plane = plane
         self._tokens = tokens

@@ -17,7 +17,7 @@ from steersman.controlplane.options import Options
 from steersman.machinery.private_files import make_private_folder, write_whole
 from steersman.server import profiling as _profiling  # noqa: F401 - with the rest, before pytest looks at modules
 from steersman.storage.memory import Snapshot
-from steersman.testing.client import Client, token_of
+from steersman.testing.client import Client, Tokens, token_of
 from steersman.testing.clock import Clock
 from steersman.testing.journal import Journal
 from steersman.testing.users import ADMIN, User
@@ -58,7 +58,7 @@ class Environment:
         nodes: int = 0, clock: bool = False, **options: Any,
     ) -> None:  # fmt: skip
         self.users = {user.name: user for user in users}
-        self._tokens = {user.name: user.token or secrets.token_urlsafe() for user in self.users.values()}
+        self._tokens: Tokens = {user.name: user.token or secrets.token_urlsafe() for user in self.users.values()}
         self._given_folder = folder
         self._options = options
         self._controllers = controllers or nodes > 0
@@ -120,6 +120,8 @@ class Environment:
             return
         plane, self._running = self._running[0], None
         cluster, self._cluster = self._cluster, None
+        for user in [each for each in self._tokens if isinstance(each, User)]:
+            del self._tokens[user]
         try:
             await (cluster or plane).stop()
         finally:
