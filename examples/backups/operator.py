@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import kopf
@@ -14,15 +15,21 @@ BACKUPS = ("example.com", "v1", "backups")
 OWNER = "example.com/backup"
 
 
+@kopf.on.login()
+def log_in(**arguments: Any) -> kopf.ConnectionInfo | None:
+    """Kopf itself talks to the cluster of $KUBECONFIG, by default kubectl's."""
+    return kopf.login_with_kubeconfig(**arguments)
+
+
 @kopf.on.startup()
 def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
-    """Talks to the cluster of the kubeconfig, and posts no events of its own."""
-    config.load_kube_config()
+    """So do the handlers; no events are posted."""
+    config.load_kube_config(os.environ.get("KUBECONFIG"))
     settings.posting.enabled = False
 
 
 @kopf.on.create(*BACKUPS)
-def begin(name: str, namespace: str, spec: kopf.Spec, patch: kopf.Patch, **_: Any) -> None:
+def begin(name: str, namespace: str | None, spec: kopf.Spec, patch: kopf.Patch, **_: Any) -> None:
     """Makes the Job of a new Backup, which owns it."""
     job = job_of(name, spec["image"], spec["volume"])
     kopf.adopt(job)
@@ -31,7 +38,7 @@ def begin(name: str, namespace: str, spec: kopf.Spec, patch: kopf.Patch, **_: An
 
 
 @kopf.on.event("batch", "v1", "jobs", labels={OWNER: kopf.PRESENT})
-def follow(labels: kopf.Labels, namespace: str, status: kopf.Status, **_: Any) -> None:
+def follow(labels: kopf.Labels, namespace: str | None, status: kopf.Status, **_: Any) -> None:
     """Tells in the Backup what became of its Job."""
     if phase := phase_of(status.get("conditions", ())):
         group, version, plural = BACKUPS
