@@ -4,7 +4,8 @@
 
 Each round starts a cluster on an empty folder (with `--again` a second time on the same) and a free port, runs
 `kubectl run nginx --image=nginx` and waits until its phase is Running. Prints one JSON line a round: seconds until the
-command returns, until the pod runs, and CPU seconds and MiB of the cluster's process then. Linux only.
+command returns and until the pod runs, CPU seconds of the commands and of the cluster's process, and its MiB then.
+Linux only.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -27,7 +29,7 @@ _RUNNING = "--for=jsonpath={.status.phase}=Running"
 def measure(folder: Path, nodes: int) -> dict[str, float]:
     """One start and its first pod. Raises subprocess.CalledProcessError."""
     kubectl = ["kubectl", f"--kubeconfig={folder / 'admin.kubeconfig'}"]
-    began = time.monotonic()
+    began, commands = time.monotonic(), _children()
 
     def passed() -> float:
         return round(time.monotonic() - began, 3)
@@ -41,13 +43,19 @@ def measure(folder: Path, nodes: int) -> dict[str, float]:
         runs = passed()
         found = running(folder)
         assert found is not None
-        return {"ready": ready, "runs": runs, **_costs(found.pid)}
+        return {"ready": ready, "runs": runs, "commands": round(_children() - commands, 2), **_costs(found.pid)}
     finally:
         _steersman("down", f"--data-dir={folder}")
 
 
 def _steersman(*arguments: str) -> None:
     subprocess.run([sys.executable, "-m", "steersman.cli", *arguments], check=True, stdout=subprocess.DEVNULL)
+
+
+def _children() -> float:
+    """CPU seconds of the commands that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _costs(process: int) -> dict[str, float]:

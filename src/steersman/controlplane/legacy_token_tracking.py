@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
-import time
 from collections.abc import Callable
 from typing import Final
 

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from steersman.cli.up.screen import Above, Screen, can_redraw
+from steersman.cli.up.screen import Above, Screen, can_redraw, size_of
 
 
 class Terminal:
@@ -16,7 +16,7 @@ class Terminal:
     def __init__(self, columns: int = 40, rows: int = 10) -> None:
         self.size = (columns, rows)
         self.out = io.StringIO()
-        self.screen = Screen(self.out, lambda: self.size)
+        self.screen = Screen(self.out, lambda _: self.size)
 
     @property
     def lines(self) -> list[str]:
@@ -72,6 +72,10 @@ def test_lines_that_a_narrower_terminal_has_broken_are_all_replaced() -> None:
     terminal.size = (20, 10)
     terminal.screen.redraw()
     assert "\x1b[3F" in terminal.out.getvalue()
+
+
+def test_the_size_of_what_is_no_terminal_is_the_usual_one() -> None:
+    assert size_of(io.StringIO()) == (80, 24)
 
 
 @pytest.mark.parametrize(("environment", "redraws"), [

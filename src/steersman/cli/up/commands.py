@@ -95,6 +95,8 @@ def _up(nodes: int | None, config: Path | None, detach: bool, flags: tuple[str, 
             from steersman.cli.up import detached
 
             click.echo(detached.detach(options.data_dir, claimed, partial(_run, options, configuration)))
+            if sys.stdout.isatty():
+                click.echo("try it:  steersman kubeconfig && kubectl get nodes")
         elif can_redraw(sys.stdout):
             _show(options, configuration)
         else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Sequence
 from typing import TextIO
 
@@ -13,9 +12,13 @@ def can_redraw(out: TextIO) -> bool:
     return out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") not in ("", "dumb")
 
 
-def _size() -> tuple[int, int]:
-    size = shutil.get_terminal_size((80, 24))
-    return size.columns, size.lines
+def size_of(out: TextIO) -> tuple[int, int]:
+    """Columns and rows of a terminal as it is now, whatever the environment said of it once."""
+    try:
+        columns, rows = os.get_terminal_size(out.fileno())
+    except (OSError, ValueError):
+        return 80, 24
+    return (columns, rows) if columns and rows else (80, 24)
 
 
 class Screen:
@@ -24,7 +27,7 @@ class Screen:
     Lines are ASCII; they are cut at the width that the terminal has when they are drawn.
     """
 
-    def __init__(self, out: TextIO, size: Callable[[], tuple[int, int]] = _size) -> None:
+    def __init__(self, out: TextIO, size: Callable[[TextIO], tuple[int, int]] = size_of) -> None:
         self._out = out
         self._size = size
         self._wanted: Sequence[str] = ()
@@ -44,7 +47,7 @@ class Screen:
         self._write(text)
 
     def _write(self, text: str) -> None:
-        columns, rows = self._size()
+        columns, rows = self._size(self._out)
         width = max(columns - 1, 1)
         # A terminal that has become narrower since has broken the longer of its lines.
         up = sum(-(-len(line) // columns) or 1 for line in self._drawn)
