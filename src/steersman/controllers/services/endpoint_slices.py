@@ -9,10 +9,10 @@ from steersman.api.core.v1 import Node, Pod, Service
 from steersman.api.discovery.v1 import EndpointSlice
 from steersman.client.errors import is_namespace_terminating, is_not_found
 from steersman.client.events import reference
+from steersman.client.indexes import BY_NODE, by_node
 from steersman.client.informer import Informer, Key
 from steersman.client.resources import ENDPOINT_SLICES, NODES, SERVICES
 from steersman.controllers.controller import Surroundings, TryLater
-from steersman.controllers.indexes import BY_NODE, by_node
 from steersman.controllers.services.addresses import families_of
 from steersman.controllers.services.endpoint import ZONE, Wanted, endpoint_of, uses_zone_shares
 from steersman.controllers.services.packing import (
