@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import signal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from steersman.cli.controller_settings import SettingsError, settings_flags, settings_of
+from steersman.cli.elsewhere import run_on
 from steersman.cli.serve import fail
-
-if TYPE_CHECKING:
-    from steersman.client.over_tls import TLSTransport
-    from steersman.controllers.standalone import Standalone
 
 _File = click.Path(path_type=Path, dir_okay=False)
 
@@ -40,41 +35,18 @@ def controllers(
     this one waits; it ends when it loses the lease.
     """
     logging.basicConfig(level=logging.WARNING)
-    from steersman.client.over_tls import TLSTransport
-    from steersman.client.transport import Unreachable
     from steersman.controllers.selection import selected
     from steersman.controllers.standalone import Standalone
-    from steersman.machinery.errors.status import StatusError
-    from steersman.webhooks.kubeconfig import KubeconfigError
 
     try:
-        transport = TLSTransport.of_kubeconfig(kubeconfig)
-        try:
-            chosen = selected([each for text in names for each in text.split(",") if each])
-        except ValueError as error:
-            fail(f"--controllers: {error}")
-        standalone = Standalone(
-            settings_of(given), chosen, use_service_account_credentials=use_service_account_credentials,
-            leader_elect=leader_elect,
-        )  # fmt: skip
-        import uvloop
-
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            was_stopped = runner.run(_run(standalone, transport))
-    except (KubeconfigError, OSError, SettingsError, StatusError, Unreachable) as error:
+        chosen = selected([each for text in names for each in text.split(",") if each])
+    except ValueError as error:
+        fail(f"--controllers: {error}")
+    try:
+        settings = settings_of(given)
+    except (OSError, SettingsError) as error:
         fail(str(error))
-    if not was_stopped:
-        fail("the lease was lost")
-
-
-async def _run(standalone: Standalone, transport: TLSTransport) -> bool:
-    """Whether it ended because of a signal."""
-    working = asyncio.ensure_future(standalone.run(transport))
-    loop = asyncio.get_running_loop()
-    for each in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(each, working.cancel)
-    try:
-        await working
-    except asyncio.CancelledError:
-        return True
-    return False
+    standalone = Standalone(
+        settings, chosen, use_service_account_credentials=use_service_account_credentials, leader_elect=leader_elect
+    )
+    run_on(kubeconfig, standalone.run)

@@ -17,7 +17,7 @@ from steersman.client.errors import is_conflict
 from steersman.client.events import Recorder
 from steersman.client.informer import Informers
 from steersman.client.transport import Unreachable
-from steersman.client.work_queue import WorkQueue
+from steersman.client.work_queue import BASE_DELAY, WorkQueue
 from steersman.controllers.authority import Authority
 from steersman.controllers.monitors import Monitors
 from steersman.machinery.errors.status import StatusError
@@ -40,6 +40,17 @@ class ClusterCIDR:
 
 
 @dataclass(frozen=True, slots=True)
+class AutoscalingSettings:
+    """Flags that begin with `--horizontal-pod-autoscaler-`; times are in seconds."""
+
+    sync_period: float = 15.0
+    downscale_stabilization: float = 300.0
+    tolerance: float = 0.1
+    cpu_initialization_period: float = 300.0
+    initial_readiness_delay: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """What controllers are told of the cluster (kube-controller-manager's flags)."""
 
@@ -59,6 +70,7 @@ class Settings:
     """The ranges of services' addresses, which no node is given."""
     job_sync_period: float = 1.0
     """Seconds for which changes of a Job's pods are gathered before it is looked at."""
+    autoscaling: AutoscalingSettings = AutoscalingSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +100,14 @@ class Controller(ABC, Generic[K]):
     """As whom it tells of events, if not as its account."""
     workers: ClassVar[int] = 5
     """How many keys are worked on at the same time."""
+    retry_delay: ClassVar[float] = BASE_DELAY
+    """Seconds until a key that failed is tried again, doubled each time."""
 
     def __init__(self, given: Surroundings) -> None:
         self.client = given.client
         self.informers = given.informers
         self.recorder = given.recorder
-        self.queue: WorkQueue[K] = WorkQueue()
+        self.queue: WorkQueue[K] = WorkQueue(base_delay=self.retry_delay)
 
     @classmethod
     def can_run(cls, settings: Settings) -> bool:

@@ -35,6 +35,7 @@ class ControllerManager:
         self.monitors = Monitors(shared, self.informers)
         self.events = Broadcaster(shared)
         self.controllers: list[Controller[Any]] = []
+        self._synced = False
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -51,6 +52,11 @@ class ControllerManager:
         self.informers.start()
         self._task = asyncio.create_task(self._run(), name="controllers")
 
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is to be done now; some of it may fall due later."""
+        return self._synced and all(each.queue.idle for each in self.controllers) and self.events.idle
+
     async def stop(self) -> None:
         """Ends all of them."""
         if self._task is not None:
@@ -62,6 +68,7 @@ class ControllerManager:
 
     async def _run(self) -> None:
         await self.informers.synced()
+        self._synced = True
         async with asyncio.TaskGroup() as group:
             for each in self.controllers:
                 group.create_task(each.run(), name=each.name)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-import uuid
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from steersman.client.client import Client
-from steersman.client.events import Broadcaster
-from steersman.client.leader_election import LeaderElector
+from steersman.client.leader_election import work_as_leader
 from steersman.client.over_tls import TLSTransport
 from steersman.controllers.accounts import NAMESPACE, AccountClients
 from steersman.controllers.controller import Controller, Settings
@@ -37,14 +35,10 @@ class Standalone:
         if not self.leader_elect:
             await self._work(transport, client)
             return
-        events = Broadcaster(client)
-        events.start()
-        identity = f"{socket.gethostname()}_{uuid.uuid4()}"
-        elector = LeaderElector(client, NAMESPACE, MANAGER, identity, recorder=events.recorder(MANAGER, identity))
         try:
-            await elector.lead(lambda: self._work(transport, client))
+            work = partial(self._work, transport, client)
+            await work_as_leader(client, NAMESPACE, MANAGER, work, component=MANAGER)
         finally:
-            await events.stop()
             await client.aclose()
 
     async def _work(self, transport: TLSTransport, client: Client) -> None:

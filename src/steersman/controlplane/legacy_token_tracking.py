@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from typing import Final
 
@@ -28,7 +27,7 @@ _PAUSE: Final = 1800.0
 class LegacyTokenTracking:
     """Keeps the ConfigMap. `clock` tells seconds that only grow."""
 
-    def __init__(self, config_maps: StoreObjects, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, config_maps: StoreObjects, clock: Callable[[], float] = times.monotonic) -> None:
         self._config_maps = config_maps
         self._clock = clock
         self._made: float | None = None

@@ -58,6 +58,11 @@ def moment() -> float:
     return time.time() + _advanced
 
 
+def monotonic() -> float:
+    """Seconds of the clock that event loops have, which `advance` may have moved as it moves theirs."""
+    return time.monotonic() + _advanced
+
+
 def advance(seconds: float) -> None:
     """Moves the present of this process, for tests of what takes long."""
     global _advanced
