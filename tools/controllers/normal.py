@@ -7,6 +7,8 @@ import re
 from collections import Counter
 from typing import Any, Final
 
+from tools.controllers.opaque import readable
+
 Plain = dict[str, Any]
 
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
@@ -24,13 +26,15 @@ def normal(found: dict[str, list[Plain]], namespace: str) -> Plain:
             rest = metadata["name"].removeprefix(generated)
             if generated and _SUFFIX.fullmatch(rest) and kind in ("Pod", "ResourceClaim"):
                 names[metadata["name"]] = f"{generated}*"
+            if kind == "EndpointSlice":
+                names[metadata["name"]] = f"{metadata['labels']['kubernetes.io/service-name']}-*"
     out: Plain = {}
     for kind, objects in found.items():
         if kind == "Event":
             continue
-        texts = sorted(json.dumps(_object(each, names), sort_keys=True) for each in objects)
+        texts = sorted(json.dumps(_in_order(kind, _object(each, names)), sort_keys=True) for each in objects)
         out[kind] = [json.loads(text) for text in texts]
-    out["Event"] = _events(found["Event"], names)
+    out["Event"] = _events(found.get("Event", []), names)
     return {kind: each for kind, each in out.items() if each}
 
 
@@ -40,9 +44,25 @@ def _object(obj: Plain, names: dict[str, str]) -> Plain:
         metadata.pop(each, None)
     managers = [{**each, "time": None} for each in metadata.get("managedFields") or ()]
     metadata["managedFields"] = sorted(managers, key=lambda each: json.dumps(each, sort_keys=True))
-    out = _plain({**obj, "metadata": metadata}, names)
+    out = _plain({**readable(obj), "metadata": metadata}, names)
     assert isinstance(out, dict)
     return out
+
+
+def _in_order(kind: str, obj: Plain) -> Plain:
+    """Without what is drawn by lot: the address of a Service, the order of endpoints, and which slice is kept."""
+    if kind == "Service" and obj["spec"].get("clusterIP") not in (None, "", "None"):
+        obj["spec"].update(clusterIP="ADDRESS", clusterIPs=["ADDRESS"])
+    if kind == "EndpointSlice":
+        obj["endpoints"] = sorted(obj["endpoints"] or (), key=_text_of)
+        obj["metadata"].pop("generation", None)
+    if kind == "Endpoints":
+        obj["subsets"] = sorted(obj.get("subsets") or (), key=_text_of)
+    return obj
+
+
+def _text_of(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
 
 
 def _plain(value: Any, names: dict[str, str]) -> Any:

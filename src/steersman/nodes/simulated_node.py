@@ -70,8 +70,13 @@ class SimulatedNode:
             raise ValueError(f"{pods} has no range for node {number}")
         self.pod_cidr: Final = IPv4Network((int(pods.network_address) + (number << (32 - size)), size))
         self.uid = ""
+        self.began: float = times.moment()
+        self.unreachable = False
+        """It sends no heartbeats, sees to no pods and answers nobody."""
+        self.start_delay = 0.0
+        """Seconds from a pod's start until its containers begin."""
         self._addresses: dict[Key, str] = {}
-        self._taken: set[str] = set()
+        self._taken: dict[str, Key] = {}
         self._next = 0
 
     def address_of(self, pod: Key, known: str) -> str:
@@ -80,14 +85,18 @@ class SimulatedNode:
         if found is None:
             found = known or self._free()
             self._addresses[pod] = found
-            self._taken.add(found)
+            self._taken[found] = pod
         return found
 
     def release(self, pod: Key) -> None:
         """The address of a pod is free again."""
         found = self._addresses.pop(pod, None)
-        if found is not None:
-            self._taken.discard(found)
+        if found is not None and self._taken.get(found) == pod:
+            del self._taken[found]
+
+    def pod_at(self, address: str) -> Key | None:
+        """The pod that has an address."""
+        return self._taken.get(address)
 
     def _free(self) -> str:
         """The next free address; when all are taken, which its capacity rules out, they are given twice."""

@@ -11,9 +11,9 @@ from steersman.api.meta.v1 import ObjectMeta
 from steersman.api.storage.v1 import CSIDriver, VolumeAttachment, VolumeAttachmentSource, VolumeAttachmentSpec
 from steersman.client.errors import is_already_exists, is_not_found
 from steersman.client.events import reference
+from steersman.client.indexes import BY_NODE, by_node
 from steersman.client.resources import NODES, PODS, VOLUME_ATTACHMENTS
 from steersman.controllers.controller import Controller, Surroundings
-from steersman.controllers.indexes import BY_NODE, by_node
 from steersman.controllers.volumes.attach_detach.wanted import World, attachment_name, may_be_shared, volume_of
 from steersman.machinery.built_in.csi import is_csi_name, unique_name
 from steersman.machinery.built_in.volumes import CONTROLLER_ATTACHES
