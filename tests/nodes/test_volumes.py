@@ -14,7 +14,9 @@ from steersman.client.in_process import InProcessTransport
 from steersman.client.informer import Informers
 from steersman.client.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS
 from steersman.machinery.built_in.volumes import reference_to
+from steersman.nodes.containers import Containers
 from steersman.nodes.kubelets import Kubelets
+from steersman.nodes.server.servers import NodeServers
 from steersman.nodes.simulated_node import NodeTemplate, SimulatedNode
 from steersman.testing import Environment
 from tests.controllers.volumes.objects import claim, pod, volume
@@ -31,7 +33,7 @@ async def client() -> AsyncIterator[Client]:
         client = Client(InProcessTransport(server.handler, environment.token()), "kubelet")
         informers, events = Informers(client), Broadcaster(client)
         node = SimulatedNode("n", 0, NodeTemplate(), IPv4Network("172.16.0.0/12"), IPv4Network("10.128.0.0/9"))
-        kubelets = Kubelets(client, informers.of(PODS), events, [node], informers)
+        kubelets = Kubelets(client, informers, events, [node], NodeServers([node], Containers()))
         informers.start()
         events.start()
         await kubelets.start()

@@ -152,7 +152,8 @@ class World:
 
     def close(self) -> None:
         """Deletes what is not in the namespace, and what in it could want something of that."""
-        for kind, options in (("Pod", {"gracePeriodSeconds": 0}), ("PersistentVolumeClaim", None)):
+        for kind, seconds in (("StatefulSet", None), ("Pod", 0), ("PersistentVolumeClaim", None)):
+            options = None if seconds is None else {"gracePeriodSeconds": seconds}
             self._client.ask("DELETE", f"/{self._path(kind)}", options)
         for name in self.nodes:
             self.delete("Node", name)
