@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from steersman.api.apiregistration.v1 import APIService, APIServiceSpec
@@ -10,7 +11,7 @@ from steersman.client.client import Client
 from steersman.client.errors import is_already_exists
 from steersman.client.informer import Informers
 from steersman.client.metrics_types import CUSTOM_METRICS, EXTERNAL_METRICS, RESOURCE_METRICS
-from steersman.client.resources import API_SERVICES, NODES, PODS
+from steersman.client.resources import API_SERVICES
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.machinery.codec.serializer import encode_in_order
 from steersman.machinery.errors.status import StatusError
@@ -28,14 +29,14 @@ _PRIORITY: Final = 100
 """Of the APIServices of metrics-server and of adapters."""
 
 
-async def serve_metrics(plane: ControlPlane, client: Client, informers: Informers) -> None:
-    """Serves the metrics APIs from now on, until the control plane stops. `client` may read everything.
+async def serve_metrics(plane: ControlPlane, client: Client, informers: Callable[[], Informers]) -> None:
+    """Serves the metrics APIs from now on, until the control plane stops. `client` may read everything; `informers` are
+    those that run at the time.
 
     Where an APIService leads to another server, that one answers in the place of this. Raises StatusError, Unreachable.
     """
-    pods = informers.of(PODS)
-    await _serve(plane, POD_METRICS_RESOURCE, MeasuredPods(pods))
-    await _serve(plane, NODE_METRICS_RESOURCE, MeasuredNodes(informers.of(NODES), pods))
+    await _serve(plane, POD_METRICS_RESOURCE, MeasuredPods(informers))
+    await _serve(plane, NODE_METRICS_RESOURCE, MeasuredNodes(informers))
     server = plane.server
     assert server is not None
     given = GivenMetrics(client, server.catalogue)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from steersman.client.client import Client
 from steersman.client.leader_election import work_as_leader
 from steersman.client.over_tls import TLSTransport
 from steersman.controllers.accounts import NAMESPACE, AccountClients
-from steersman.controllers.all import CONTROLLERS
-from steersman.controllers.controller import Settings
+from steersman.controllers.controller import Controller, Settings
 from steersman.controllers.manager import ControllerManager
 
 MANAGER: Final = "kube-controller-manager"
@@ -26,6 +25,7 @@ class Standalone:
     """What runs, and how: flags of kube-controller-manager."""
 
     settings: Settings
+    controllers: Sequence[type[Controller[Any]]]
     use_service_account_credentials: bool = False
     leader_elect: bool = True
 
@@ -47,9 +47,9 @@ class Standalone:
             if self.use_service_account_credentials:
                 accounts = AccountClients(transport, MANAGER)
                 stack.push_async_callback(accounts.stop)
-                await accounts.prepare({each.account for each in CONTROLLERS})
+                await accounts.prepare({each.account for each in self.controllers if each.account})
                 client_of = accounts.client
-            manager = ControllerManager(client, client_of, self.settings, CONTROLLERS)
+            manager = ControllerManager(client, client_of, self.settings, self.controllers)
             stack.push_async_callback(manager.stop)
             await manager.start()
             await asyncio.Event().wait()

@@ -6,6 +6,7 @@ behind, for one. Else a container uses a part of what it asks for.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from steersman.api.core.v1 import Container, ContainerStatus, Pod
@@ -30,6 +31,24 @@ class Usage(NamedTuple):
     cpu: int
     memory: int
     since: int
+
+
+class Total(NamedTuple):
+    """Billionths of a core now, nanoseconds of a core since the start, bytes: of several containers."""
+
+    nano_cores: int
+    core_nano_seconds: int
+    memory: int
+
+
+def total_of(parts: Iterable[Usage], now: float) -> Total:
+    """What containers use together. `now` is in seconds since 1970."""
+    cores = seconds = memory = 0
+    for each in parts:
+        cores += each.cpu
+        seconds += int(each.cpu * max(0.0, now - each.since))
+        memory += each.memory
+    return Total(cores, seconds, memory)
 
 
 def usage_of(pod: Pod) -> list[Usage]:

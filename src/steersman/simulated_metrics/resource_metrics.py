@@ -9,7 +9,8 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from steersman.api.core.v1 import Node, Pod
 from steersman.api.meta.v1 import ObjectMeta
-from steersman.client.informer import Informer
+from steersman.client.indexes import BY_NODE, by_node
+from steersman.client.informer import Informers
 from steersman.client.metrics_types import (
     NODE_METRICS,
     POD_METRICS,
@@ -18,6 +19,7 @@ from steersman.client.metrics_types import (
     NodeMetrics,
     PodMetrics,
 )
+from steersman.client.resources import NODES, PODS
 from steersman.kinds.kind import Kind
 from steersman.kinds.structs import StructKind
 from steersman.machinery.errors.status import not_found
@@ -33,7 +35,6 @@ from steersman.rest.resource import Column, Resource
 
 WINDOW: Final = 15
 """Seconds over which usage is told, if a container has run for so long."""
-BY_NODE: Final = "spec.nodeName"
 _AT_ONCE: Final = 64
 """Objects between two of which others have their turn."""
 _NANO: Final = 10**9
@@ -125,11 +126,11 @@ class UsageStorage(Generic[M]):
 class MeasuredPods:
     """Pods that run."""
 
-    def __init__(self, pods: Informer[Pod]) -> None:
-        self._pods = pods
+    def __init__(self, informers: Callable[[], Informers]) -> None:
+        self._informers = informers
 
     def metrics_of(self, namespace: str, name: str) -> PodMetrics:
-        pod = self._pods.get(namespace, name)
+        pod = self._informers().of(PODS).get(namespace, name)
         if pod is None:
             raise not_found(GroupResource("", "pods"), name)
         found = metrics_of_pod(pod, int(times.moment()))
@@ -139,28 +140,29 @@ class MeasuredPods:
 
     def each(self, namespace: str) -> Sequence[tuple[ObjectMeta, Callable[[], PodMetrics | None]]]:
         now = int(times.moment())
-        return [(each.metadata, partial(metrics_of_pod, each, now)) for each in self._pods.list(namespace or None)]
+        pods = self._informers().of(PODS).list(namespace or None)
+        return [(each.metadata, partial(metrics_of_pod, each, now)) for each in pods]
 
 
 class MeasuredNodes:
     """Nodes, by what runs on them."""
 
-    def __init__(self, nodes: Informer[Node], pods: Informer[Pod]) -> None:
-        self._nodes = nodes
-        self._pods = pods
-        pods.add_index(BY_NODE, lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
+    def __init__(self, informers: Callable[[], Informers]) -> None:
+        self._informers = informers
 
     def metrics_of(self, namespace: str, name: str) -> NodeMetrics:
-        node = self._nodes.get("", name)
+        node = self._informers().of(NODES).get("", name)
         if node is None:
             raise not_found(GroupResource("", "nodes"), name)
         return self._of(node)
 
     def each(self, namespace: str) -> Sequence[tuple[ObjectMeta, Callable[[], NodeMetrics | None]]]:
-        return [(each.metadata, partial(self._of, each)) for each in self._nodes.list()]
+        return [(each.metadata, partial(self._of, each)) for each in self._informers().of(NODES).list()]
 
     def _of(self, node: Node) -> NodeMetrics:
-        return metrics_of_node(node, self._pods.indexed(BY_NODE, node.metadata.name))
+        pods = self._informers().of(PODS)
+        pods.add_index(BY_NODE, by_node)
+        return metrics_of_node(node, pods.indexed(BY_NODE, node.metadata.name))
 
 
 def _pod_cell(resource: str) -> Callable[[PodMetrics], str]:
