@@ -100,7 +100,7 @@ class PodClaims:
         """A claim whose allocation keeps the pod from a node that was looked at, while nobody else uses it."""
         for claim in self._unavailable.values():
             users = claim.status.reserved_for
-            if not users or (len(users) == 1 and self.is_reserved(claim)):
+            if not users or (len(users) == 1 and is_reserved_for(claim, self._pod)):
                 return claim
         return None
 
