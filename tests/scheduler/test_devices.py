@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from steersman.api.resource.v1 import DeviceClass, ResourceClaim, ResourceSlice
 from steersman.client.resources import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
 from steersman.machinery.codec.serializer import from_plain
-from tests.scheduler.scene import Scene
+from steersman.machinery.values import times
+from tests.scheduler.scene import Scene, eventually
 
 DRIVER = "gpu.example.com"
 
@@ -106,6 +109,73 @@ async def test_devices_differ_where_that_is_asked_for(scene: Scene) -> None:
     await scene.pod("p", **claiming("c"))
     assert await scene.placed("p") == "a"
     assert await given(scene, "c") == ["a/one", "a/three"]
+
+
+async def make_pending(scene: Scene, *names: str) -> None:
+    """A class, a slice of devices that are made ready, a claim of one of them and a pod that waits for it."""
+    await scene.node("a")
+    await make_class(scene)
+    conditions = {"bindingConditions": ["Ready"], "bindingFailureConditions": ["Broken"], "bindsToNode": True}
+    await make_slice(scene, "a", *(device(name) | conditions for name in names))
+    await make_claim(scene, "c")
+    await scene.pod("p", **claiming("c"))
+    note = await scene.told("p", "BindingConditionsPending")
+    assert note == "waiting for binding conditions for device on node a"
+    assert (await scene.get("p")).spec.node_name == ""
+
+
+async def say(scene: Scene, type_: str) -> None:
+    """What the driver says of the claim's device."""
+    claim = await scene.client.get(RESOURCE_CLAIMS, "c", "default")
+    assert claim.status.allocation is not None
+    (result,) = claim.status.allocation.devices.results
+    assert (result.binding_conditions, result.binding_failure_conditions) == (["Ready"], ["Broken"])
+    condition = {"type": type_, "status": "True", "reason": "R", "message": "m", "lastTransitionTime": times.now()}
+    said = {"driver": DRIVER, "pool": "a", "device": result.device, "conditions": [condition]}
+    await scene.client.patch(RESOURCE_CLAIMS, "c", "default", {"status": {"devices": [said]}}, subresource="status")
+
+
+@pytest.mark.slow
+async def test_devices_are_waited_for_until_they_are_ready(scene: Scene) -> None:
+    await make_pending(scene, "one")
+    await say(scene, "Ready")
+    assert await scene.placed("p") == "a"
+
+
+@pytest.mark.slow
+async def test_a_claim_whose_device_fails_gets_another(scene: Scene) -> None:
+    await make_pending(scene, "one")
+    await say(scene, "Broken")
+    told = 'running PreBind plugin "DynamicResources": device binding failed: claim=c, reason=R, message="m"'
+    assert await scene.told("p", "FailedScheduling") == told
+    await scene.client.delete(RESOURCE_SLICES, "slice-a")
+
+    async def released() -> bool:
+        return (await scene.client.get(RESOURCE_CLAIMS, "c", "default")).status.allocation is None
+
+    await eventually(released)
+    claim = await scene.client.get(RESOURCE_CLAIMS, "c", "default")
+    assert (claim.status.reserved_for, claim.status.devices) == ([], [])
+    await make_slice(scene, "a", device("good"))
+    assert await scene.placed("p") == "a"
+    assert await given(scene, "c") == ["a/good"]
+
+
+async def test_a_claim_that_nobody_uses_follows_the_pod(scene: Scene) -> None:
+    for name in ("a", "b"):
+        await scene.node(name)
+    await make_class(scene)
+    await make_slice(scene, "a", device("one"))
+    await make_slice(scene, "b", device("one"))
+    await make_claim(scene, "c")
+    await scene.pod("p", **claiming("c"), nodeSelector={"kubernetes.io/hostname": "a"})
+    assert await scene.placed("p") == "a"
+    await scene.delete("p")
+    await scene.client.patch(RESOURCE_CLAIMS, "c", "default", {"status": {"reservedFor": None}}, subresource="status")
+    await scene.pod("q", **claiming("c"), nodeSelector={"kubernetes.io/hostname": "b"})
+    assert await scene.placed("q") == "b"
+    assert await given(scene, "c") == ["b/one"]
+    assert "deallocation of ResourceClaim completed" in (await scene.events("q"))["FailedScheduling"]
 
 
 async def test_all_devices_are_given_where_all_are_asked_for(scene: Scene) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 
 from steersman.api.core import v1 as core
 from steersman.api.policy.v1 import PodDisruptionBudget
+from steersman.api.resource.v1 import ResourceClaim
 from steersman.scheduler.around import Demands
 from steersman.scheduler.demand.demand import Demand
 from steersman.scheduler.devices.pod_claims import ClaimPlan, PodClaims
@@ -24,6 +25,7 @@ from steersman.scheduler.volumes.pod_volumes import Plan, PodVolumes
 NO_NODES: Final = "no nodes available to schedule pods"
 _NO_CLAIMS: Final = "no new claims to deallocate"
 _STILL: Final = "still not schedulable"
+_RELEASED: Final = "deallocation of ResourceClaim completed"
 _CONFLICTING_NAMES: Final = Rejection(NODE_AFFINITY, ("pod affinity terms conflict",))
 _NOT_NAMED: Final = Rejection(NODE_AFFINITY, ("node(s) didn't satisfy plugin(s) [NodeAffinity]",))
 _EARLY: Final = "not found"
@@ -49,6 +51,8 @@ class Unplaced:
     nominated: str | None = None
     """For which node it is meant from now on; "" for none, None if that stays as it is."""
     making_room: Candidate | None = None
+    useless: ResourceClaim | None = None
+    """From which what it has got is to be taken."""
     likeness: bytes = b""
 
 
@@ -98,7 +102,7 @@ class Cycle:
         choice = ranking.choose(excluded)
         if choice.index is not None:
             return self._placed(self._cluster.nodes[choice.index], volumes, claims)
-        return await self._unplaced(pod, demand, ranking, choice, excluded, more)
+        return await self._unplaced(pod, demand, ranking, choice, excluded, more, claims)
 
     def _rejected(self, rejection: Rejection, likeness: bytes, *, after: str = _EARLY) -> Unplaced:
         """What is said of a pod that is rejected before any node is looked at."""
@@ -136,7 +140,7 @@ class Cycle:
 
     async def _unplaced(
         self, pod: core.Pod, demand: Demand, ranking: Ranking, choice: Choice, excluded: dict[int, Rejection],
-        more: Check | None,
+        more: Check | None, pod_claims: PodClaims | None,
     ) -> Unplaced:  # fmt: skip
         diagnosis = Diagnosis(self._cluster.size, choice.rejections, plugins=plugins_of(choice.rejections))
         if demand.named_nodes is not None:
@@ -148,7 +152,8 @@ class Cycle:
         meant = self._cluster.node(pod.status.nominated_node_name)
         hopeless = meant is not None and meant.index not in nodes
         refused = ineligibility(pod, self._cluster, nominated_is_hopeless=hopeless)
-        claims = _STILL if pod.spec.resource_claims else _NO_CLAIMS
+        useless = None if pod_claims is None else pod_claims.useless()
+        claims = _NO_CLAIMS if not pod.spec.resource_claims else _STILL if useless is None else _RELEASED
         if refused:
             diagnosis.after = f"{claims}, preemption: {refused}"
         else:
@@ -163,6 +168,7 @@ class Cycle:
             frozenset(diagnosis.plugins),
             nominated=nominated,
             making_room=room,
+            useless=useless,
             likeness=demand.key if more is None else pod.metadata.uid.encode(),
         )
 

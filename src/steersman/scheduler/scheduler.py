@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from steersman.api.core import v1 as core
+from steersman.api.resource.v1 import ResourceClaim
 from steersman.client.client import Client
 from steersman.client.informer import Informers
 from steersman.client.resources import BINDINGS, NAMESPACES, NODES, POD_DISRUPTION_BUDGETS, PODS
@@ -21,6 +22,7 @@ from steersman.scheduler.around import Demands
 from steersman.scheduler.cycle import Cycle, Placed, Unplaced
 from steersman.scheduler.devices.binding import ClaimBinder
 from steersman.scheduler.devices.pod_claims import ClaimPlan, PodClaims, missing_claim
+from steersman.scheduler.devices.readiness import DevicesNotReady
 from steersman.scheduler.devices.store import DeviceStore
 from steersman.scheduler.fit.status import DEFAULT_PREEMPTION, DYNAMIC_RESOURCES
 from steersman.scheduler.pod_status import patch_status
@@ -68,6 +70,8 @@ class Scheduler:
             self.cluster, self._demands, self._nominator, self._budgets.list, self._volumes_of, self._claims_of
         )  # fmt: skip
         self._requests: set[asyncio.Task[None]] = set()
+        self._waiting: set[asyncio.Task[None]] = set()
+        """For devices that drivers make ready."""
         self._fewer = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -83,7 +87,7 @@ class Scheduler:
 
     async def stop(self) -> None:
         """Ends. Requests under way are given up."""
-        tasks = [task for task in (self._task, *self._requests) if task is not None]
+        tasks = [task for task in (self._task, *self._requests, *self._waiting) if task is not None]
         for task in tasks:
             task.cancel()
         if tasks:
@@ -276,9 +280,14 @@ class Scheduler:
             if claims is not None:
                 plugin = "DynamicResources"
                 await self._claim_binder.bind(claims, pod)
+                if self._claim_binder.must_wait(claims):
+                    self._stand_aside()
+                    note = f"waiting for binding conditions for device on node {node_name}"
+                    self._recorder.event(pod, "Normal", "BindingConditionsPending", "Scheduling", note)
+                    await self._claim_binder.wait(claims)
             step, plugin = "Bind", "DefaultBinder"
             await self._client.act(PODS, metadata.name, metadata.namespace, "binding", encode(binding))
-        except (StatusError, Unreachable, BindingFailed) as error:
+        except (StatusError, Unreachable, BindingFailed, DevicesNotReady) as error:
             if volumes is not None:
                 self._binder.revert(volumes)
             if claims is not None:
@@ -322,11 +331,27 @@ class Scheduler:
             await patch_status(self._client, pod, condition, nominated=unplaced.nominated)
         except (StatusError, Unreachable) as error:
             logger.warning("the condition of %s: %s", pod.metadata.name, error)
+        if unplaced.useless is not None:
+            await self._release(unplaced.useless)
         if room is not None:
             priority = pod.spec.priority or 0
             losing = [info.pod for info in self._nominator.on(room.node.name) if info.priority < priority]
             victims = [info.pod for info in room.victims if not info.pod.metadata.deletion_timestamp]
             await self._executor.make_room(pod, room.node.name, victims, losing)
+
+    async def _release(self, claim: ResourceClaim) -> None:
+        try:
+            await self._claim_binder.release(claim)
+        except (StatusError, Unreachable) as error:
+            logger.warning("claim %s/%s: %s", claim.metadata.namespace, claim.metadata.name, error)
+
+    def _stand_aside(self) -> None:
+        """What this task waits for may take minutes: it counts no more among the requests under way."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._requests.discard(task)
+        self._waiting.add(task)
+        self._fewer.set()
 
     def _send(self, request: Coroutine[Any, Any, None]) -> None:
         """Has the server told while the next pod is decided."""
@@ -336,6 +361,7 @@ class Scheduler:
 
     def _sent(self, task: asyncio.Task[None]) -> None:
         self._requests.discard(task)
+        self._waiting.discard(task)
         self._fewer.set()
         if not task.cancelled() and task.exception() is not None:
             logger.error("scheduler", exc_info=task.exception())

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -49,14 +49,12 @@ _TRIES: Final = 5
 _WAIT: Final = 0.01
 
 
-@dataclass(slots=True)
-class _Wanted:
+class _Wanted(NamedTuple):
     """What metrics have come to; `error` tells of those that have not."""
 
-    replicas: int = 0
-    name: str = ""
-    statuses: list[MetricStatus] | None = None
-    error: str = ""
+    replicas: int
+    name: str
+    error: str
 
 
 @dataclass(slots=True)
@@ -68,7 +66,7 @@ class _Pass:
     before: HorizontalPodAutoscalerStatus
     history: History
     resource: APIResource[Any] | None = None
-    statuses: list[MetricStatus] | None = field(default=None)
+    statuses: list[MetricStatus] | None = None
 
     @property
     def least(self) -> int:
@@ -262,7 +260,7 @@ class HorizontalPodAutoscalerController(Controller[Key]):
         why = f"the HPA was able to successfully calculate a replica count from {best.name}"
         _set_condition(this, "ScalingActive", "True", "ValidMetricFound", why)
         this.statuses = statuses
-        return _Wanted(best.replicas, best.name, statuses, text)
+        return _Wanted(best.replicas, best.name, text)
 
     async def _unmeasured(
         self, this: _Pass, scale: Scale, statuses: list[MetricStatus] | None, text: str
@@ -295,7 +293,8 @@ class HorizontalPodAutoscalerController(Controller[Key]):
         except SelectorError as error:
             why = f"couldn't convert selector into a corresponding internal selector object: {error}"
             raise self._bad_selector(this, "InvalidSelector", why) from None
-        self._selectors.put(this.key, selector)
+        if self._hpas.get(*this.key) is not None:
+            self._selectors.put(this.key, selector)
         namespace = this.key[0]
         pods = self._selected(namespace, selector)
         selecting = self._selectors.of(namespace, (pod.metadata.labels for pod in pods))

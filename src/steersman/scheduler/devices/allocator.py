@@ -251,11 +251,13 @@ class Allocator:
             DeviceRequestAllocationResult(
                 request=each.request.name, driver=each.id[0], pool=each.id[1], device=each.id[2],
                 admin_access=True if each.request.admin_access else None, tolerations=each.request.tolerations,
+                binding_conditions=each.device.binding_conditions,
+                binding_failure_conditions=each.device.binding_failure_conditions,
             )
             for each in claim.given
         ]  # fmt: skip
         devices = DeviceAllocationResult(results=results, config=list(_configurations(claim)))
-        return AllocationResult(devices=devices, node_selector=_selector(claim.given))
+        return AllocationResult(devices=devices, node_selector=_selector(claim.given, self._node))
 
 
 def _configurations(claim: _Claim) -> Iterator[DeviceAllocationConfiguration]:
@@ -273,14 +275,14 @@ def _configurations(claim: _Claim) -> Iterator[DeviceAllocationConfiguration]:
             yield DeviceAllocationConfiguration(source="FromClaim", requests=each.requests, opaque=each.opaque)
 
 
-def _selector(given: Sequence[_Given]) -> NodeSelector | None:
-    """The nodes that can have all of the devices; None for all nodes."""
+def _selector(given: Sequence[_Given], node: Node) -> NodeSelector | None:
+    """The nodes that can have all of the devices; None for all nodes. Some are `node`'s alone once it has them."""
     fields: list[NodeSelectorRequirement] = []
     expressions: list[NodeSelectorRequirement] = []
     for each in given:
         where = each.device if each.slice.spec.per_device_node_selection else each.slice.spec
-        if where.node_name is not None:
-            name = NodeSelectorRequirement(key="metadata.name", operator="In", values=[where.node_name])
+        if where.node_name is not None or each.device.binds_to_node:
+            name = NodeSelectorRequirement(key="metadata.name", operator="In", values=[node.metadata.name])
             return NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=[name])])
         selector = where.node_selector
         terms = (selector.node_selector_terms or []) if selector is not None else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 
 import msgspec
@@ -15,9 +16,17 @@ from steersman.machinery.built_in.resource_claims import DELETE_PROTECTION, is_r
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 from steersman.scheduler.devices.pod_claims import ClaimPlan
+from steersman.scheduler.devices.readiness import (
+    TIMEOUT,
+    DevicesNotReady,
+    has_conditions,
+    is_late,
+    readiness_of,
+)
 from steersman.scheduler.devices.store import DeviceStore
 
 _TRIES: Final = 5
+_LOOK_AGAIN: Final = 5.0
 
 
 class ClaimBinder:
@@ -42,6 +51,37 @@ class ClaimBinder:
         for claim in plan.claims:
             await self._bind(claim, plan.allocations.get(claim.metadata.uid), pod)
         self.revert(plan)
+
+    def must_wait(self, plan: ClaimPlan) -> bool:
+        """Whether drivers have to make devices ready before the pod may be bound."""
+        allocations = (plan.allocations.get(each.metadata.uid) or each.status.allocation for each in plan.claims)
+        return any(each is not None and has_conditions(each.devices.results) for each in allocations)
+
+    async def wait(self, plan: ClaimPlan) -> None:
+        """Returns when all devices are ready. Raises DevicesNotReady."""
+        try:
+            async with asyncio.timeout(TIMEOUT):
+                while not all(map(self._is_ready, plan.claims)):  # noqa: ASYNC110 - drivers write the claims
+                    await asyncio.sleep(_LOOK_AGAIN)
+        except TimeoutError:
+            raise DevicesNotReady("device binding timeout: context deadline exceeded") from None
+
+    def _is_ready(self, claim: ResourceClaim) -> bool:
+        metadata = claim.metadata
+        now = self._store.claims.get(metadata.namespace, metadata.name)
+        if now is None:
+            raise DevicesNotReady(f"resourceclaim {metadata.namespace}/{metadata.name} is gone")
+        found = readiness_of(now)
+        if found.failure:
+            raise DevicesNotReady(found.failure)
+        if not found.is_ready and is_late(now):
+            raise DevicesNotReady(f"device binding timeout: claim={metadata.name}")
+        return found.is_ready
+
+    async def release(self, claim: ResourceClaim) -> None:
+        """Takes from a claim what it has got. Raises StatusError (Conflict) if it has changed, Unreachable."""
+        status = msgspec.structs.replace(claim.status, allocation=None, reserved_for=[], devices=[])
+        await self._client.update_status(RESOURCE_CLAIMS, msgspec.structs.replace(claim, status=status))
 
     async def _bind(self, claim: ResourceClaim, allocation: AllocationResult | None, pod: Pod) -> None:
         metadata = claim.metadata

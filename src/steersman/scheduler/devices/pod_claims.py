@@ -16,6 +16,7 @@ from steersman.machinery.built_in.resource_claims import (
     why_foreign,
 )
 from steersman.scheduler.devices.allocator import Allocator
+from steersman.scheduler.devices.readiness import is_lost
 from steersman.scheduler.devices.selectors import SelectionFailed
 from steersman.scheduler.devices.store import DeviceStore
 from steersman.scheduler.fit.status import DYNAMIC_RESOURCES, Rejection
@@ -44,6 +45,8 @@ class PodClaims:
         self._pod = pod
         self._store = store
         self._claims: list[ResourceClaim] = []
+        self._unavailable: dict[str, ResourceClaim] = {}
+        """By uid: those that some node cannot have."""
         self.before = self._read()
 
     def _read(self) -> Rejection | None:
@@ -84,15 +87,22 @@ class PodClaims:
         node = info.node
         if node is None:
             return None
-        for claim in self._claims:
-            allocation = claim.status.allocation
-            selector = None if allocation is None else allocation.node_selector
-            if selector is not None and not node_selector(selector)(info.name, node.metadata.labels):
-                return ELSEWHERE
+        unavailable = [claim for claim in self._claims if _is_unavailable(claim, info.name, node)]
+        if unavailable:
+            self._unavailable |= {claim.metadata.uid: claim for claim in unavailable}
+            return ELSEWHERE
         try:
             return NOT_ALL if self._allocate(node) is None else None
         except SelectionFailed as error:
             return _rejection(str(error))
+
+    def useless(self) -> ResourceClaim | None:
+        """A claim whose allocation keeps the pod from a node that was looked at, while nobody else uses it."""
+        for claim in self._unavailable.values():
+            users = claim.status.reserved_for
+            if not users or (len(users) == 1 and is_reserved_for(claim, self._pod)):
+                return claim
+        return None
 
     def plan(self, node: Node) -> ClaimPlan | None:
         """What is to be written for a node on which the claims can be satisfied."""
@@ -107,6 +117,15 @@ class PodClaims:
         return None if found is None else {
             claim.metadata.uid: allocation for claim, allocation in zip(needy, found, strict=True)
         }  # fmt: skip
+
+
+def _is_unavailable(claim: ResourceClaim, name: str, node: Node) -> bool:
+    """Whether a node cannot have what a claim has got, or nobody can."""
+    allocation = claim.status.allocation
+    if allocation is None:
+        return False
+    selector = allocation.node_selector
+    return is_lost(claim) or (selector is not None and not node_selector(selector)(name, node.metadata.labels))
 
 
 def _rejection(reason: str) -> Rejection:

@@ -29,6 +29,11 @@ class Pool:
     all_slices: list[ResourceSlice] = field(default_factory=list)
     is_complete: bool = True
 
+    @property
+    def is_made_ready(self) -> bool:
+        """Whether any of its devices has to be made ready first."""
+        return any(device.binding_conditions for each in self.slices for device in each.spec.devices or ())
+
 
 class DeviceStore:
     """What is known of devices."""
@@ -70,7 +75,8 @@ class DeviceStore:
         return device in self._allocated
 
     def pools(self, node: Node) -> Sequence[Pool]:
-        """The pools that have anything for a node, in their order."""
+        """The pools that have anything for a node, in their order. Those whose devices have to be made ready come
+        last."""
         found = []
         for (driver, name), slices in sorted(self._by_pool.items()):
             newest = max(each.spec.pool.generation for each in slices.values())
@@ -84,7 +90,7 @@ class DeviceStore:
                 pool.counters = [counters for each in current for counters in each.spec.shared_counters or ()]
                 pool.is_complete = len(current) == current[0].spec.pool.resource_slice_count
                 found.append(pool)
-        return found
+        return sorted(found, key=lambda each: each.is_made_ready)
 
     def _claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
         if old is not None and old.status.allocation is not None:
