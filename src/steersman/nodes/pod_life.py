@@ -216,6 +216,8 @@ class _Life:
                 if not self._end(container, status, behaves, stopping=stopping, path=path):
                     return
             elif never_started(status):
+                if stopping and status.state.waiting is not None:
+                    return
                 if stopping or not may_start or self._is_delayed(behaves):
                     wait(status, "ContainerCreating")
                     return

@@ -7,11 +7,16 @@ import asyncio
 import msgspec
 import pytest
 
+from steersman.api.core.v1 import Service, ServicePort, ServiceSpec
+from steersman.api.discovery.v1 import Endpoint, EndpointPort, EndpointSlice
+from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.client import MERGE_PATCH
-from steersman.client.resources import NODES, PODS
+from steersman.client.resources import ENDPOINT_SLICES, NODES, PODS, SERVICES
 from steersman.machinery.errors.status import StatusError
 from steersman.net.client.dial import DialError
+from steersman.net.client.http1 import send
 from steersman.net.client.transport import Address
+from steersman.registry.core.services.locating import locate_service
 from tests.controllers.waiting import eventually
 from tests.nodes.server.asking import KUBELET, Node
 
@@ -125,3 +130,29 @@ async def test_ports_are_forwarded(node: Node) -> None:
         session.close()
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_webhook_by_a_service_reaches_a_pod(node: Node) -> None:
+    pod = await node.pod("p", ports=(8443,))
+    metadata = ObjectMeta(name="hook", namespace="default")
+    port = ServicePort(name="https", port=443)
+    await node.client.create(SERVICES, Service(metadata=metadata, spec=ServiceSpec(ports=[port])))
+    metadata = ObjectMeta(name="hook", namespace="default", labels={"kubernetes.io/service-name": "hook"})
+    await node.client.create(ENDPOINT_SLICES, EndpointSlice(
+        metadata=metadata, address_type="IPv4", endpoints=[Endpoint(addresses=[pod.status.pod_ip])],
+        ports=[EndpointPort(name="https", port=8443)],
+    ))  # fmt: skip
+    services = node.cluster.plane._services
+    assert services is not None
+
+    async def place() -> Address | None:
+        found = await locate_service(services, "default", "hook", 443)
+        return found if found.way is not None else None
+
+    found = await eventually(place)
+    assert found is not None
+    assert found[:2] == (pod.status.pod_ip, 8443)
+    assert found.way is not None
+    connection = await found.way(None, "hook.default.svc")
+    answer = await send(connection, "GET", "/hostname", [("Host", "hook")])
+    assert await answer.read(100) == b"p\n"
