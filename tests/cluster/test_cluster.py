@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, Final
+
+import pytest
 
 from steersman.api.core.v1 import Container, Namespace, Pod, PodSpec
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.authentication.user import UserInfo
-from steersman.client.resources import NAMESPACES, PODS, SERVICE_ACCOUNTS
+from steersman.client.api_resource import APIResource
+from steersman.client.resources import EVENTS, NAMESPACES, PODS, SERVICE_ACCOUNTS
 from steersman.cluster.cluster import Cluster
+from steersman.cluster.configuration import Configuration
 from steersman.controlplane.options import Options
 from tests.controllers.waiting import eventually
+
+DEPLOYMENTS: Final[APIResource[dict[str, Any]]] = APIResource("apps", "v1", "deployments", "Deployment", dict)
 
 
 async def test_pods_can_be_made_in_a_fresh_namespace_which_goes_again(tmp_path: Path) -> None:
@@ -36,5 +43,68 @@ async def test_pods_can_be_made_in_a_fresh_namespace_which_goes_again(tmp_path: 
             return "a" not in [each.metadata.name for each in (await client.list(NAMESPACES)).items]
 
         await eventually(gone)
+    finally:
+        await cluster.stop()
+
+
+def deployment(name: str) -> dict[str, Any]:
+    template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "web", "image": "nginx"}]}}
+    spec = {"replicas": 3, "selector": {"matchLabels": {"app": name}}, "template": template}
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+@pytest.mark.parametrize("rests", [True, False])
+async def test_a_cluster_is_brought_back_whether_it_rests_or_not(
+    rests: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it does not, controllers, scheduler and nodes are started anew; either way nothing of before is left."""
+    cluster = Cluster(Options(data_dir=tmp_path, storage="memory", listen=False))
+    await cluster.start()
+    try:
+        assert await cluster.settle(30)
+        client = cluster.client(UserInfo("admin", groups=("system:masters",)), "tests")
+        snapshot = cluster.snapshot()
+        if not rests:
+
+            async def never(self: Cluster, patience: float = 1.0) -> bool:
+                return False
+
+            monkeypatch.setattr(Cluster, "settle", never)
+
+        async def pods(phase: str) -> int:
+            return sum(each.status.phase == phase for each in (await client.list(PODS, "default")).items)
+
+        async def three() -> bool:
+            return await pods("Running") == 3
+
+        for _ in range(2):
+            await client.create(DEPLOYMENTS, deployment("web"), "default")
+            await eventually(three)
+            await cluster.restore(snapshot)
+            assert (await client.list(PODS, "default")).items == []
+            events = (await client.list(EVENTS, "default")).items
+            assert {each.involved_object.kind for each in events} <= {"Node"}
+    finally:
+        await cluster.stop()
+
+
+async def test_without_a_scheduler_pods_stay_where_they_are(tmp_path: Path) -> None:
+    configuration = Configuration((), schedules=False)
+    cluster = Cluster(Options(data_dir=tmp_path, storage="memory", listen=False), configuration)
+    await cluster.start()
+    try:
+        client = cluster.client(UserInfo("admin", groups=("system:masters",)), "tests")
+        assert await cluster.settle(30)
+        await client.create(DEPLOYMENTS, deployment("web"), "default")
+
+        async def pods() -> list[Pod]:
+            return list((await client.list(PODS, "default")).items)
+
+        await eventually(pods)
+        assert await cluster.settle(30)
+        found = await pods()
+        assert [(each.spec.node_name, each.status.phase, each.status.conditions) for each in found] == [
+            ("", "Pending", [])
+        ] * 3
     finally:
         await cluster.stop()

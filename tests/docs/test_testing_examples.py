@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from steersman.cli.envtest import assets
 from tests.docs.markdown_documents import ROOT, Document
+from tests.e2e.go_programs import find_go
 
 DOCUMENT = Document(ROOT / "docs" / "testing.md")
 EXAMPLES = DOCUMENT.blocks("python")
@@ -31,6 +35,24 @@ def test_an_example_runs(number: int, tmp_path: Path) -> None:
         [sys.executable, *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
     )
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
+
+
+@pytest.mark.slow
+def test_the_example_in_go_runs(tmp_path: Path) -> None:
+    """In the module of the end-to-end tests, whose dependencies it has."""
+    go = find_go()
+    if go is None:
+        pytest.skip("no Go on this machine: put it in PATH, or name it in $GO")
+    for name in ("go.mod", "go.sum"):
+        shutil.copy(ROOT / "tests" / "e2e" / "envtest" / name, tmp_path)
+    (example,) = DOCUMENT.blocks("go")
+    (tmp_path / "rollout_test.go").write_text(example)
+    programs = assets.make(tmp_path / "home", 1)
+    done = subprocess.run(
+        [go, "test", "-count=1", "."], cwd=tmp_path, capture_output=True, text=True, timeout=900, check=False,
+        env={**os.environ, "GOTOOLCHAIN": "local", "CGO_ENABLED": "0", "KUBEBUILDER_ASSETS": str(programs)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_every_name_that_is_public_is_told_of() -> None:

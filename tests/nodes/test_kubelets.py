@@ -12,7 +12,7 @@ from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.client import Client
 from steersman.client.events import Broadcaster
 from steersman.client.in_process import InProcessTransport
-from steersman.client.informer import Informer
+from steersman.client.informer import Informers
 from steersman.client.resources import EVENTS, LEASES, NODES, PODS
 from steersman.nodes.containers import Containers
 from steersman.nodes.kubelets import Kubelets
@@ -46,20 +46,17 @@ async def running() -> AsyncIterator[Running]:
         server = environment.plane.server
         assert server is not None
         client = Client(InProcessTransport(server.handler, environment.token()), "kubelet")
-        pods, events = Informer(client, PODS), Broadcaster(client)
+        informers, events = Informers(client), Broadcaster(client)
         hosts, ranges = IPv4Network("172.16.0.0/12"), IPv4Network("10.128.0.0/9")
         nodes = [SimulatedNode(f"node-{number}", number, NodeTemplate(), hosts, ranges) for number in range(2)]
-        node_objects = Informer(client, NODES)
-        kubelets = Kubelets(client, pods, node_objects, events, nodes, NodeServers(nodes, Containers()))
-        pods.start()
-        node_objects.start()
+        kubelets = Kubelets(client, informers, events, nodes, NodeServers(nodes, Containers()))
+        informers.start()
         events.start()
         await kubelets.start()
         yield Running(client, clock)
         await kubelets.stop()
         await events.stop()
-        await pods.stop()
-        await node_objects.stop()
+        await informers.stop()
 
 
 async def test_nodes_register_and_renew_their_leases(running: Running) -> None:

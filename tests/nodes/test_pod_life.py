@@ -265,9 +265,9 @@ def test_a_container_can_be_ended_from_inside() -> None:
     it = pod(container(), restart="Never")
     live(it, NOW)
     name = it.status.container_statuses[0].container_id
-    other = Place(PLACE.host_ips, PLACE.pod_ips, {"c": Ended("another", 9, NOW + 3)})
+    other = Place(PLACE.host_ips, PLACE.pod_ips, ended={"c": Ended("another", 9, NOW + 3)})
     assert step(it, other, NOW + 4).status.phase == "Running"
-    done = step(it, Place(PLACE.host_ips, PLACE.pod_ips, {"c": Ended(name, 9, NOW + 3)}), NOW + 4)
+    done = step(it, Place(PLACE.host_ips, PLACE.pod_ips, ended={"c": Ended(name, 9, NOW + 3)}), NOW + 4)
     assert done.status.phase == "Failed"
 
 

@@ -56,3 +56,15 @@ def test_a_loop_whose_time_cannot_be_moved_is_refused() -> None:
     with pytest.raises(TypeError, match="cannot be moved"):
         Clock(loop)
     loop.close()
+
+
+async def test_the_process_has_its_time_back_when_it_is_closed() -> None:
+    before = times.moment()
+    clock = Clock()
+    await clock.advance(hours=1)
+    assert clock.moved > 3500
+    clock.close()
+    clock.close()
+    assert abs(times.moment() - before) < 60
+    with pytest.raises(RuntimeError, match="closed"):
+        await clock.advance(seconds=1)

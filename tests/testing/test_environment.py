@@ -149,3 +149,61 @@ def test_neither_frameworks_nor_servers_come_along(imported: str, absent: tuple[
     code = f"import sys, {imported}; print(*sorted(set(sys.modules) & {set(absent)!r}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "\n"
+
+
+async def test_anybody_may_be_a_user(keys_folder: Path) -> None:
+    async with Environment(folder=keys_folder) as environment:
+        carol = User("carol", ("dev",))
+        assert (await who_is(environment.client(carol)))["groups"] == ["dev", "system:authenticated"]
+        assert (await who_is(environment.client().as_user(carol)))["username"] == "carol"
+        assert environment.token(carol) == environment.token(carol)
+        before = environment.token(carol)
+    async with environment:
+        assert environment.token(carol) != before
+
+
+async def test_a_clock_moves_what_works_on_the_server_too(keys_folder: Path) -> None:
+    async with Environment(folder=keys_folder, nodes=1, clock=True) as environment:
+        lease = await environment.wait_for("leases", "node-0", namespace="kube-node-lease")
+        await environment.clock.advance(minutes=10)
+        later = await environment.wait_for("leases", "node-0", namespace="kube-node-lease")
+        assert lease["spec"]["renewTime"] < later["spec"]["renewTime"]
+        assert await environment.wait_for("nodes", "node-0", "condition=Ready")
+    async with Environment(folder=keys_folder) as environment:
+        with pytest.raises(RuntimeError, match="no clock"):
+            _ = environment.clock
+
+
+async def test_a_snapshot_is_brought_back_with_its_uids(keys_folder: Path) -> None:
+    async with Environment(folder=keys_folder, controllers=True) as environment:
+        client = environment.client()
+        made = (await client.post("/api/v1/namespaces", {"metadata": {"name": "a"}})).json()
+        await environment.wait_for("serviceaccounts", "default", namespace="a")
+        await environment.settle(10)
+        snapshot = environment.snapshot()
+        for _ in range(2):
+            await client.delete("/api/v1/namespaces/a")
+            await environment.wait_for("ns", "a", "delete")
+            await environment.restore(snapshot)
+            again = await environment.wait_for("ns", "a", "create")
+            assert again["metadata"]["uid"] == made["metadata"]["uid"]
+            assert await environment.wait_for("serviceaccounts", "default", namespace="a")
+
+
+async def test_tokens_and_events_expire_when_their_time_has_come(keys_folder: Path) -> None:
+    accounts = "/api/v1/namespaces/default/serviceaccounts"
+    events = "/api/v1/namespaces/default/events"
+    about = {"kind": "Pod", "namespace": "default", "name": "a"}
+    async with Environment(folder=keys_folder, clock=True) as environment:
+        client = environment.client()
+        await client.post(accounts, {"metadata": {"name": "robot"}})
+        review = {"spec": {"expirationSeconds": 600}}
+        token = (await client.post(f"{accounts}/robot/token", review)).json()["status"]["token"]
+        await client.post(events, {"metadata": {"name": "a"}, "involvedObject": about})
+        for minutes, code, kept in ((9, 201, 1), (4, 401, 1), (50, 401, 0)):
+            await environment.clock.advance(minutes=minutes)
+            answer = await client.post(
+                "/apis/authentication.k8s.io/v1/selfsubjectreviews", REVIEW, authorization=f"Bearer {token}"
+            )
+            assert answer.status == code
+            assert len((await client.get(events)).json()["items"]) == kept

@@ -113,3 +113,128 @@ def test_loaders(steersman):
 @pytest.mark.parametrize(("option", "told"), [("--fixtures", "steersman_session"), ("--markers", "steersman(crds=")])
 def test_pytest_tells_of_them(option: str, told: str, tmp_path: Path) -> None:
     assert told in run(tmp_path, "", option)
+
+
+def test_each_test_has_a_cluster_that_is_as_new(tmp_path: Path) -> None:
+    run(tmp_path, '''
+import pytest
+
+TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "a", "image": "a"}]}}
+SPEC = {"replicas": 2, "selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE}
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+
+def deploy(server):
+    with server.client() as client:
+        assert client.json("GET", "/api/v1/pods")[1]["items"] == []
+        assert client.json("POST", DEPLOYMENTS, {"metadata": {"name": "web"}, "spec": SPEC})[0] == 201
+
+@pytest.mark.parametrize("number", range(2))
+def test_controllers(number, steersman_controllers):
+    deploy(steersman_controllers)
+    pods = steersman_controllers.wait_for("pods", until=lambda pods: len(pods) == 2)
+    assert {each["status"]["phase"] for each in pods} == {"Pending"}
+    assert steersman_controllers.wait_for("serviceaccounts", "default")
+
+@pytest.mark.parametrize("number", range(2))
+def test_cluster(number, steersman_cluster):
+    deploy(steersman_cluster)
+    steersman_cluster.wait_for("deploy", "web", "condition=Available")
+
+@pytest.mark.steersman(nodes=2)
+def test_nodes(steersman_cluster):
+    assert len(steersman_cluster.wait_for("nodes", until="condition=Ready")) == 2
+''')  # fmt: skip
+
+
+def test_a_test_moves_time_and_the_next_has_it_back(tmp_path: Path) -> None:
+    run(tmp_path, '''
+import time
+from datetime import datetime, timezone
+
+SPEC = {"restartPolicy": "Never", "containers": [{"name": "a", "image": "a", "command": ["sleep", "30"]}]}
+JOB = {"spec": {"template": {"spec": SPEC}}}
+CRON_JOB = {"metadata": {"name": "tick"}, "spec": {"schedule": "*/5 * * * *", "jobTemplate": JOB}}
+
+def test_jobs_come_when_they_are_due(steersman_cluster, steersman_clock):
+    with steersman_cluster.client() as client:
+        assert client.json("POST", "/apis/batch/v1/namespaces/default/cronjobs", CRON_JOB)[0] == 201
+        began = time.monotonic()
+        steersman_clock.advance(minutes=12)
+        assert time.monotonic() - began < 60
+        jobs = client.json("GET", "/apis/batch/v1/namespaces/default/jobs")[1]["items"]
+        assert len(jobs) in (2, 3)
+        assert {each["status"].get("succeeded") for each in jobs} == {1}
+        steersman_cluster.wait_for("nodes", "node-0", "condition=Ready")
+
+def test_it_is_now(steersman):
+    with steersman.client() as client:
+        made = client.json("POST", "/api/v1/namespaces", {"metadata": {"name": "a"}})[1]
+    then = datetime.fromisoformat(made["metadata"]["creationTimestamp"])
+    assert abs((datetime.now(timezone.utc) - then).total_seconds()) < 30
+''')  # fmt: skip
+
+
+def test_the_report_of_a_test_that_fails_has_requests_and_events(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text('''
+EVENT = {"metadata": {"name": "a"}, "involvedObject": {"kind": "Pod", "namespace": "default", "name": "web"},
+         "type": "Warning", "reason": "Failed", "message": "it did not"}
+
+def test_it(steersman):
+    with steersman.client() as client:
+        client.json("POST", "/api/v1/namespaces/default/events", EVENT)
+        client.json("POST", "/api/v1/namespaces/default/secrets",
+                    {"metadata": {"name": "a"}, "stringData": {"a": "hunter2"[::1]}})
+        client.json("GET", "/api/v1/namespaces/default/pods?limit=7777")
+    assert steersman.wait_for("pods", "web", timeout=0.1)
+''')  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:asyncio", "-n", "1"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    told = done.stdout
+    assert "NotReached: pods/web in namespace default: not create after 0.1 s" in told
+    assert ".py:11: NotReached" in told  # the line of the test
+    report = told[told.rindex("- steersman -") :]
+    assert "create           /api/v1/namespaces/default/secrets  admin  201  " in report
+    assert "list             /api/v1/namespaces/default/pods  admin  200  " in report
+    assert "Warning Failed  pod/web: it did not" in report
+    assert "hunter2" not in report
+    assert "7777" not in report
+
+
+def test_a_clock_without_a_server_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text("def test_it(steersman_clock): pass\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:asyncio"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert "ask for one of the fixtures of servers too" in done.stdout
+
+
+def test_it_works_in_processes_side_by_side_and_on_the_loops_of_tests(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text('''
+import pytest
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
+''')  # fmt: skip
+    run(tmp_path, '''
+import asyncio
+import pytest
+
+pytestmark = pytest.mark.anyio
+SECRET = {"metadata": {"name": "a"}, "stringData": {"a": "b"}}
+
+@pytest.mark.parametrize("number", range(4))
+async def test_coroutines(number, steersman):
+    async def soon():
+        await asyncio.sleep(0.01)
+        with steersman.client() as client:
+            client.json("POST", "/api/v1/namespaces/default/secrets", SECRET)
+
+    task = asyncio.create_task(soon())
+    assert (await steersman.wait_for_async("secrets", "a"))["type"] == "Opaque"
+    await task
+''', "-n", "2")  # fmt: skip

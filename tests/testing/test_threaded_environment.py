@@ -95,3 +95,23 @@ def test_a_definition_that_is_refused_is_told_by_name(environment: ThreadedEnvir
     (tmp_path / "boats.yaml").write_text(CRD.replace("scope: Namespaced", "scope: Anywhere"))
     with pytest.raises(NotEstablished, match=r"^boats\.example\.com: "):
         environment.apply_definitions(tmp_path)
+
+
+def test_a_client_may_ask_for_somebody_else(environment: ThreadedEnvironment) -> None:
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    reviews = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+    with environment.client() as admin, admin.as_user("bob", "dev", "ops") as bob:
+        assert bob.json("POST", reviews, review)[1]["status"]["userInfo"]["groups"] == [
+            "dev", "ops", "system:authenticated"
+        ]  # fmt: skip
+        assert admin.json("POST", reviews, review)[1]["status"]["userInfo"]["username"] == "admin"
+        with environment.client("alice") as alice, alice.as_user("admin") as refused:
+            assert refused.json("GET", CONFIG_MAPS)[0] == 403
+
+
+def test_coroutines_run_on_the_loop_of_the_server(environment: ThreadedEnvironment) -> None:
+    client = environment.environment.client()
+    assert environment.run(client.get("/readyz")).status == 200
+    stopped = ThreadedEnvironment()
+    with pytest.raises(RuntimeError, match="does not run"):
+        stopped.wait_for("pods", "a")

@@ -5,7 +5,6 @@ The pace is kept by token buckets as golang.org/x/time/rate has them: full at fi
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from steersman.admission_plugins.declaration import ConfiguredDeclaration, Surro
 from steersman.api.core.v1 import Event
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.schema import GroupResource
+from steersman.machinery.values import times
 
 _EVENTS: Final = GroupResource("", "events")
 _LONGEST_KEY: Final = 256
@@ -73,7 +73,7 @@ class EventRateLimit(Plugin):
     resources = frozenset({_EVENTS})
     validates = True
 
-    def __init__(self, limits: Iterable[Limit], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, limits: Iterable[Limit], clock: Callable[[], float] = times.monotonic) -> None:
         self._buckets = tuple(_Buckets(each, clock) for each in limits)
 
     async def validate(self, attributes: Attributes) -> None:

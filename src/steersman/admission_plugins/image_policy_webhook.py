@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from steersman.machinery.identity.schema import (
     no_kind_registered,
     parse_group_version,
 )
+from steersman.machinery.values import times
 from steersman.webhooks.client import WebhookClient, WebhookError
 from steersman.webhooks.kubeconfig import Endpoint
 
@@ -67,7 +67,7 @@ class ImagePolicyWebhook(Plugin):
         self,
         post: Callable[[bytes], Awaitable[bytes]],
         settings: Settings,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = times.monotonic,
         hang_up: Callable[[], None] = lambda: None,
     ) -> None:
         self._post = post

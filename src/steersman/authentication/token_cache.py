@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from hashlib import blake2b
 from typing import Final
 
 from steersman.authentication.interface import TokenAuthenticator, TokenIdentity
+from steersman.machinery.values import times
 
 SUCCESS_SECONDS: Final = 10.0
 """How long a token that was good is not looked at again: as long it may outlive what it is bound to."""
@@ -33,7 +33,7 @@ class CachedTokenAuthenticator:
         seconds: float = SUCCESS_SECONDS,
         unknown_seconds: float = 0.0,
         size: int = MAX_TOKENS,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = times.monotonic,
     ) -> None:
         self._authenticator = authenticator
         self._seconds = seconds

@@ -5,7 +5,6 @@ Follows k8s.io/apiserver `plugin/pkg/authorizer/webhook`, with the bounds of Del
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from hashlib import blake2b
@@ -22,6 +21,7 @@ from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import Decision, Verdict
 from steersman.machinery.codec.serializer import encode
 from steersman.machinery.errors.status import StatusError
+from steersman.machinery.values import times
 
 ALLOW_SECONDS: Final = 10.0
 DENY_SECONDS: Final = 10.0
@@ -38,7 +38,7 @@ class AccessReviewAuthorizer:
 
     def __init__(
         self, review: Review, *, allow_seconds: float = ALLOW_SECONDS, deny_seconds: float = DENY_SECONDS,
-        size: int = MAX_VERDICTS, clock: Callable[[], float] = time.monotonic,
+        size: int = MAX_VERDICTS, clock: Callable[[], float] = times.monotonic,
     ) -> None:  # fmt: skip
         self._review = review
         self._allow_seconds = allow_seconds

@@ -104,6 +104,7 @@ class Broadcaster:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._waiting: deque[Event] = deque()
+        self._writing = False
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._buckets: _Known = _Known()
@@ -123,6 +124,16 @@ class Broadcaster:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
+
+    @property
+    def idle(self) -> bool:
+        """Whether everything is written."""
+        return not self._waiting and not self._writing
+
+    def forget(self) -> None:
+        """Begins to count anew: what was told is gone from the server."""
+        for each in (self._buckets, self._similar, self._told):
+            each.clear()
 
     def put(self, event: Event) -> None:
         """Queues an event, if it is not one too many."""
@@ -146,8 +157,10 @@ class Broadcaster:
 
     async def _write_all(self) -> None:
         while True:
+            self._writing = True
             while self._waiting:
                 await self._write_somehow(self._waiting.popleft())
+            self._writing = False
             self._wake.clear()
             await self._wake.wait()
 

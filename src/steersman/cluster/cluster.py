@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Final
@@ -9,37 +10,56 @@ from typing import Final
 from steersman.authentication.user import UserInfo, service_account_groups, service_account_username
 from steersman.client.client import Client
 from steersman.client.in_process import InProcessTransport
-from steersman.client.resources import NODES, PODS
+from steersman.client.informer import Informers
 from steersman.cluster.configuration import Configuration
 from steersman.cluster.initial_objects import apply_manifests, read_manifests
-from steersman.controllers.all import CONTROLLERS
+from steersman.cluster.metrics import serve_metrics
+from steersman.cluster.movers import MANAGER, Movers
+from steersman.controllers.all import VOLUME_DRIVER
+from steersman.controllers.authority import Authority
+from steersman.controllers.certificates.requests import SIGNERS
 from steersman.controllers.controller import Settings
-from steersman.controllers.manager import ControllerManager
+from steersman.controllers.selection import selected
+from steersman.controllers.services.load_balancers import LoadBalancerController
+from steersman.controllers.volumes.driver.component import ACCOUNT as SIMULATION
+from steersman.controllers.volumes.driver.objects import install
 from steersman.controlplane.control_plane import Address, ControlPlane
+from steersman.controlplane.controllers import beside, own
 from steersman.controlplane.options import Options
+from steersman.endpoints.filters.observation import Observe
 from steersman.nodes.containers import Containers
-from steersman.nodes.kubelets import Kubelets
 from steersman.nodes.server.servers import NodeServers
-from steersman.scheduler.scheduler import Scheduler
+from steersman.storage.memory import Snapshot
 
-MANAGER: Final = "kube-controller-manager"
-SCHEDULER: Final = "kube-scheduler"
 _ADMIN: Final = UserInfo("steersman:admin", groups=("system:masters",))
-_NODES: Final = UserInfo("steersman:nodes", groups=("system:masters",))
+_METRICS: Final = UserInfo("steersman:metrics", groups=("system:masters",))
+_SIMULATION: Final = UserInfo("steersman:simulation", groups=("system:masters",))
+_QUIET: Final = 5
+"""Turns of the loop in a row in which nothing was written and nobody had anything to do, after which nothing moves."""
 
 
 class Cluster:
     """`await start()`, then `await stop()`."""
 
-    def __init__(self, options: Options, configuration: Configuration | None = None) -> None:
-        """Raises ConfigurationError for more nodes than there are addresses, and for manifests that cannot be read."""
+    def __init__(
+        self, options: Options, configuration: Configuration | None = None, *, observe: Observe | None = None
+    ) -> None:  # fmt: skip
+        """`observe` is told of every request.
+
+        Raises ValueError for controllers that there are not; ConfigurationError for more nodes than there are
+        addresses, and for manifests that cannot be read.
+        """
         self._configuration = configuration or Configuration()
         self._nodes = self._configuration.simulated_nodes()
         self._servers = NodeServers(self._nodes, Containers(), serves_local=self._configuration.serve_local)
         if not options.kubelet_preferred_address_types:  # the names of nodes lead nowhere
             options = replace(options, kubelet_preferred_address_types=("InternalIP",))
-        self.plane = ControlPlane(options, nearby=self._servers.way)
+        given = options.controllers or ("*",)
+        self._controllers = selected(beside(given))
+        self.plane = ControlPlane(replace(options, controllers=own(given)), nearby=self._servers.way, observe=observe)
         self._manifests = read_manifests(self._configuration.objects)
+        self._settings = Settings()
+        self._movers: Movers | None = None
         self._running = AsyncExitStack()
 
     async def start(self) -> Address:
@@ -47,27 +67,75 @@ class Cluster:
         ConfigurationError for an object that is refused."""
         address = await self.plane.start()
         self._running.push_async_callback(self.plane.stop)
+        self._running.push_async_callback(self._stop_movers)
         try:
-            settings = Settings(root_ca=address.ca.read_text(), namespace_deletion_grace=0)
-            manager = ControllerManager(
-                self.client(UserInfo(f"system:{MANAGER}"), MANAGER), self._of_account, settings, CONTROLLERS
-            )
-            await manager.start()
-            self._running.push_async_callback(manager.stop)
-            scheduler = Scheduler(self.client(UserInfo(f"system:{SCHEDULER}"), SCHEDULER), manager.informers)
-            await scheduler.start()
-            self._running.push_async_callback(scheduler.stop)
-            kubelets = Kubelets(
-                self.client(_NODES, "kubelet"), manager.informers.of(PODS), manager.informers.of(NODES),
-                manager.events, self._nodes, self._servers,
+            self._settings = Settings(
+                root_ca=address.ca.read_text(), namespace_deletion_grace=0, sign_token=self.plane.sign_token,
+                signers=dict.fromkeys(SIGNERS, Authority(address.ca, address.ca_key)),
             )  # fmt: skip
-            await kubelets.start()
-            self._running.push_async_callback(kubelets.stop)
+            if self._configuration.schedules:
+                await install(self.client(_ADMIN, "steersman"))
+            await self._start_movers()
+            if self._configuration.schedules:
+                await serve_metrics(self.plane, self.client(_METRICS, "steersman"), self._informers)
             await apply_manifests(self.client(_ADMIN, "steersman"), self._manifests)
         except BaseException:
             await self.stop()
             raise
         return address
+
+    async def _start_movers(self) -> None:
+        controllers = self._controllers
+        if self._configuration.schedules:
+            controllers = (*controllers, LoadBalancerController, *VOLUME_DRIVER)
+        self._movers = Movers(
+            self, self._settings, controllers, self._nodes, self._servers, schedules=self._configuration.schedules
+        )
+        await self._movers.start()
+
+    def _informers(self) -> Informers:
+        assert self._movers is not None
+        return self._movers.informers
+
+    async def _stop_movers(self) -> None:
+        movers, self._movers = self._movers, None
+        if movers is not None:
+            await movers.stop()
+
+    async def settle(self, patience: float = 1.0) -> bool:
+        """Waits until nothing moves any more, at most some seconds; whether that was reached. Something may fall due
+        later all the same."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + patience
+        quiet, seen = 0, -1
+        while quiet < _QUIET:
+            if loop.time() > until:
+                return False
+            await asyncio.sleep(0)
+            assert self.plane.storage is not None
+            revision = self.plane.storage.revision
+            still = revision == seen and (self._movers is None or self._movers.idle)
+            quiet, seen = (quiet + 1 if still else 0), revision
+        return True
+
+    def snapshot(self) -> Snapshot:
+        """Everything that is stored now; best when nothing moves. Raises TypeError if that is not in memory."""
+        return self.plane.snapshot()
+
+    async def restore(self, snapshot: Snapshot) -> None:
+        """Brings back what a snapshot of this cluster holds, and returns when all have seen it. Raises TypeError.
+
+        What works on the cluster sees it as writes. Where it does not come to rest before, it is started anew.
+        """
+        if await self.settle():
+            assert self._movers is not None
+            self._movers.forget_events()
+            await self.plane.restore(snapshot)
+        else:
+            await self._stop_movers()
+            await self.plane.restore(snapshot)
+            await self._start_movers()
+        await self.settle()
 
     async def stop(self) -> None:
         """The orderly end, the control plane last."""
@@ -79,6 +147,9 @@ class Cluster:
         assert server is not None
         return Client(InProcessTransport(server.handler, self.plane.token_of(user)), manager)
 
-    def _of_account(self, name: str) -> Client:
+    def client_of_account(self, name: str) -> Client:
+        """Requests of a service account of kube-system, or of what stands for it."""
+        if name == SIMULATION:
+            return self.client(_SIMULATION, SIMULATION)
         user = UserInfo(service_account_username("kube-system", name), groups=service_account_groups("kube-system"))
         return self.client(user, MANAGER)

@@ -49,6 +49,8 @@ class Configuration:
 
     nodes: tuple[NodeGroup, ...] = field(default_factory=lambda: (NodeGroup(),))
     objects: tuple[Path, ...] = ()
+    schedules: bool = True
+    """Whether there is a scheduler."""
     serve_local: bool = False
     """Whether annotations of pods may have their ports served by addresses that this machine can reach."""
 

@@ -43,6 +43,7 @@ from steersman.controlplane.authenticators import (
 )
 from steersman.controlplane.authorizers import Judges, judges
 from steersman.controlplane.bootstrap import Bootstrap
+from steersman.controlplane.controllers import check_own
 from steersman.controlplane.data_folder import (
     certificate_files,
     is_storage_unavailable,
@@ -57,14 +58,16 @@ from steersman.controlplane.given_files import (
     serving_tls,
 )
 from steersman.controlplane.group_order import GroupOrder
+from steersman.controlplane.legacy_token_tracking import TokenUse
 from steersman.controlplane.metrics import install_metrics
 from steersman.controlplane.objects import StoreObjects
-from steersman.controlplane.options import Options
+from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.rbac_feed import feed
 from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_API
 from steersman.controlplane.runtime_config import RuntimeConfig
 from steersman.controlplane.stores import Stores
 from steersman.controlplane.upkeep import Upkeep
+from steersman.endpoints.filters.observation import Observe
 from steersman.machinery.large_work import nesting
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.metrics import Registry
@@ -85,6 +88,7 @@ from steersman.server.discovery import Discovery
 from steersman.server.health import HealthCheck
 from steersman.server.server import Server
 from steersman.storage.interface import Storage, StorageUnavailable
+from steersman.storage.memory import MemoryStorage, Snapshot
 from steersman.store.store import Store
 
 if TYPE_CHECKING:
@@ -105,6 +109,7 @@ class Address:
     url: str
     kubeconfig: Path
     ca: Path
+    ca_key: Path
 
 
 _READ_BY_THE_SERVER: Final = (
@@ -130,13 +135,19 @@ class _Common:
 class ControlPlane:
     """A control plane: `await start()`, then `await stop()`. Made from Options; nothing is touched before `start`.
 
-    `nearby` says how nodes, pods and services are reached whose addresses are not on the network.
+
+    `nearby` says how nodes, pods and services are reached whose addresses are not on the network; `observe` is told of
+    every request that was answered.
     """
 
-    def __init__(self, options: Options, *, nearby: Nearby | None = None) -> None:
+    def __init__(
+        self, options: Options, *, nearby: Nearby | None = None, observe: Observe | None = None
+    ) -> None:  # fmt: skip
         nesting.make_room()
         self.options = options
         self._nearby = nearby
+        self._observe = observe
+        self._files: CertificateFiles | None = None
         self.storage: Storage | None = None
         self.server: Server | None = None
         self._stores: Stores | None = None
@@ -144,12 +155,18 @@ class ControlPlane:
         self._upkeep: Upkeep | None = None
         self._custom: Definitions | None = None
         self._issued = IssuedTokens(options.audiences)
+        self._keys: TokenKeys | None = None
         self._itself = ThisServer(self._own_server, cache(partial(self.token_of, LOOPBACK)))
         self._running = AsyncExitStack()
 
     def token_of(self, user: UserInfo) -> str:
         """A bearer token for a part of this process that sends requests as this user; good until the process ends."""
         return self._issued.issue(user)
+
+    def sign_token(self, claims: dict[str, Any]) -> str:
+        """A token with these claims, signed as those of service accounts are. Raises KeyFileError."""
+        assert self._keys is not None
+        return self._keys.sign(claims)
 
     def store(self, group: str, plural: str) -> Store[Any]:
         """The store of a resource. Raises KeyError for one that is not served or not stored."""
@@ -240,6 +257,35 @@ class ControlPlane:
         if store is not None:
             await store.stop()
 
+    def snapshot(self) -> Snapshot:
+        """Everything that is stored now. Raises TypeError for storage that is not in memory."""
+        return self._memory().snapshot()
+
+    async def restore(self, snapshot: Snapshot) -> None:
+        """Brings back what a snapshot of this control plane holds; clients see it as writes. Raises TypeError."""
+        assert self._upkeep is not None
+        self._memory().restore(snapshot)
+        await self._upkeep.repair_ports()
+        await self.definitions_settled()
+
+    async def stop_listening(self) -> None:
+        """Closes all connections at once, and takes no more; requests in this process go on."""
+        assert self.server is not None
+        await self.server.abort()
+
+    async def listen_anew(self) -> Address:
+        """Listens again after `stop_listening`: on another port, if it is to take any. Raises OptionsError."""
+        assert self.server is not None
+        assert self._upkeep is not None
+        await listen(self.server, self.options)
+        await self._upkeep.follow_address()
+        return self._announced(self.server.external_address.port)
+
+    def _memory(self) -> MemoryStorage:
+        if not isinstance(self.storage, MemoryStorage):
+            raise TypeError("only storage in memory has snapshots")
+        return self.storage
+
     async def start(self) -> Address:
         """Opens the storage, serves, and makes what a cluster has from the start.
 
@@ -272,6 +318,10 @@ class ControlPlane:
         watchdog = _loop_watchdog(options, common)
         if watchdog is not None:
             running.callback(watchdog.stop)
+        try:
+            check_own(options.controllers)
+        except ValueError as error:
+            raise OptionsError(f"--controllers: {error}") from None
         check_kubelet_files(options)
         check_proxy_client(options)
         make_data_folder(options)
@@ -280,11 +330,13 @@ class ControlPlane:
         running.push_async_callback(storage.close)
         stores = self._stores = Stores(storage, common.slow_lane)
         running.push_async_callback(stores.stop)
-        keys = TokenKeys(options)
+        keys = self._keys = TokenKeys(options)
         running.push_async_callback(keys.stop)  # before the lock of the folder is released
         host = options.advertise_address or advertised_address(options.bind_address)
-        files = certificate_files(options, host, str(ranges[0][1]))
-        tokens = token_authenticator(options, keys, stores, self._issued)
+        files = self._files = certificate_files(options, host, str(ranges[0][1]))
+        token_use = TokenUse(lambda: stores.objects("", "secrets"))
+        running.push_async_callback(token_use.stop)
+        tokens = token_authenticator(options, keys, stores, self._issued, token_use.note)
         rights = judges(options, common.slow_lane)
         services = self._services = _services(
             options, ranges, common, stores, rights, keys, tokens, self._itself, self._nearby
@@ -298,7 +350,9 @@ class ControlPlane:
         feed(rights.roles, stores.store, common.slow_lane)
         admission = _admission(options, common, stores, rights, services)
         running.callback(admission.close)
-        server = self.server = Server(_config(options, common, host, files, tokens, rights, admission).complete())
+        config = _config(options, common, host, files, tokens, rights, admission)
+        config.observe = self._observe
+        server = self.server = Server(config.complete())
         for resource, implementation in served:
             server.catalogue.put(resource, implementation, serves=runtime.serves)
         GroupOrder(server.catalogue).follow(stores.store("apiregistration.k8s.io", "apiservices"))
@@ -338,7 +392,15 @@ class ControlPlane:
             await listen(server, options)
         await server.run_post_start_hooks()
         upkeep.follow()
-        return _announced(options, files, server.external_address.port)
+        return self._announced(server.external_address.port)
+
+    def _announced(self, port: int) -> Address:
+        """Where it is, which the administrator's kubeconfig says from now on."""
+        assert self._files is not None
+        url = f"https://{reachable_address(self.options.bind_address)}:{port}"
+        kubeconfig = self.options.data_dir / "admin.kubeconfig"
+        write_whole(kubeconfig, admin_kubeconfig(url, self._files))
+        return Address(url, kubeconfig, self._files.ca, self._files.ca_key)
 
     def _own_server(self) -> OwnServer:
         """What this server asks itself with, once it is there."""
@@ -481,11 +543,3 @@ def _aggregation(options: Options) -> AggregatorConfig:
         enable_aggregator_routing=options.enable_aggregator_routing,
         aggregator_reject_forwarding_redirect=options.aggregator_reject_forwarding_redirect,
     )
-
-
-def _announced(options: Options, files: CertificateFiles, port: int) -> Address:
-    """Where it is, which the administrator's kubeconfig says from now on."""
-    url = f"https://{reachable_address(options.bind_address)}:{port}"
-    kubeconfig = options.data_dir / "admin.kubeconfig"
-    write_whole(kubeconfig, admin_kubeconfig(url, files))
-    return Address(url, kubeconfig, files.ca)

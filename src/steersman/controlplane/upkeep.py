@@ -96,23 +96,28 @@ class Upkeep:
 
     # Addresses and ports of services
 
+    async def repair_ports(self) -> None:
+        """Brings the ports that count as taken in line with the services there are."""
+        services = self._store("", "services").allocator
+        assert isinstance(services, ServiceAllocator)
+        await services.repair()
+
+    async def follow_address(self) -> None:
+        """Has the service `kubernetes` lead to where the server listens now."""
+        await self._bootstrap.kubernetes_service()
+
     async def _start_repairs(self) -> None:
         Follower(self._store("", "services"), self._service_changed).begin()
         Follower(self._store("networking.k8s.io", "ipaddresses"), self._address_changed).begin()
-        await self._repair_ports()
+        await self.repair_ports()
         await self._addresses.run()
         self._start(self._address_repair)
         self._start(Periodic("service address and port repair", self._look_at_everything, REPAIR_INTERVAL))
 
     async def _look_at_everything(self) -> None:
-        await self._repair_ports()
+        await self.repair_ports()
         self._addresses.everything_changed()
         self._address_repair.wake()
-
-    async def _repair_ports(self) -> None:
-        services = self._store("", "services").allocator
-        assert isinstance(services, ServiceAllocator)
-        await services.repair()
 
     def _service_changed(self, namespace: str, name: str, entry: object) -> None:
         if entry is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from time import monotonic
 from typing import Final, Protocol
 
 from steersman.authentication.user import SYSTEM_MASTERS
@@ -19,6 +18,7 @@ from steersman.machinery.large_work.body_room import MAX_BYTES
 from steersman.machinery.large_work.places import Place
 from steersman.machinery.large_work.slow_lane import SlowLane, done
 from steersman.machinery.metrics import Labels
+from steersman.machinery.values.times import monotonic
 from steersman.net.message import Body, Response
 
 logger = logging.getLogger(__name__)

@@ -10,10 +10,11 @@ from typing import Any, Final
 
 from steersman.api.core.v1 import Node, ObjectReference, Pod, PodStatus
 from steersman.api.meta.v1 import DeleteOptions, Preconditions
-from steersman.client.client import Client
+from steersman.client.client import STRATEGIC_MERGE_PATCH, Client
 from steersman.client.errors import is_already_exists, is_conflict, is_not_found
 from steersman.client.events import Broadcaster, reference
-from steersman.client.informer import Informer, Key, key_of
+from steersman.client.indexes import BY_NODE
+from steersman.client.informer import Informers, Key, key_of
 from steersman.client.pod_status import patch_pod_status
 from steersman.client.resources import LEASES, NODES, PODS
 from steersman.client.transport import Unreachable
@@ -24,9 +25,9 @@ from steersman.machinery.values import times
 from steersman.nodes.behaviour import PREFIX, duration_of
 from steersman.nodes.pod_life import Happened, Place, is_over, step
 from steersman.nodes.resize import Room
-from steersman.nodes.server.kubelet import BY_NODE
 from steersman.nodes.server.servers import NodeServers
 from steersman.nodes.simulated_node import LEASE_SECONDS, LEASES_NAMESPACE, SimulatedNode
+from steersman.nodes.volumes import NodeVolumes, uses_claims
 
 logger = logging.getLogger(__name__)
 
@@ -44,14 +45,15 @@ class Kubelets:
     """
 
     def __init__(
-        self, client: Client, pods: Informer[Pod], node_objects: Informer[Node], events: Broadcaster,
-        nodes: Sequence[SimulatedNode], servers: NodeServers,
+        self, client: Client, informers: Informers, events: Broadcaster, nodes: Sequence[SimulatedNode],
+        servers: NodeServers,
     ) -> None:  # fmt: skip
         self._client = client
-        self._pods = pods
-        self._node_objects = node_objects
+        self._pods = informers.of(PODS)
+        self._node_objects = informers.of(NODES)
         self._events = events
         self._nodes = {each.name: each for each in nodes}
+        self._volumes = NodeVolumes(client, informers, self._nodes)
         self._servers = servers
         self._queue: WorkQueue[Key] = WorkQueue(base_delay=0.05, max_delay=30)
         self._places: dict[Key, SimulatedNode] = {}
@@ -67,6 +69,7 @@ class Kubelets:
         self._servers.containers.look = self._queue.add
         self._node_objects.on_change(self._node_changed)
         self._pods.on_change(self._changed)
+        self._volumes.start(self._queue.add)
         self._tasks = [asyncio.create_task(self._work(), name=f"kubelets {number}") for number in range(_WORKERS)]
         self._tasks.append(asyncio.create_task(self._send_heartbeats(), name="heartbeats of nodes"))
         self._tasks.append(asyncio.create_task(self._welcome(), name="nodes that return"))
@@ -80,6 +83,11 @@ class Kubelets:
         await self._servers.stop()
         self._queue.close()
 
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is to be done about pods now; some of it may fall due later."""
+        return self._queue.idle
+
     async def _register(self, node: SimulatedNode) -> None:
         try:
             made = await self._client.create(NODES, node.node())
@@ -87,7 +95,7 @@ class Kubelets:
             if not is_already_exists(error):
                 raise
             made = await self._client.get(NODES, node.name)
-            await self._report(node)
+            await self._report(node, uses_volumes=False)
         node.uid = made.metadata.uid
         await self._renew(node)
 
@@ -155,11 +163,13 @@ class Kubelets:
                 raise
             await self._client.create(LEASES, node.lease())
 
-    async def _report(self, node: SimulatedNode) -> None:
+    async def _report(self, node: SimulatedNode, *, uses_volumes: bool = True) -> None:
         found = await self._client.get(NODES, node.name)
-        changed = deep_copy(found)
-        changed.status = node.status(found.status.conditions)
-        await self._client.update_status(NODES, changed)
+        status = to_plain(node.status(found.status.conditions))
+        if not uses_volumes:
+            status["volumesInUse"] = None
+        patch = {"status": status}
+        await self._client.patch(NODES, node.name, "", patch, media=STRATEGIC_MERGE_PATCH, subresource="status")
 
     # Pods
 
@@ -194,28 +204,46 @@ class Kubelets:
         if known is not None and known is not node:
             known.release(key)
             del self._places[key]
+            await self._release_volumes(key, known)
         if pod is None or node is None or node.unreachable:
             return
         self._places[key] = node
         address = node.address if pod.spec.host_network else node.address_of(key, pod.status.pod_ip)
+        mounted = await self._mount(pod, node)
         now = times.moment()
         containers, uid = self._servers.containers, pod.metadata.uid
-        done = step(pod, self._place(node, address, uid), now)
+        done = step(pod, self._place(node, address, uid, mounted=mounted), now)
         containers.put_pulls(uid, done.pulls)
         if done.changed:
             await patch_pod_status(self._client, pod, _difference(pod.status, done.status))
         if done.happened:
             self._tell(node, pod, done.happened)
+        if is_over(pod) or done.over:
+            await self._release_volumes(key, node)
         if done.over:
             await self._delete(pod)
         elif done.again is not None:
             self._queue.add_after(key, max(done.again - now, 0.001))
 
-    def _place(self, node: SimulatedNode, address: str, uid: str) -> Place:
+    async def _mount(self, pod: Pod, node: SimulatedNode) -> bool:
+        """Whether a pod has its volumes."""
+        if not uses_claims(pod) or is_over(pod):
+            return True
+        resized = await self._volumes.mounted(pod, node.name)
+        for name in resized or ():
+            text = f'MountVolume.NodeExpandVolume succeeded for volume "{name}" {node.name}'
+            self._tell(node, pod, [Happened("Normal", "FileSystemResizeSuccessful", text)])
+        return resized is not None or bool(pod.status.pod_ip)  # one that has started goes on
+
+    async def _release_volumes(self, key: Key, node: SimulatedNode) -> None:
+        if self._volumes.has(key):
+            await self._volumes.release(key, node.name)
+
+    def _place(self, node: SimulatedNode, address: str, uid: str, *, mounted: bool) -> Place:
         containers = self._servers.containers
         room = Room(node.template.capacity, partial(self._active_pods, node.name))
         return Place(
-            (node.address,), (address,), containers.ended(uid), containers.pulls(uid), node.start_delay, room
+            (node.address,), (address,), mounted, containers.ended(uid), containers.pulls(uid), node.start_delay, room
         )  # fmt: skip
 
     def _active_pods(self, node: str) -> list[Pod]:

@@ -61,6 +61,8 @@ class Place:
 
     host_ips: Sequence[str]
     pod_ips: Sequence[str]
+    mounted: bool = True
+    """Whether the pod's volumes are there; it starts nothing before."""
     ended: Mapping[str, Ended] = field(default_factory=dict)
     """Containers that have ended from inside, by name."""
     pulls: Mapping[str, Pulls] = field(default_factory=dict)
@@ -131,7 +133,8 @@ class _Life:
         stopping = self._deleting or past_deadline
         initialized = self._advance_init_containers(stopping)
         self._advance_containers(initialized, stopping)
-        self._advance_ephemeral_containers(stopping)
+        if self._place.mounted:
+            self._advance_ephemeral_containers(stopping)
         restarting = not stopping and restart_all.is_wanted(pod, status)
         if restarting:
             self._happened += [Happened("Normal", "Killing", "killing") for _ in restart_all.reset(pod, status)]
@@ -155,7 +158,7 @@ class _Life:
         status, place = self._status, self._place
         status.host_ip = place.host_ips[0]
         status.host_ips = [HostIP(ip=ip) for ip in place.host_ips]
-        if not status.pod_ip:
+        if not status.pod_ip and place.mounted:
             status.pod_ip = place.pod_ips[0]
             status.pod_ips = [PodIP(ip=ip) for ip in place.pod_ips]
 
@@ -177,7 +180,7 @@ class _Life:
         """Runs them one after the other; whether all have done what they should."""
         statuses = aligned(self._pod.spec.init_containers, self._status.init_container_statuses)
         self._status.init_container_statuses = statuses
-        initialized = True
+        initialized = self._place.mounted
         for container, status in zip(self._pod.spec.init_containers, statuses, strict=True):
             if initialized or is_sidecar(container):
                 self._advance(container, status, "spec.initContainers", stopping=stopping, may_start=initialized)

@@ -25,6 +25,7 @@ from steersman.api.core.v1 import (
 )
 from steersman.api.meta.v1 import ObjectMeta, OwnerReference
 from steersman.client.informer import Key
+from steersman.machinery.built_in.volumes import CONTROLLER_ATTACHES
 from steersman.machinery.values import times
 
 LEASES_NAMESPACE: Final = "kube-node-lease"
@@ -121,7 +122,9 @@ class SimulatedNode:
         }  # fmt: skip
         cidr = str(self.pod_cidr)
         return Node(
-            metadata=ObjectMeta(name=self.name, labels=labels, annotations=dict(template.annotations)),
+            metadata=ObjectMeta(
+                name=self.name, labels=labels, annotations={CONTROLLER_ATTACHES: "true", **template.annotations}
+            ),
             spec=NodeSpec(pod_cidr=cidr, pod_cidrs=[cidr], provider_id="", taints=list(template.taints)),
             status=self.status([]),
         )

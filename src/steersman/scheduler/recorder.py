@@ -51,6 +51,7 @@ class EventRecorder:
         self._component = component
         self._instance = f"{component}-{socket.gethostname()}"
         self._waiting: deque[tuple[Event, bool]] = deque()
+        self._writing = 0
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._told: OrderedDict[tuple[str, ...], _Told] = OrderedDict()
@@ -65,6 +66,15 @@ class EventRecorder:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
+
+    @property
+    def idle(self) -> bool:
+        """Whether everything is written."""
+        return not self._waiting and not self._writing
+
+    def forget(self) -> None:
+        """Begins to count anew: what was told is gone from the server."""
+        self._told.clear()
 
     def event(self, pod: Pod, type_: str, reason: str, action: str, note: str, *, related: Pod | None = None) -> None:
         """Says something of a pod; `type_` is Normal or Warning."""
@@ -111,7 +121,11 @@ class EventRecorder:
         while True:
             while self._waiting:
                 event, is_series = self._waiting.popleft()
-                await self._write_somehow(event, is_series=is_series)
+                self._writing += 1
+                try:
+                    await self._write_somehow(event, is_series=is_series)
+                finally:
+                    self._writing -= 1
             self._wake.clear()
             await self._wake.wait()
 

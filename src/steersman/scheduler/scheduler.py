@@ -91,6 +91,15 @@ class Scheduler:
         self.queue.close()
         await self._recorder.stop()
 
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is under way; pods may wait for a change."""
+        return not self._requests and self._recorder.idle
+
+    def forget_events(self) -> None:
+        """Counts events anew: what was told is gone from the server."""
+        self._recorder.forget()
+
     # what informers tell
 
     def _namespace_changed(self, old: core.Namespace | None, new: core.Namespace | None) -> None:

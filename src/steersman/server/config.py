@@ -10,6 +10,7 @@ from steersman.admission.interface import Chain
 from steersman.authentication.interface import Authenticator
 from steersman.authorization.interface import Authorizer
 from steersman.catalogue.rest_mapper import RESTMapper
+from steersman.endpoints.filters.observation import Observe
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.metrics import Registry
@@ -55,6 +56,7 @@ class Config:
     shutdown_delay: float = 0.0
     shutdown_timeout: float = 60.0
     log_requests: bool = False
+    observe: Observe | None = None
     profiling: bool = True
     mapper: RESTMapper | None = None
     registry: Registry | None = None
@@ -97,6 +99,7 @@ class CompletedConfig:
     shutdown_delay: float
     shutdown_timeout: float
     log_requests: bool
+    observe: Observe | None
     profiling: bool
     mapper: RESTMapper
     registry: Registry

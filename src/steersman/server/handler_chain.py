@@ -16,6 +16,7 @@ from steersman.endpoints.filters.http_logging import with_http_logging
 from steersman.endpoints.filters.impersonation import with_impersonation
 from steersman.endpoints.filters.max_in_flight import with_max_in_flight
 from steersman.endpoints.filters.mux_and_discovery_complete import with_mux_and_discovery_complete
+from steersman.endpoints.filters.observation import with_observation
 from steersman.endpoints.filters.panic_recovery import with_panic_recovery
 from steersman.endpoints.filters.request_deadline import with_request_deadline
 from steersman.endpoints.filters.request_info import with_request_info
@@ -40,6 +41,7 @@ def filters(config: CompletedConfig, lifecycle: Lifecycle, requests: WaitGroup) 
         with_request_received,
         with_request_info,
         with_http_logging if config.log_requests else None,
+        with_observation(config.observe) if config.observe is not None else None,
         with_retry_after(lambda: lifecycle.not_accepting) if config.shutdown_send_retry_after else None,
         with_hsts(config.strict_transport_security) if config.strict_transport_security else None,
         with_cache_control,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import heapq
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 
 from sortedcontainers import SortedList
@@ -32,6 +33,17 @@ from steersman.storage.rewind import bounds, past_range, present_range
 _REVISION = attrgetter("revision")
 _REPLAY_SLICE = 500
 _CLOSED = "the store is closed"
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a store held at a moment, to be brought back in the same store."""
+
+    values: dict[str, KeyValue]
+    seconds_left: dict[str, float]
+    """Of those keys that vanish by themselves."""
+    lives: dict[str, int]
+    """The create revision by which each value is known now: that of the moment, or of the last time it came back."""
 
 
 class MemoryStorage:
@@ -164,11 +176,7 @@ class MemoryStorage:
         return current
 
     def _commit(self, event: Event) -> Event:
-        self._log.append(event)
-        self._histories.setdefault(event.key, []).append(event)
-        self._dispatcher.dispatch((event,))
-        self._revision = event.revision
-        self._progress.reached(event.revision)
+        self._commit_all((event,))
         return event
 
     async def subscribe(self, prefix: str, *, after_revision: int, deliver: Deliver) -> Subscription:
@@ -223,6 +231,53 @@ class MemoryStorage:
             current = self._values.get(key)
             if current is not None and current.mod_revision == revision:
                 await self.delete(key, expected_revision=revision)
+
+    def snapshot(self) -> Snapshot:
+        """What is stored now. Values are shared, not copied."""
+        now = self._clock()
+        left: dict[str, float] = {}
+        for when, key, revision in self._expiries:
+            current = self._values.get(key)
+            if current is not None and current.mod_revision == revision:
+                left[key] = when - now
+        lives = {key: value.create_revision for key, value in self._values.items()}
+        return Snapshot(dict(self._values), left, lives)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Stores what a snapshot holds, and nothing else, in one turn: what differs is deleted, created or updated, and
+        subscribers are told, as of any writes. Revisions go on; leases have as long as they had then."""
+        self._check_open()
+        events: list[Event] = []
+        for key, current in list(self._values.items()):
+            wanted = snapshot.values.get(key)
+            if wanted is None or (wanted.value != current.value and snapshot.lives[key] != current.create_revision):
+                del self._values[key]
+                self._keys.remove(key)
+                events.append(Event(self._revision + len(events) + 1, key, None, current))
+        now = self._clock()
+        for key, wanted in snapshot.values.items():
+            previous = self._values.get(key)
+            if previous is not None and previous.value == wanted.value:
+                continue
+            revision = self._revision + len(events) + 1
+            created = revision if previous is None else previous.create_revision
+            restored = self._values[key] = KeyValue(key, wanted.value, created, revision)
+            snapshot.lives[key] = created
+            if previous is None:
+                self._keys.add(key)
+            if (left := snapshot.seconds_left.get(key)) is not None:
+                heapq.heappush(self._expiries, (now + left, key, revision))
+            events.append(Event(revision, key, restored, previous))
+        if events:
+            self._commit_all(events)
+
+    def _commit_all(self, events: Sequence[Event]) -> None:
+        for event in events:
+            self._log.append(event)
+            self._histories.setdefault(event.key, []).append(event)
+        self._dispatcher.dispatch(events)
+        self._revision = events[-1].revision
+        self._progress.reached(self._revision)
 
     async def close(self) -> None:
         if self._closed:

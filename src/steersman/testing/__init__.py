@@ -18,21 +18,28 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from steersman.testing.blocking_client import BlockingClient
     from steersman.testing.client import Answer, Client
+    from steersman.testing.clock import Clock
     from steersman.testing.definitions import NotEstablished
-    from steersman.testing.environment import ADMIN, Environment, User
+    from steersman.testing.environment import Environment
     from steersman.testing.keys import copy_keys as copy_keys
     from steersman.testing.keys import make_keys as make_keys
+    from steersman.testing.pool import Pool as Pool
     from steersman.testing.server_process import WITHOUT_ACCOUNTS, ServerNotReady, ServerProcess
-    from steersman.testing.threaded_environment import ThreadedEnvironment
+    from steersman.testing.threaded_environment import BlockingClock, ThreadedEnvironment
+    from steersman.testing.users import ADMIN, User
+    from steersman.testing.waiting import NotReached
 
 __all__ = [
     "ADMIN",
     "WITHOUT_ACCOUNTS",
     "Answer",
     "BlockingClient",
+    "BlockingClock",
     "Client",
+    "Clock",
     "Environment",
     "NotEstablished",
+    "NotReached",
     "ServerNotReady",
     "ServerProcess",
     "ThreadedEnvironment",
@@ -42,11 +49,15 @@ __all__ = [
 _MODULES = {
     "blocking_client": ("BlockingClient",),
     "client": ("Answer", "Client"),
+    "clock": ("Clock",),
     "definitions": ("NotEstablished",),
-    "environment": ("ADMIN", "Environment", "User"),
+    "environment": ("Environment",),
     "keys": ("copy_keys", "make_keys"),
     "server_process": ("WITHOUT_ACCOUNTS", "ServerNotReady", "ServerProcess"),
-    "threaded_environment": ("ThreadedEnvironment",),
+    "pool": ("Pool",),
+    "threaded_environment": ("BlockingClock", "ThreadedEnvironment"),
+    "users": ("ADMIN", "User"),
+    "waiting": ("NotReached",),
 }
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import select
 import ssl
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
+
+_WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
 
 
 class BlockingClient:
@@ -20,7 +23,9 @@ class BlockingClient:
         self, address: tuple[str, int], context: ssl.SSLContext, timeout: float = 10.0, *, token: str = ""
     ) -> None:
         self._connection = http.client.HTTPSConnection(*address, context=context, timeout=timeout)
+        self._made_from = address, context, timeout
         self._fields = {"Accept": "application/json"}
+        self._groups: tuple[str, ...] = ()
         if token:
             self._fields["Authorization"] = f"Bearer {token}"
 
@@ -32,13 +37,36 @@ class BlockingClient:
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body).encode()
             fields.setdefault("Content-Type", "application/json")
+        self._forget_dropped()
         try:
-            self._connection.request(method, path, body, fields)
+            self._send(method, path, body, fields)
             response = self._connection.getresponse()
             return response.status, response.read()
         except BaseException:
             self._connection.close()
             raise
+
+    def _send(self, method: str, path: str, body: bytes | None, fields: Mapping[str, str]) -> None:
+        connection = self._connection
+        connection.putrequest(method, path)
+        for name, value in (*fields.items(), *(("Impersonate-Group", each) for each in self._groups)):
+            connection.putheader(name, value)
+        if body is not None or method in _WITH_BODY:
+            connection.putheader("Content-Length", str(len(body or b"")))
+        connection.endheaders(body)
+
+    def _forget_dropped(self) -> None:
+        """Makes a new connection where the server has ended the one that was kept, as it does after some idle time."""
+        kept = self._connection.sock
+        if kept is not None and select.select([kept], [], [], 0)[0]:
+            self._connection.close()
+
+    def as_user(self, user: str, *groups: str) -> BlockingClient:
+        """A client that asks for somebody else, as whoever has the right may (`kubectl --as`)."""
+        other = BlockingClient(*self._made_from)
+        other._fields = {**self._fields, "Impersonate-User": user}
+        other._groups = groups
+        return other
 
     def json(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         """Status and the body as plain data. Raises what `request` raises, and ValueError for what is not JSON."""

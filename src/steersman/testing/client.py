@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from steersman.authentication.user import UserInfo
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.net.in_process import ClientResponse, InProcessClient
 from steersman.net.message import Headers
+from steersman.testing.users import User
 
+Tokens = MutableMapping[str | User, str]
+"""Bearer tokens of users that the server was told of, by their names, and of others that it knows."""
 MERGE_PATCH: Final = "application/merge-patch+json"
 
 
@@ -27,10 +31,20 @@ class Answer:
         return json.loads(self.body)
 
 
+def token_of(plane: ControlPlane, tokens: Tokens, user: str | User) -> str:
+    """The bearer token of a user: one of `tokens`; or of anybody, which is one of them from then on.
+
+    Raises KeyError for a name that has none.
+    """
+    if isinstance(user, User) and user not in tokens:
+        tokens[user] = user.token or plane.token_of(UserInfo(user.name, groups=user.groups))
+    return tokens[user]
+
+
 class Client:
     """Sends requests of one user to a control plane that has started.
 
-    `tokens` are the bearer tokens of users by their names; the user "" is nobody, and sends none.
+    The user "" is nobody, and sends no token.
 
     A target is a path with an optional query. A body that is not bytes is sent as JSON. Header fields are keyword
     arguments, with `_` for `-` (`content_type="application/json-patch+json"`); they take the place of
@@ -38,17 +52,20 @@ class Client:
     and raises nothing; BodyAborted (`steersman.net.message`) is raised where it gives none, or cuts it off.
     """
 
-    def __init__(self, plane: ControlPlane, tokens: Mapping[str, str], user: str) -> None:
+    def __init__(self, plane: ControlPlane, tokens: Tokens, user: str | User) -> None:
         assert plane.server is not None, "the control plane has not started"
         self.plane = plane
         self._tokens = tokens
         self._client = InProcessClient(plane.server.handler)
         self._headers = [("accept", "application/json")]
         if user:
-            self._headers.append(("authorization", f"Bearer {tokens[user]}"))
+            self._headers.append(("authorization", f"Bearer {token_of(plane, tokens, user)}"))
 
-    def as_user(self, user: str) -> Client:
-        """The same server for another user; "" is nobody. Raises KeyError for one that it does not know."""
+    def as_user(self, user: str | User) -> Client:
+        """The same server for another user; "" is nobody, and a `User` may be one that it did not know before.
+
+        Raises KeyError for a name that it does not know.
+        """
         return Client(self.plane, self._tokens, user)
 
     async def open(self, method: str, target: str, body: Any = None, **headers: str) -> ClientResponse:

@@ -31,6 +31,7 @@ class Clock:
         self._due: list[tuple[float, int, asyncio.TimerHandle]] = []
         self._begun = 0
         self._elsewhere = 0
+        self._closed = False
         if not isinstance(self._loop, asyncio.BaseEventLoop):
             raise TypeError(f"the time of a {type(self._loop).__module__} loop cannot be moved")
         self._take_over()
@@ -63,13 +64,29 @@ class Clock:
         loop.time, loop.call_at, loop.call_soon = moved, counted_at, counted_soon
         loop.run_in_executor = counted_elsewhere
 
+    @property
+    def moved(self) -> float:
+        """The seconds by which time was moved on so far."""
+        return self._advanced
+
+    def close(self) -> None:
+        """Gives this process its time back; that of the loop stays as it is, and is moved no more."""
+        if not self._closed:
+            self._closed = True
+            times.advance(-self._advanced)
+
     def _came_back(self, _: asyncio.Future[Any]) -> None:
         self._elsewhere -= 1
 
     async def advance(
         self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
     ) -> None:  # fmt: skip
-        """Moves time on; returns when all that fell due has been done, and what followed from it at once."""
+        """Moves time on; returns when all that fell due has been done, and what followed from it at once.
+
+        Raises RuntimeError for what has no end, and after `close`.
+        """
+        if self._closed:
+            raise RuntimeError("the clock is closed")
         wanted = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
         target = self._loop.time() + wanted.total_seconds()
         await self.settle()

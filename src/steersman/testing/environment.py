@@ -8,33 +8,32 @@ import io
 import json
 import secrets
 import tempfile
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from steersman.controlplane.control_plane import Address, ControlPlane
 from steersman.controlplane.options import Options
 from steersman.machinery.private_files import make_private_folder, write_whole
 from steersman.server import profiling as _profiling  # noqa: F401 - with the rest, before pytest looks at modules
-from steersman.testing.client import Client
+from steersman.storage.memory import Snapshot
+from steersman.testing.client import Client, Tokens, token_of
+from steersman.testing.clock import Clock
+from steersman.testing.journal import Journal
+from steersman.testing.users import ADMIN, User
+from steersman.testing.waiting import Until, Wait, events_about, report, until_true
+
+if TYPE_CHECKING:  # a server by itself does without
+    from steersman.cluster.cluster import Cluster
 
 
-@dataclass(frozen=True, slots=True)
-class User:
-    """Somebody whom the server knows by a bearer token; without a token of its own, by one that is made at random."""
-
-    name: str
-    groups: tuple[str, ...] = ()
-    token: str = ""
-
-
-ADMIN: Final = User("admin", ("system:masters",))
-"""May do everything."""
-
-_DEFAULTS: Final[dict[str, Any]] = {
-    "storage": "memory", "listen": False, "disable_admission_plugins": ("ServiceAccount",)
-}  # fmt: skip
+_DEFAULTS: Final[dict[str, Any]] = {"storage": "memory", "listen": False}
+_ALONE: Final[dict[str, Any]] = {"disable_admission_plugins": ("ServiceAccount",)}
+"""As nobody gives namespaces their service account."""
+_WITH_CONTROLLERS: Final[dict[str, Any]] = {"allow_privileged": True, "controllers": ("*",)}
+_TESTING: Final = User("steersman:testing", ("system:masters",))
+_PATIENCE: Final = 10.0
+"""Seconds that a cluster has until it rests, at its start."""
 _WHERE_IT_LISTENS: Final[dict[str, Any]] = {"bind_address": "127.0.0.1", "secure_port": 0}
 
 
@@ -45,17 +44,31 @@ class Environment:
     default storage is in memory; there is no socket, or with `listen=True` one on 127.0.0.1 and a free port; and, as in
     envtest, pods can be made though nobody gives namespaces their service account.
 
+    With `controllers` there are those of kube-controller-manager too, and with `nodes` a scheduler and so many
+    simulated nodes as well, on which pods run; then pods have service accounts. With `clock` the environment has a
+    clock that the test moves (`clock.advance`), on a loop of asyncio's own.
+
     Keys and files are in `folder`, which is made if there is none; without one they are in a temporary folder that goes
     at the end. An environment can be started again after its end; with storage="sqlite" and a folder its objects are
     still there. To start one takes some 0.1 s, the first one on a folder longer as keys are made.
     """
 
-    def __init__(self, *, users: Iterable[User] = (ADMIN,), folder: Path | None = None, **options: Any) -> None:
+    def __init__(
+        self, *, users: Iterable[User] = (ADMIN,), folder: Path | None = None, controllers: bool = False,
+        nodes: int = 0, clock: bool = False, **options: Any,
+    ) -> None:  # fmt: skip
         self.users = {user.name: user for user in users}
-        self._tokens = {user.name: user.token or secrets.token_urlsafe() for user in self.users.values()}
+        self._tokens: Tokens = {user.name: user.token or secrets.token_urlsafe() for user in self.users.values()}
         self._given_folder = folder
         self._options = options
+        self._controllers = controllers or nodes > 0
+        self._nodes = nodes
+        self._moves_time = clock
+        self._clock: Clock | None = None
+        self.journal = Journal()
+        """The last requests of users."""
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._cluster: Cluster | None = None
         self._running: tuple[ControlPlane, Address] | None = None
 
     async def start(self) -> None:
@@ -72,24 +85,47 @@ class Environment:
             folder = Path(self._temporary.name)
         try:
             make_private_folder(folder)
-            tokens = self._write_tokens(folder / "tokens.csv")
-            options = {**_DEFAULTS, **self._options}
-            if options["listen"]:
-                options = {**_WHERE_IT_LISTENS, **options}
-            plane = ControlPlane(Options(data_dir=folder, token_auth_file=str(tokens), **options))
-            self._running = plane, await plane.start()
+            self._clock = Clock() if self._moves_time else None
+            self._running = await self._start(self._options_in(folder))
         except BaseException:
+            self._end_clock()
             self._remove_temporary()
             raise
+
+    def _options_in(self, folder: Path) -> Options:
+        tokens = self._write_tokens(folder / "tokens.csv")
+        options = {**_DEFAULTS, **(_WITH_CONTROLLERS if self._controllers else _ALONE), **self._options}
+        if options["listen"]:
+            options = {**_WHERE_IT_LISTENS, **options}
+        return Options(data_dir=folder, token_auth_file=str(tokens), **options)
+
+    async def _start(self, options: Options) -> tuple[ControlPlane, Address]:
+        if not self._controllers:
+            plane = ControlPlane(options, observe=self.journal.note)
+            return plane, await plane.start()
+        from steersman.cluster.cluster import Cluster
+        from steersman.cluster.configuration import Configuration, NodeGroup
+
+        nodes = NodeGroup(count=self._nodes)
+        configuration = Configuration((nodes,), schedules=self._nodes > 0)
+        cluster = Cluster(options, configuration, observe=self.journal.note)
+        address = await cluster.start()
+        self._cluster = cluster
+        await cluster.settle(_PATIENCE)
+        return cluster.plane, address
 
     async def stop(self) -> None:
         """The orderly end: requests under way are answered, watches end. Does nothing if it does not run."""
         if self._running is None:
             return
         plane, self._running = self._running[0], None
+        cluster, self._cluster = self._cluster, None
+        for user in [each for each in self._tokens if isinstance(each, User)]:
+            del self._tokens[user]
         try:
-            await plane.stop()
+            await (cluster or plane).stop()
         finally:
+            self._end_clock()
             self._remove_temporary()
 
     async def __aenter__(self) -> Environment:
@@ -114,18 +150,75 @@ class Environment:
         """The file with the certificate of the authority that signed the server's (PEM). Raises RuntimeError."""
         return self._address().ca
 
-    def client(self, user: str = ADMIN.name) -> Client:
-        """A client without a socket, for the loop that the server runs on; the user "" is nobody.
+    @property
+    def clock(self) -> Clock:
+        """The clock that moves the time of the server, and of all who work on it. Raises RuntimeError without one."""
+        if self._clock is None:
+            raise RuntimeError("the environment has no clock: make it with clock=True, and start it")
+        return self._clock
+
+    def snapshot(self) -> Snapshot:
+        """All objects there are now, to be brought back by `restore`. Raises TypeError if they are not in memory."""
+        return self.plane.snapshot()
+
+    async def restore(self, snapshot: Snapshot) -> None:
+        """Makes the objects what they were, in this environment, with their uids; their resourceVersions are new.
+
+        Clients that watch see what changes by it. It returns when controllers have seen it too, and rest. Time stays as
+        it is, if a clock has moved it. Raises TypeError.
+        """
+        plane, _ = self._started()
+        await (self._cluster or plane).restore(snapshot)
+
+    async def settle(self, timeout: float = 1.0) -> bool:
+        """Waits until controllers, scheduler and nodes have nothing to do at present, at most some seconds; whether
+        that came."""
+        return self._cluster is None or await self._cluster.settle(timeout)
+
+    async def renew(self, snapshot: Snapshot) -> None:
+        """Closes all connections, restores a snapshot, and listens on another port: whoever asked it before, asks it no
+        more. Raises TypeError, OptionsError."""
+        plane, address = self._started()
+        await plane.stop_listening()
+        await self.restore(snapshot)
+        if plane.options.listen:
+            address = await plane.listen_anew()
+        self._running = plane, address
+        self.journal.entries.clear()
+
+    async def wait_for(
+        self, resource: str, name: str = "", until: Until = "create", *, namespace: str = "default",
+        timeout: float = 10.0,
+    ) -> Any:  # fmt: skip
+        """Waits until an object, or with name "" the list of them, is as it should be, and gives it.
+
+        `resource` is named as for kubectl (`deploy`, `pods`, `widgets.example.com`); `until` is `create`, `delete`,
+        `condition=TYPE[=STATUS]`, or is called with the object or the list, as plain data. Raises NotReached, whose
+        text tells the last state and the events about it, after `timeout` seconds of real time; ValueError.
+        """
+        return await Wait(self.client(_TESTING), resource, name, until, namespace).done(timeout)
+
+    async def wait_until(self, what: Callable[[], object | Awaitable[object]], timeout: float = 10.0) -> object:
+        """Waits until what a callable gives, or what that is awaited for, is true, and gives it. Raises NotReached."""
+        return await until_true(what, timeout)
+
+    async def report(self) -> str:
+        """The last requests of users, and the last events: what the report of a failed test has."""
+        return report(self.journal.lines(), await events_about(self.client(_TESTING), ""))
+
+    def client(self, user: str | User = ADMIN.name) -> Client:
+        """A client without a socket, for the loop that the server runs on; the user "" is nobody, and a `User` may be
+        anybody.
 
         Raises KeyError for a user that is not one of `users`, RuntimeError if it does not run.
         """
         return Client(self.plane, self._tokens, user)
 
-    def token(self, user: str = ADMIN.name) -> str:
-        """A user's bearer token. Raises KeyError."""
-        return self._tokens[user]
+    def token(self, user: str | User = ADMIN.name) -> str:
+        """A user's bearer token. Raises KeyError for a name that is not one of `users`, RuntimeError."""
+        return token_of(self.plane, self._tokens, user) if isinstance(user, User) else self._tokens[user]
 
-    def kubeconfig(self, user: str = ADMIN.name) -> Path:
+    def kubeconfig(self, user: str | User = ADMIN.name) -> Path:
         """Writes `user-NAME.kubeconfig` in the folder, with all that a client of any language needs inside.
 
         Only its owner can read it. Raises KeyError for a user that is not one of `users`, RuntimeError if the server
@@ -136,15 +229,16 @@ class Environment:
             "server": address.url,
             "certificate-authority-data": base64.b64encode(address.ca.read_bytes()).decode(),
         }
+        name = user.name if isinstance(user, User) else user
         content = {
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [{"name": "steersman", "cluster": cluster}],
-            "users": [{"name": user, "user": {"token": self.token(user)}}],
-            "contexts": [{"name": "steersman", "context": {"cluster": "steersman", "user": user}}],
+            "users": [{"name": name, "user": {"token": self.token(user)}}],
+            "contexts": [{"name": "steersman", "context": {"cluster": "steersman", "user": name}}],
             "current-context": "steersman",
         }
-        path = self.plane.options.data_dir / f"user-{user.replace('/', '-')}.kubeconfig"
+        path = self.plane.options.data_dir / f"user-{name.replace('/', '-')}.kubeconfig"
         write_whole(path, json.dumps(content, indent=2).encode() + b"\n")
         return path
 
@@ -173,3 +267,8 @@ class Environment:
         temporary, self._temporary = self._temporary, None
         if temporary is not None:
             temporary.cleanup()
+
+    def _end_clock(self) -> None:
+        clock, self._clock = self._clock, None
+        if clock is not None:
+            clock.close()

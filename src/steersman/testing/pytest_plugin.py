@@ -1,26 +1,31 @@
-"""Fixtures for pytest: `steersman`, a server for one test, and `steersman_session`, one that all tests share.
+"""Fixtures for pytest: `steersman`, a server for one test; `steersman_controllers` and `steersman_cluster`, the same
+with controllers, and with a scheduler and nodes; `steersman_clock`, which moves its time; `steersman_session`, a server
+that all tests share.
 
-Both are ThreadedEnvironments, so that tests may block or not. pytest imports this module at every start where Steersman
-is installed; it imports nothing else before a fixture is asked for. Names below are also the plugin's settings:
-the mark `steersman(...)`, and `steersman_crds` in pytest's configuration.
+All are ThreadedEnvironments, so that tests may block or not. The report of a test that fails has the last requests and
+events. pytest imports this module at every start where Steersman is installed; it imports nothing else before a fixture
+is asked for. Names below are also the plugin's settings: the mark `steersman(...)`, and `steersman_crds` in pytest's
+configuration.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from steersman.testing import ThreadedEnvironment
+    from steersman.testing import BlockingClock, Pool, ThreadedEnvironment
 
 _MARK = (
-    "steersman(crds=[...], users=[...], **flags): files and folders of CustomResourceDefinitions for the server of "
-    "this test, its users, and flags of `steersman serve`"
+    "steersman(crds=[...], users=[...], controllers=False, nodes=0, clock=False, fresh=False, **flags): files and "
+    "folders of CustomResourceDefinitions for the server of this test, its users, what works on it, whether it is to "
+    "be one that no other test had, and flags of `steersman serve`"
 )
 _CRDS = "files and folders of CustomResourceDefinitions that every server of the fixtures has"
+_SERVERS = ("steersman", "steersman_controllers", "steersman_cluster", "steersman_session")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -33,44 +38,81 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _MARK)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Adds what the servers of a failed test were asked, and the events on them."""
+    report = yield
+    if report.failed:
+        given: dict[str, Any] = getattr(item, "funcargs", {})
+        for name in _SERVERS:
+            environment: ThreadedEnvironment | None = given.get(name)
+            if environment is not None and environment.thread is not None:
+                report.sections.append((name, environment.run(environment.environment.report())))
+    return report
+
+
 @pytest.fixture(scope="session")
-def _steersman_keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with certificates and keys, made once: they are most of what a start takes."""
-    from steersman.testing import make_keys
+def _steersman_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
+    """Servers that one test after the other uses."""
+    from steersman.testing import Pool
 
-    folder = tmp_path_factory.mktemp("steersman-keys")
-    make_keys(folder)
-    return folder
+    pool = Pool(lambda: tmp_path_factory.mktemp("steersman"))
+    yield pool
+    pool.close()
 
 
 @pytest.fixture(scope="session")
-def steersman_session(
-    _steersman_keys: Path, tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
-) -> Iterator[ThreadedEnvironment]:
+def steersman_session(_steersman_pool: Pool, pytestconfig: pytest.Config) -> Iterator[ThreadedEnvironment]:
     """A server that all tests share: each makes things in a namespace, or by names, of its own."""
-    yield from _running(_steersman_keys, tmp_path_factory.mktemp("steersman"), pytestconfig, {})
+    with _steersman_pool.new(pytestconfig.getini("steersman_crds")) as environment:
+        yield environment
 
 
 @pytest.fixture
-def steersman(
-    _steersman_keys: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
-) -> Iterator[ThreadedEnvironment]:
+def steersman(_steersman_pool: Pool, request: pytest.FixtureRequest) -> Iterator[ThreadedEnvironment]:
     """A server of the test's own, which is empty."""
+    with _server(_steersman_pool, request, {}) as environment:
+        yield environment
+
+
+@pytest.fixture
+def steersman_controllers(_steersman_pool: Pool, request: pytest.FixtureRequest) -> Iterator[ThreadedEnvironment]:
+    """A server of the test's own, on which the controllers of kube-controller-manager work."""
+    with _server(_steersman_pool, request, {"controllers": True}) as environment:
+        yield environment
+
+
+@pytest.fixture
+def steersman_cluster(_steersman_pool: Pool, request: pytest.FixtureRequest) -> Iterator[ThreadedEnvironment]:
+    """A cluster of the test's own: a server with controllers, a scheduler and a simulated node, or more by the mark."""
+    with _server(_steersman_pool, request, {"controllers": True, "nodes": 1}) as environment:
+        yield environment
+
+
+@pytest.fixture
+def steersman_clock(request: pytest.FixtureRequest) -> BlockingClock:
+    """Moves the time of the test's server, of all who work on it, and of this process."""
+    for name in ("steersman_cluster", "steersman_controllers", "steersman"):
+        if name in request.fixturenames:
+            environment: ThreadedEnvironment = request.getfixturevalue(name)
+            return environment.clock
+    raise pytest.UsageError("steersman_clock moves the time of a server: ask for one of the fixtures of servers too")
+
+
+@contextmanager
+def _server(
+    pool: Pool, request: pytest.FixtureRequest, defaults: dict[str, Any]
+) -> Iterator[ThreadedEnvironment]:  # fmt: skip
     arguments: dict[str, Any] = {}
     for mark in request.node.iter_markers("steersman"):
         arguments = {**mark.kwargs, **arguments}
-    yield from _running(_steersman_keys, tmp_path_factory.mktemp("steersman"), request.config, arguments)
-
-
-def _running(
-    keys_folder: Path, folder: Path, config: pytest.Config, arguments: dict[str, Any]
-) -> Iterator[ThreadedEnvironment]:
-    from steersman.testing import ThreadedEnvironment, copy_keys
-
-    own = [config.rootpath / each for each in arguments.pop("crds", ())]
-    paths = [*config.getini("steersman_crds"), *own]
-    copy_keys(keys_folder, folder)
-    with ThreadedEnvironment(folder=folder, **arguments) as environment:
-        if paths:
-            environment.apply_definitions(*paths)
-        yield environment
+    arguments = {**defaults, **arguments}
+    if "steersman_clock" in request.fixturenames:
+        arguments["clock"] = True
+    crds = [*request.config.getini("steersman_crds"), *(request.config.rootpath / e for e in arguments.pop("crds", ()))]
+    if arguments.pop("fresh", False):
+        with pool.new(crds, **arguments) as environment:
+            yield environment
+    else:
+        with pool.borrowed(crds, **arguments) as environment:
+            yield environment

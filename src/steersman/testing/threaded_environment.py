@@ -5,24 +5,51 @@ from __future__ import annotations
 import asyncio
 import ssl
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Coroutine, Iterable
+from concurrent.futures import Future
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 import uvloop
 
+from steersman.storage.memory import Snapshot
 from steersman.testing import definitions
 from steersman.testing.blocking_client import BlockingClient
-from steersman.testing.environment import ADMIN, Environment, User
+from steersman.testing.clock import Clock
+from steersman.testing.environment import Environment
+from steersman.testing.users import ADMIN, User
+from steersman.testing.waiting import NotReached, Until, blocking_until_true
 
 if TYPE_CHECKING:
     import kr8s
     import kubernetes
     import lightkube
 
+T = TypeVar("T")
+
 _STACK: Final = 16 << 20
 """Bytes: decoders call themselves for each level of a document; some systems give threads half a MiB."""
+
+
+class BlockingClock:
+    """Moves the time of an environment's thread, and that of this process."""
+
+    def __init__(self, environment: ThreadedEnvironment) -> None:
+        self._environment = environment
+
+    @property
+    def clock(self) -> Clock:
+        """The same for coroutines of the environment's loop. Raises RuntimeError where there is none."""
+        return self._environment.environment.clock
+
+    def advance(self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0) -> None:
+        """Moves time on; returns when all that fell due has been done, and what followed from it at once."""
+        self._environment.run(self.clock.advance(days=days, hours=hours, minutes=minutes, seconds=seconds))
+
+    def settle(self) -> None:
+        """Returns when nothing is under way any more. Raises RuntimeError if that does not happen."""
+        self._environment.run(self.clock.settle())
 
 
 class ThreadedEnvironment:
@@ -34,6 +61,8 @@ class ThreadedEnvironment:
 
     def __init__(self, *, users: Iterable[User] = (ADMIN,), folder: Path | None = None, **options: Any) -> None:
         self.environment = Environment(users=users, folder=folder, **{**options, "listen": True})
+        self._moves_time = bool(options.get("clock"))
+        self._new_loop = asyncio.new_event_loop if options.get("clock") else uvloop.new_event_loop
         self._thread: threading.Thread | None = None
         self._ending: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
 
@@ -88,15 +117,93 @@ class ThreadedEnvironment:
         """The file with the certificate of the authority that signed the server's (PEM). Raises RuntimeError."""
         return self.environment.ca
 
-    def token(self, user: str = ADMIN.name) -> str:
+    @property
+    def thread(self) -> threading.Thread | None:
+        """The one that the server runs in, None while it does not."""
+        return self._thread
+
+    @property
+    def has_moved_time(self) -> bool:
+        """Whether its clock, if it has one, has been moved."""
+        return self._moves_time and self.environment.clock.moved > 0
+
+    @property
+    def clock(self) -> BlockingClock:
+        """The clock that moves time, of an environment made with `clock=True`."""
+        return BlockingClock(self)
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Runs a coroutine on the server's loop, such as a method of `environment`, and gives what it returns.
+
+        Raises what it raises, and RuntimeError if the server does not run.
+        """
+        return self._begin(coroutine).result()
+
+    async def run_async(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """The same for coroutines of another loop of asyncio: `await steersman.run_async(...)`."""
+        return await asyncio.wrap_future(self._begin(coroutine))
+
+    def _begin(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+        if self._ending is None:
+            coroutine.close()
+            raise RuntimeError("the environment does not run: start() it")
+        return asyncio.run_coroutine_threadsafe(coroutine, self._ending[0])
+
+    def wait_for(
+        self, resource: str, name: str = "", until: Until = "create", *, namespace: str = "default",
+        timeout: float = 10.0,
+    ) -> Any:  # fmt: skip
+        """`Environment.wait_for`, which blocks; `until` is called in the server's thread."""
+        __tracebackhide__ = True  # pytest shows the line of the test
+        try:
+            return self.run(self.environment.wait_for(resource, name, until, namespace=namespace, timeout=timeout))
+        except NotReached as error:
+            raise NotReached(str(error)) from None
+
+    async def wait_for_async(
+        self, resource: str, name: str = "", until: Until = "create", *, namespace: str = "default",
+        timeout: float = 10.0,
+    ) -> Any:  # fmt: skip
+        """`wait_for` for coroutines, while which others of their loop go on."""
+        waiting = self.environment.wait_for(resource, name, until, namespace=namespace, timeout=timeout)
+        __tracebackhide__ = True
+        try:
+            return await self.run_async(waiting)
+        except NotReached as error:
+            raise NotReached(str(error)) from None
+
+    def wait_until(self, what: Callable[[], T], timeout: float = 10.0) -> T:
+        """Waits until what a callable gives is true, and gives it; it is called in this thread, and may block.
+
+        Raises NotReached.
+        """
+        return blocking_until_true(what, timeout)
+
+    def snapshot(self) -> Snapshot:
+        """All objects there are now, to be brought back by `restore`."""
+
+        async def taken() -> Snapshot:
+            return self.environment.snapshot()
+
+        return self.run(taken())
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """`Environment.restore`, which blocks."""
+        self.run(self.environment.restore(snapshot))
+
+    def settle(self, timeout: float = 1.0) -> bool:
+        """`Environment.settle`, which blocks."""
+        return self.run(self.environment.settle(timeout))
+
+    def token(self, user: str | User = ADMIN.name) -> str:
         """A user's bearer token. Raises KeyError."""
         return self.environment.token(user)
 
-    def kubeconfig(self, user: str = ADMIN.name) -> Path:
+    def kubeconfig(self, user: str | User = ADMIN.name) -> Path:
         """Writes a kubeconfig for a user. Raises KeyError, RuntimeError if it does not run."""
         return self.environment.kubeconfig(user)
 
-    def client(self, user: str = ADMIN.name, timeout: float = 10.0) -> BlockingClient:
+    def client(self, user: str | User = ADMIN.name, timeout: float = 10.0) -> BlockingClient:
         """A plain client with a connection of its own; the user "" is nobody. Raises KeyError, RuntimeError."""
         parts = urlsplit(self.url)
         assert parts.hostname is not None
@@ -105,19 +212,19 @@ class ThreadedEnvironment:
         context = ssl.create_default_context(cafile=str(self.ca))
         return BlockingClient((parts.hostname, parts.port), context, timeout, token=token)
 
-    def kubernetes(self, user: str = ADMIN.name) -> kubernetes.client.ApiClient:
+    def kubernetes(self, user: str | User = ADMIN.name) -> kubernetes.client.ApiClient:
         """A client of the package `kubernetes`, to be closed. Raises ImportError where that is not installed."""
         from kubernetes import config
 
         return config.new_client_from_config(str(self.kubeconfig(user)))
 
-    def kr8s(self, user: str = ADMIN.name) -> kr8s.Api:
+    def kr8s(self, user: str | User = ADMIN.name) -> kr8s.Api:
         """A client of the package `kr8s` that blocks. Raises ImportError where that is not installed."""
         import kr8s
 
         return kr8s.api(kubeconfig=str(self.kubeconfig(user)))
 
-    def lightkube(self, user: str = ADMIN.name, **arguments: Any) -> lightkube.Client:
+    def lightkube(self, user: str | User = ADMIN.name, **arguments: Any) -> lightkube.Client:
         """A client of the package `lightkube`, made with further arguments of its `Client`. Raises ImportError."""
         import lightkube
         from lightkube.config.kubeconfig import KubeConfig
@@ -134,7 +241,7 @@ class ThreadedEnvironment:
             definitions.establish(client, found, timeout)
 
     def _run(self, tell: Any) -> None:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        with asyncio.Runner(loop_factory=self._new_loop) as runner:
             runner.run(self._serve(tell))
 
     async def _serve(self, tell: Any) -> None:

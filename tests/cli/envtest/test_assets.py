@@ -117,3 +117,12 @@ def test_a_cache_that_cannot_be_written_is_told(monkeypatch: pytest.MonkeyPatch,
     done = CliRunner().invoke(main, ["envtest"])
     assert done.exit_code == 1
     assert "cannot be made: " in done.output
+
+
+def test_programs_with_controllers_and_nodes_have_folders_of_their_own():
+    folders = [Path(printed(*arguments).removesuffix("\n")) for arguments in (
+        (), ("--controllers",), ("--cluster",), ("--cluster", "--nodes", "3"),
+    )]  # fmt: skip
+    assert len(set(folders)) == 4
+    codes = [re.search(r"; main\((.*)\)", (each / "kube-apiserver").read_text()) for each in folders]
+    assert [each and each[1] for each in codes] == ["", "nodes=0", "nodes=1", "nodes=3"]

@@ -71,7 +71,7 @@ async def test_a_node_tells_of_itself(node: Node) -> None:
     assert summary["pods"][0]["podRef"]["name"] == "p"
     assert (await node.client.plain(f"{PROXY}configz"))["kubeletconfig"]["maxPods"] == 110
     metrics = (await node.client.raw("GET", f"{PROXY}metrics/resource")).decode()
-    assert 'container_memory_working_set_bytes{container="c",namespace="default",pod="p"} 8388608 ' in metrics
+    assert 'container_memory_working_set_bytes{container="c",namespace="default",pod="p"} ' in metrics
     assert "kubelet_running_pods 1" in (await node.client.raw("GET", f"{PROXY}metrics")).decode()
     with pytest.raises(StatusError):
         await node.client.raw("GET", f"{PROXY}nope")

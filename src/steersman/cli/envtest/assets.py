@@ -41,7 +41,9 @@ exec {command} "$@"
 """
 """Tools ask for help, and wait for the answer, before every start: it comes without an interpreter."""
 
-_KUBE_APISERVER: Final = "import gc; gc.disable(); from steersman.cli.envtest.kube_apiserver import main; main()"
+_KUBE_APISERVER: Final = (
+    "import gc; gc.disable(); from steersman.cli.envtest.kube_apiserver import main; main({arguments})"
+)
 """What is imported and made at the start stays: no collection needs to walk it. The server turns it on again."""
 
 
@@ -51,10 +53,14 @@ def cache_folder() -> Path:
     return Path(given) if os.path.isabs(given) else Path.home() / ".cache"
 
 
-def home_folder() -> Path:
-    """What tools in Java take for their home: the programs lie in `k8s/VERSION-SYSTEM-ARCHITECTURE` below it."""
+def home_folder(nodes: int | None = None) -> Path:
+    """What tools in Java take for their home: the programs lie in `k8s/VERSION-SYSTEM-ARCHITECTURE` below it.
+
+    Programs with controllers (`nodes` is not None) have a folder of their own, and so have those with nodes.
+    """
+    kind = "" if nodes is None else f"-cluster-{nodes}" if nodes else "-controllers"
     digest = sha256(os.fsencode(f"{sys.executable}\0{_PACKAGE}")).hexdigest()[:8]
-    return cache_folder() / "steersman" / "envtest" / f"{steersman.__version__}-{digest}"
+    return cache_folder() / "steersman" / "envtest" / f"{steersman.__version__}-{digest}{kind}"
 
 
 def programs_folder(home: Path) -> Path:
@@ -64,11 +70,14 @@ def programs_folder(home: Path) -> Path:
     return home / "k8s" / name
 
 
-def make(home: Path) -> Path:
-    """Makes the programs unless they are there as they should be; the folder they lie in. Raises OSError."""
+def make(home: Path, nodes: int | None = None) -> Path:
+    """Makes the programs unless they are there as they should be; the folder they lie in. Raises OSError.
+
+    The server's is one with controllers unless `nodes` is None, and with so many nodes.
+    """
     folder = programs_folder(home)
     folder.mkdir(parents=True, exist_ok=True)
-    for name, content in _scripts().items():
+    for name, content in _scripts(nodes).items():
         path = folder / name
         if not path.is_file() or path.read_bytes() != content or not os.access(path, os.X_OK):
             write_whole(path, content, 0o755)
@@ -76,9 +85,10 @@ def make(home: Path) -> Path:
     return folder
 
 
-def _scripts() -> dict[str, bytes]:
+def _scripts(nodes: int | None) -> dict[str, bytes]:
     # -P: what lies in the folder of the tests is not imported in place of a package.
-    server = shlex.join([sys.executable, "-P", "-c", _KUBE_APISERVER])
+    code = _KUBE_APISERVER.format(arguments="" if nodes is None else f"nodes={nodes}")
+    server = shlex.join([sys.executable, "-P", "-c", code])
     # -I -S: nothing but Python's own modules is needed, and looking for more takes as long as the start.
     beside = shlex.join([sys.executable, "-I", "-S", str(Path(etcd.__file__).resolve())])
     return {

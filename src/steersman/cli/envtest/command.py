@@ -9,7 +9,10 @@ import click
 
 @click.command()
 @click.option("--env", "shell", is_flag=True, help="Print what a POSIX shell is to evaluate instead of the folder.")
-def envtest(*, shell: bool) -> None:
+@click.option("--controllers", is_flag=True, help="With controllers beside the server, which act on what tests make.")
+@click.option("--cluster", is_flag=True, help="With controllers, a scheduler and simulated nodes, on which pods run.")
+@click.option("--nodes", type=click.IntRange(1), default=1, show_default=True, help="How many nodes --cluster has.")
+def envtest(*, shell: bool, controllers: bool, cluster: bool, nodes: int) -> None:
     """Make programs that envtest and its like start, and print their folder.
 
     The folder has kube-apiserver and etcd, and kubectl if there is one in PATH. Evaluating what --env prints tells
@@ -18,9 +21,10 @@ def envtest(*, shell: bool) -> None:
     """
     from steersman.cli.envtest import assets
 
-    home = assets.home_folder()
+    wanted = nodes if cluster else 0 if controllers else None
+    home = assets.home_folder(wanted)
     try:
-        folder = assets.make(home)
+        folder = assets.make(home, wanted)
     except OSError as error:
         raise click.ClickException(f"{home} cannot be made: {error}") from None
     if not shell:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from steersman.cli.envtest.claim import claim
 from steersman.cli.envtest.etcd import names
 from steersman.cli.flags import FLAGS, arguments_by_flag, parse
-from steersman.cli.serve import fail, run
+from steersman.cli.serve import Started, fail, run
 from steersman.controlplane.options import Options, OptionsError
 
 NOT_UPSTREAM: Final = frozenset(("data-dir", "storage", "unsafe-no-fsync", "controllers", "debug-loop-watchdog"))
@@ -45,8 +46,9 @@ _BARE: Final = names(
 )
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Runs the server until it is told to end, or its etcd ends. Exits with 1, and one line, if it cannot."""
+def main(arguments: list[str] | None = None, *, nodes: int | None = None) -> None:
+    """Runs the server until it is told to end, or its etcd ends; unless `nodes` is None with controllers, and with a
+    scheduler and so many simulated nodes. Exits with 1, and one line, if it cannot."""
     try:
         options, own = read(sys.argv[1:] if arguments is None else arguments)
         if "help" in own:
@@ -60,7 +62,18 @@ def main(arguments: list[str] | None = None) -> None:
         options = with_certificates(options, own.get("cert-dir", ""))
     except OptionsError as error:
         fail(str(error), program="kube-apiserver")
-    run(options, program="kube-apiserver", tied_to=held.connection)
+    make = None
+    if nodes is not None:
+        options = replace(options, controllers=("*",))
+        make = partial(_cluster, nodes)
+    run(options, program="kube-apiserver", tied_to=held.connection, make=make)
+
+
+def _cluster(nodes: int, options: Options) -> Started:
+    from steersman.cluster.cluster import Cluster
+    from steersman.cluster.configuration import Configuration, NodeGroup
+
+    return Cluster(options, Configuration((NodeGroup(count=nodes),), schedules=nodes > 0))
 
 
 def read(arguments: list[str]) -> tuple[Options, dict[str, str]]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from time import monotonic
 
 from steersman.endpoints.request import Handler, Request
 from steersman.endpoints.streamed import when_over
+from steersman.machinery.values.times import monotonic
 from steersman.net.message import Response
 
 logger = logging.getLogger("steersman.http")

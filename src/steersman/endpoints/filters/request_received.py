@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from time import monotonic
-
 from steersman.endpoints.request import Handler, Request
+from steersman.machinery.values.times import monotonic
 from steersman.net.message import Response
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from time import monotonic
 from typing import Any
 
 from steersman.endpoints.metrics import RequestMetrics
@@ -11,6 +10,7 @@ from steersman.endpoints.request import Filter, Handler, Request
 from steersman.endpoints.responses import error_response
 from steersman.endpoints.streamed import StreamedBody
 from steersman.machinery.errors.status import timeout
+from steersman.machinery.values.times import monotonic
 from steersman.net.message import Response
 
 _MESSAGE = "request did not complete within the allotted timeout"

@@ -8,6 +8,7 @@ from urllib.parse import parse_qs
 
 from steersman.api.core.v1 import Container, ContainerStatus, EphemeralContainer, Pod
 from steersman.client.client import Client
+from steersman.client.indexes import BY_NODE
 from steersman.client.informer import Informer
 from steersman.machinery.built_in.pod_resources import all_containers
 from steersman.net.message import Request, Response
@@ -15,7 +16,6 @@ from steersman.net.upgrade import UpgradedConnection
 from steersman.nodes.containers import Containers
 from steersman.nodes.simulated_node import SimulatedNode
 
-BY_NODE = "node of a kubelet"
 """The index of pods by the name of their node."""
 Query = Mapping[str, Sequence[str]]
 AnyContainer = Container | EphemeralContainer

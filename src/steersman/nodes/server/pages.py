@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -13,7 +14,7 @@ from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.values import times
 from steersman.net.message import Request, Response
 from steersman.nodes.server.kubelet import Kubelet, is_running, text
-from steersman.nodes.usage import Usage, node_usage, usage_of
+from steersman.nodes.usage import Total, total_of, usage_of
 
 _METRICS: Final = ("content-type", "text/plain; version=0.0.4; charset=utf-8")
 
@@ -70,7 +71,7 @@ def stats_summary(kubelet: Kubelet, request: Request) -> Response:
     """The summary API (k8s.io/kubelet stats/v1alpha1): processors and memory of the node, its pods and containers."""
     now = times.now()
     only = "only_cpu_and_memory=true" in request.query
-    whole = node_usage(kubelet.node, kubelet.all_pods(), times.moment())
+    whole = _of_node(kubelet)
     node = {"nodeName": kubelet.node.name, "startTime": now, **_parts(whole, now)}
     if not only:
         node["fs"] = node["runtime"] = {"time": now}
@@ -78,31 +79,31 @@ def stats_summary(kubelet: Kubelet, request: Request) -> Response:
     return _json({"node": node, "pods": found})
 
 
+def _of_node(kubelet: Kubelet) -> Total:
+    return total_of((part for pod in kubelet.all_pods() for part in usage_of(pod)), times.moment())
+
+
 def _pod_stats(pod: Pod, now: str) -> dict[str, Any]:
-    metadata = pod.metadata
+    metadata, parts, moment = pod.metadata, usage_of(pod), times.moment()
     containers = [
-        {"name": name, "startTime": started, **_parts(usage, now)} for name, started, usage in _containers(pod)
-    ]  # fmt: skip
-    total = Usage.sum(usage for _, _, usage in _containers(pod))
+        {
+            "name": each.container,
+            "startTime": times.format_time(datetime.fromtimestamp(each.since, UTC)),
+            **_parts(total_of([each], moment), now),
+        }
+        for each in parts
+    ]
     return {
         "podRef": {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid},
-        "startTime": pod.status.start_time, "containers": containers, **_parts(total, now),
+        "startTime": pod.status.start_time, "containers": containers, **_parts(total_of(parts, moment), now),
     }  # fmt: skip
 
 
-def _parts(usage: Usage, now: str) -> dict[str, Any]:
+def _parts(usage: Total, now: str) -> dict[str, Any]:
     return {
         "cpu": {"time": now, "usageNanoCores": usage.nano_cores, "usageCoreNanoSeconds": usage.core_nano_seconds},
         "memory": {"time": now, "usageBytes": usage.memory, "workingSetBytes": usage.memory, "rssBytes": usage.memory},
     }
-
-
-def _containers(pod: Pod) -> Iterator[tuple[str, str, Usage]]:
-    now = times.moment()
-    for each in pod.spec.containers or ():
-        status = next((one for one in pod.status.container_statuses if one.name == each.name), None)
-        if status is not None and status.state.running is not None:
-            yield each.name, status.state.running.started_at or "", usage_of(pod, each, now)
 
 
 # Metrics
@@ -112,7 +113,7 @@ def metrics(kubelet: Kubelet, request: Request) -> Response:
     """A few of the kubelet's own."""
     found = kubelet.all_pods()
     running = sum(each.status.phase == "Running" for each in found)
-    containers = sum(len(list(_containers(each))) for each in found)
+    containers = sum(len(usage_of(each)) for each in found)
     lines = [
         "# HELP kubelet_node_name [ALPHA] The node's name. The count is always 1.",
         "# TYPE kubelet_node_name gauge", f'kubelet_node_name{{node="{kubelet.node.name}"}} 1',
@@ -143,24 +144,25 @@ _HELP: Final[Mapping[str, tuple[str, str]]] = MappingProxyType({
 def resource_metrics(kubelet: Kubelet, request: Request) -> Response:
     """What metrics-server reads."""
     series: dict[str, list[str]] = {name: [] for name in _HELP}
-    millis = int(times.moment() * 1000)
+    moment = times.moment()
+    millis = int(moment * 1000)
 
     def put(name: str, labels: str, value: float) -> None:
         series[name].append(f"{name}{labels} {value:.9g} {millis}")
 
     for pod in kubelet.all_pods():
         where = f'namespace="{pod.metadata.namespace}",pod="{pod.metadata.name}"'
-        found = list(_containers(pod))
-        for name, started, usage in found:
-            labels = f'{{container="{name}",{where}}}'
-            put("container_cpu_usage_seconds_total", labels, usage.core_nano_seconds / 1e9)
-            put("container_memory_working_set_bytes", labels, usage.memory)
-            put("container_start_time_seconds", labels, times.unix(started))
+        found = usage_of(pod)
+        for each in found:
+            labels = f'{{container="{each.container}",{where}}}'
+            put("container_cpu_usage_seconds_total", labels, total_of([each], moment).core_nano_seconds / 1e9)
+            put("container_memory_working_set_bytes", labels, each.memory)
+            put("container_start_time_seconds", labels, each.since)
         if found:
-            total = Usage.sum(usage for _, _, usage in found)
+            total = total_of(found, moment)
             put("pod_cpu_usage_seconds_total", f"{{{where}}}", total.core_nano_seconds / 1e9)
             put("pod_memory_working_set_bytes", f"{{{where}}}", total.memory)
-    whole = node_usage(kubelet.node, kubelet.all_pods(), times.moment())
+    whole = _of_node(kubelet)
     put("node_cpu_usage_seconds_total", "", whole.core_nano_seconds / 1e9)
     put("node_memory_working_set_bytes", "", whole.memory)
     series["resource_scrape_error"] = ["resource_scrape_error 0"]

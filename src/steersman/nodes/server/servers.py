@@ -7,7 +7,7 @@ to this server instead (`way`); nobody else can reach it.
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from ipaddress import AddressValueError, IPv4Address
 from typing import Final
@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 from steersman.api.core.v1 import Pod
 from steersman.client.client import Client
+from steersman.client.indexes import BY_NODE, by_node
 from steersman.client.informer import Informer
 from steersman.net.ascii import is_digits
 from steersman.net.client.dial import DialError, connected, dial, host_port
@@ -25,7 +26,7 @@ from steersman.net.upgrade import UpgradedConnection
 from steersman.nodes.behaviour import PREFIX
 from steersman.nodes.containers import Containers
 from steersman.nodes.server.commands import attach_to, exec_in, run_in
-from steersman.nodes.server.kubelet import BY_NODE, Asked, Kubelet, Query, container_of, is_running, query_of, text
+from steersman.nodes.server.kubelet import Asked, Kubelet, Query, container_of, is_running, query_of, text
 from steersman.nodes.server.logs import container_logs
 from steersman.nodes.server.pages import PAGES
 from steersman.nodes.server.pod_answers import answer_of_pod
@@ -53,7 +54,7 @@ class NodeServers:
 
     def start(self, client: Client, pods: Informer[Pod]) -> None:
         """Begins to answer. `client` reads what containers find around them."""
-        pods.add_index(BY_NODE, _node_of)
+        pods.add_index(BY_NODE, by_node)
         self._client, self._pods = client, pods
         self._server = HttpServer(self._answer)
         self._server.begin()
@@ -194,10 +195,6 @@ def _of_pod(kubelet: Kubelet, parts: list[str], request: Request, query: Query) 
     if len(parts) == 4 and pod.metadata.uid != parts[3]:
         return text(404, "pod not found")
     return forward_ports(kubelet, pod, request, query)
-
-
-def _node_of(pod: Pod) -> Iterable[str]:
-    return (pod.spec.node_name,) if pod.spec.node_name else ()
 
 
 def _ports(pod: Pod) -> frozenset[int]:

@@ -52,7 +52,8 @@ class ServiceIPRepair:
 
     def __init__(
         self, services: Services, *,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC), clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = lambda: datetime.fromtimestamp(times.moment(), UTC),
+        clock: Callable[[], float] = times.monotonic,
     ) -> None:  # fmt: skip
         self._objects = services.objects
         self._cluster_ips = ClusterIPs(services)

@@ -1,0 +1,30 @@
+"""Tells somebody in this process of each request that was answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+
+from steersman.endpoints.request import Filter, Handler, Request
+from steersman.machinery.errors.status import StatusError
+from steersman.net.message import Response
+
+Observe = Callable[[Request, int, float], None]
+"""Takes a request, whose headers and body it leaves alone, the status code of its answer, and the seconds until that
+began. Must not wait nor raise."""
+
+
+def with_observation(observe: Observe) -> Filter:
+    """Calls `observe` when an answer begins: of a watch when it is opened."""
+
+    async def observation(request: Request, next_: Handler) -> Response:
+        began = perf_counter()
+        try:
+            response = await next_(request)
+        except StatusError as error:
+            observe(request, error.code, perf_counter() - began)
+            raise
+        observe(request, response.status, perf_counter() - began)
+        return response
+
+    return observation

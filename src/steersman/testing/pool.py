@@ -1,0 +1,112 @@
+"""Servers that are prepared once and used by test after test, each of which finds them as they were at first."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from steersman.storage.memory import Snapshot
+from steersman.testing.keys import copy_keys, make_keys
+from steersman.testing.threaded_environment import ThreadedEnvironment
+
+logger = logging.getLogger(__name__)
+
+_MOST_KEPT: Final = 4
+"""Servers of different kinds that wait for the next test; the one that was used longest ago is ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    environment: ThreadedEnvironment
+    snapshot: Snapshot
+    thread: object
+
+
+class Pool:
+    """`with pool.borrowed(...) as environment`; `close` at the end. For one thread.
+
+    `new_folder` makes an empty folder. What a test leaves behind is taken away after it: objects are what they were,
+    connections are closed, and the port is another. A server that cannot be brought back so, as its clock was moved or
+    it was stopped, is ended, and the next test has a new one.
+    """
+
+    def __init__(self, new_folder: Callable[[], Path]) -> None:
+        self._new_folder = new_folder
+        self._keys: Path | None = None
+        self._waiting: OrderedDict[str, _Prepared] = OrderedDict()
+
+    @contextmanager
+    def borrowed(self, crds: Sequence[Path] = (), **arguments: Any) -> Iterator[ThreadedEnvironment]:
+        """A server with these definitions, made with these arguments of `Environment`.
+
+        Raises what `ThreadedEnvironment.start` and `apply_definitions` raise.
+        """
+        kind = repr((list(crds), sorted(arguments.items())))
+        prepared = self._waiting.pop(kind, None) or self._prepare(crds, arguments)
+        try:
+            yield prepared.environment
+        finally:
+            if _renew(prepared):
+                self._waiting[kind] = prepared
+                if len(self._waiting) > _MOST_KEPT:
+                    self._waiting.popitem(last=False)[1].environment.stop()
+            else:
+                prepared.environment.stop()
+
+    @contextmanager
+    def new(self, crds: Sequence[Path] = (), **arguments: Any) -> Iterator[ThreadedEnvironment]:
+        """The same, but one that nobody had before or has after."""
+        environment = self._start(crds, arguments)
+        try:
+            yield environment
+        finally:
+            environment.stop()
+
+    def _start(self, crds: Sequence[Path], arguments: dict[str, Any]) -> ThreadedEnvironment:
+        folder = self._new_folder()
+        if self._keys is None:
+            self._keys = self._new_folder()
+            make_keys(self._keys)
+        copy_keys(self._keys, folder)
+        environment = ThreadedEnvironment(folder=folder, **arguments)
+        environment.start()
+        try:
+            if crds:
+                environment.apply_definitions(*crds)
+        except BaseException:
+            environment.stop()
+            raise
+        return environment
+
+    def _prepare(self, crds: Sequence[Path], arguments: dict[str, Any]) -> _Prepared:
+        environment = self._start(crds, arguments)
+        try:
+            environment.settle()
+            return _Prepared(environment, environment.snapshot(), environment.thread)
+        except BaseException:
+            environment.stop()
+            raise
+
+    def close(self) -> None:
+        """Ends all servers."""
+        for each in self._waiting.values():
+            each.environment.stop()
+        self._waiting.clear()
+
+
+def _renew(prepared: _Prepared) -> bool:
+    """Makes a server what it was at first; whether that can be."""
+    environment = prepared.environment
+    if environment.thread is not prepared.thread or environment.has_moved_time:
+        return False
+    try:
+        environment.run(environment.environment.renew(prepared.snapshot))
+    except Exception:
+        logger.exception("the server cannot be used again")
+        return False
+    return True

@@ -1,0 +1,242 @@
+"""Waits until objects are as a test wants them; if they are not, tells how they are and what was told of them."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Final, TypeVar
+from urllib.parse import quote
+
+import yaml
+
+from steersman.controlplane.control_plane import ControlPlane
+from steersman.endpoints.discovery import ServedResource
+from steersman.machinery.go.strings import to_lower
+from steersman.storage.interface import Event
+from steersman.testing.client import Client
+
+T = TypeVar("T")
+Until = str | Callable[[Any], bool]
+"""`create`, `delete` or `condition=TYPE[=STATUS]` as of `kubectl wait --for`; or what is called with the object, or the
+list of objects, and says whether it is as it should be."""
+
+_LONGEST_STATE: Final = 6000
+_MOST_SHOWN: Final = 20
+_MOST_EVENTS: Final = 20
+_LOOK_ANYWAY: Final = 0.02
+"""Seconds after which is looked again at what is not stored, and at what a callable says."""
+_LEAST_PAUSE: Final = 0.002
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+class NotReached(AssertionError):
+    """What was waited for did not come; the text has the last state, without secrets, and the events about it."""
+
+
+def find_resource(plane: ControlPlane, name: str) -> ServedResource:
+    """A resource by its plural, singular, kind or a short name, with `.GROUP` where several have it, as kubectl reads
+    it. Raises ValueError for one that is not served."""
+    assert plane.server is not None
+    catalogue = plane.server.catalogue
+    wanted, _, wanted_group = to_lower(name).partition(".")
+    for group in catalogue.groups():
+        if wanted_group and wanted_group != group.name:
+            continue
+        for each in (each for version in group.versions for each in catalogue.resources(group.name, version)):
+            resource = each.resource
+            if wanted in {resource.plural, resource.singular, to_lower(each.form.gvk.kind), *resource.short_names}:
+                return each
+    raise ValueError(f"the server has no resource {name!r}")
+
+
+class Wait:
+    """What is waited for: an object, or with name "" the list of them, of a namespace where the resource has any."""
+
+    def __init__(self, client: Client, resource: str, name: str, until: Until, namespace: str) -> None:
+        """`client` may read everything. Raises ValueError for a resource that is not served, and for an `until` that
+        cannot be read."""
+        self._client = client
+        self._name = name
+        self._until = until
+        self._served = served = find_resource(client.plane, resource)
+        self._namespace = namespace if served.resource.namespaced else ""
+        self._reached = _judge(until)
+        root = f"/apis/{served.group}/{served.version}" if served.group else f"/api/{served.version}"
+        of = f"/namespaces/{quote(self._namespace, safe='')}" if self._namespace else ""
+        self._target = f"{root}{of}/{served.resource.plural}" + (f"/{quote(name, safe='')}" if name else "")
+        self._state: Any = None
+
+    async def done(self, timeout: float) -> Any:
+        """The object or the list once it is so; None for one that is gone. Raises NotReached after `timeout` seconds of
+        real time."""
+        deadline = time.monotonic() + timeout
+        changed = asyncio.Event()
+        following = await self._follow(changed)
+        try:
+            while True:
+                changed.clear()
+                self._state = await self._look()
+                if self._reached(self._state):
+                    return self._state
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise NotReached(await self._told(timeout))
+                try:
+                    await asyncio.wait_for(changed.wait(), left if following is not None else _LOOK_ANYWAY)
+                except TimeoutError:
+                    continue
+                await asyncio.sleep(_LEAST_PAUSE)
+        finally:
+            if following is not None:
+                following.cancel()
+
+    async def _follow(self, changed: asyncio.Event) -> Any:
+        """Has `changed` set with every write of the resource; None for one that is not stored here."""
+        plane = self._client.plane
+        try:
+            store = plane.store(self._served.resource.group, self._served.resource.plural)
+        except KeyError:
+            return None
+        storage = plane.storage
+        assert storage is not None
+
+        def deliver(_: Sequence[Event]) -> None:
+            changed.set()
+
+        return await storage.subscribe(store.prefix, after_revision=storage.revision, deliver=deliver)
+
+    async def _look(self) -> Any:
+        answer = await self._client.get(self._target)
+        if answer.status == 404:
+            return None if self._name else []
+        found = answer.json()
+        if answer.status != 200:
+            raise NotReached(f"GET {self._target}: {answer.status} {found.get('message', '')}")
+        return found if self._name else found["items"]
+
+    async def _told(self, timeout: float) -> str:
+        named = f"{self._served.resource.plural}{'/' + self._name if self._name else ''}"
+        where = f" in namespace {self._namespace}" if self._namespace else ""
+        until = self._until if isinstance(self._until, str) else _named(self._until)
+        secret = (self._served.resource.group, self._served.resource.plural) == ("", "secrets")
+        lines = [
+            f"{named}{where}: not {until} after {timeout:g} s",
+            "",
+            "last state:",
+            shown(self._state, secret=secret),
+        ]
+        events = await events_about(self._client, self._namespace, self._name)
+        lines += ["", "events:", *(events or ["there are none"])]
+        return "\n".join(lines)
+
+
+async def until_true(what: Callable[[], object | Awaitable[object]], timeout: float) -> object:
+    """What a callable gives, or what it gives is awaited for, once that is true. Raises NotReached after `timeout`
+    seconds of real time."""
+    deadline = time.monotonic() + timeout
+    while True:
+        found = what()
+        if inspect.isawaitable(found):
+            found = await found
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            raise NotReached(f"{_named(what)} gave {found!r} for {timeout:g} s")
+        await asyncio.sleep(_LOOK_ANYWAY)
+
+
+def blocking_until_true(what: Callable[[], T], timeout: float) -> T:
+    """The same where callables block."""
+    deadline = time.monotonic() + timeout
+    while not (found := what()):
+        if time.monotonic() > deadline:
+            raise NotReached(f"{_named(what)} gave {found!r} for {timeout:g} s")
+        time.sleep(_LOOK_ANYWAY)
+    return found
+
+
+def _judge(until: Until) -> Callable[[Any], bool]:
+    if not isinstance(until, str):
+        return lambda state: state is not None and until(state)
+    match until.partition("=")[::2]:
+        case "create", "":
+            return bool
+        case "delete", "":
+            return lambda state: not state
+        case "condition", condition if condition:
+            type_, _, status = condition.partition("=")
+            return lambda state: _has_condition(state, to_lower(type_), to_lower(status or "True"))
+    raise ValueError(f"{until!r} is none of create, delete and condition=TYPE[=STATUS]")
+
+
+def _has_condition(state: Any, type_: str, status: str) -> bool:
+    """Whether an object, or each of a list that is not empty, has it."""
+    if isinstance(state, list):
+        return bool(state) and all(_has_condition(each, type_, status) for each in state)
+    conditions = ((state or {}).get("status") or {}).get("conditions") or ()
+    return any(to_lower(each["type"]) == type_ and to_lower(each["status"]) == status for each in conditions)
+
+
+def _named(what: object) -> str:
+    """A function's name, and where it is written."""
+    code = getattr(what, "__code__", None)
+    name = getattr(what, "__name__", repr(what))
+    return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code is not None else name
+
+
+def shown(state: Any, *, secret: bool = False) -> str:
+    """An object, or several, as YAML for people: no owners of fields, and of a `secret` no data."""
+    if not state:
+        return "there is none"
+    text = yaml.safe_dump(_clean(state, secret=secret), sort_keys=False, width=120).rstrip("\n")
+    return text if len(text) <= _LONGEST_STATE else text[:_LONGEST_STATE] + "[...]"
+
+
+def _clean(state: Any, *, secret: bool) -> Any:
+    if isinstance(state, list):
+        return [_clean(each, secret=secret) for each in state[:_MOST_SHOWN]]
+    metadata = {key: value for key, value in state["metadata"].items() if key != "managedFields"}
+    found = {**state, "metadata": metadata}
+    if secret:
+        annotations = metadata.get("annotations") or {}
+        metadata["annotations"] = {key: value for key, value in annotations.items() if key != _LAST_APPLIED}
+        for field in ("data", "stringData"):
+            if isinstance(found.get(field), dict):
+                found[field] = {key: f"({len(str(value))} characters)" for key, value in found[field].items()}
+    return found
+
+
+async def events_about(client: Client, namespace: str, name: str = "") -> list[str]:
+    """The last events of a namespace ("" for all), one a line: about objects of a name, and of names that begin with it
+    and a hyphen, as those have that it owns."""
+    target = f"/api/v1/namespaces/{quote(namespace, safe='')}/events" if namespace else "/api/v1/events"
+    answer = await client.get(target)
+    if answer.status != 200:
+        return []
+    found = [each for each in answer.json()["items"] if _is_about(each, name)]
+    found.sort(key=_when)
+    return list(map(_line, found[-_MOST_EVENTS:]))
+
+
+def _is_about(event: dict[str, Any], name: str) -> bool:
+    about = event["involvedObject"].get("name", "")
+    return not name or about == name or about.startswith(f"{name}-")
+
+
+def _when(event: dict[str, Any]) -> str:
+    return str(event.get("lastTimestamp") or event.get("eventTime") or event["metadata"]["creationTimestamp"])
+
+
+def _line(event: dict[str, Any]) -> str:
+    about = event["involvedObject"]
+    count = (event.get("series") or event).get("count") or 1
+    times = f" (x{count})" if count > 1 else ""
+    where = f"{to_lower(about.get('kind', ''))}/{about.get('name', '')}"
+    return f"{event.get('type', ''):<8}{event.get('reason', '')}{times}  {where}: {event.get('message', '')}"
+
+
+def report(requests: Iterable[str], events: Iterable[str]) -> str:
+    """What the report of a failed test says of a server."""
+    return "\n".join(["last requests:", *(requests or ["there were none"]), "events:", *(events or ["there are none"])])

@@ -1,0 +1,92 @@
+"""Servers that are used by test after test."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from steersman.testing import Pool, User
+from steersman.testing.environment import Environment
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+@pytest.fixture
+def pool(tmp_path: Path) -> Iterator[Pool]:
+    numbers = count()
+
+    def new_folder() -> Path:
+        folder = tmp_path / str(next(numbers))
+        folder.mkdir()
+        return folder
+
+    pool = Pool(new_folder)
+    yield pool
+    pool.close()
+
+
+def test_the_next_finds_nothing_of_the_one_before_who_asks_in_vain(pool: Pool) -> None:
+    with pool.borrowed() as first:
+        before, watching = first.client(), first.client()
+        assert before.json("POST", MAPS, {"metadata": {"name": "a"}})[0] == 201
+        connection = watching._connection
+        connection.request("GET", f"{MAPS}?watch=1", headers={"Authorization": f"Bearer {first.token()}"})
+        response = connection.getresponse()
+        old = first.url
+    with pool.borrowed() as second:
+        assert second is first
+        assert second.url != old
+        with second.client() as client:
+            assert client.json("GET", MAPS)[1]["items"] == []
+            service = client.json("GET", "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes")[1]
+            assert f":{service['ports'][0]['port']}" == second.url[second.url.rindex(":") :]
+        with pytest.raises(OSError):  # noqa: PT011 - refused, or cut off
+            before.json("POST", MAPS, {"metadata": {"name": "late"}})
+        with contextlib.suppress(http.client.IncompleteRead, ConnectionError):
+            response.read()  # of a watch that has ended
+        watching.close()
+        assert second.environment.journal.entries[0].path == MAPS
+
+
+def test_each_kind_has_a_server_of_its_own(pool: Pool) -> None:
+    with pool.borrowed() as one, pool.borrowed() as other:
+        assert one is not other
+    with pool.borrowed(users=[User("alice")]) as third:
+        assert third not in (one, other)
+        assert list(third.environment.users) == ["alice"]
+    with pool.borrowed() as again:
+        assert again in (one, other)
+    with pool.new() as fresh:
+        assert fresh not in (one, other)
+
+
+def test_what_cannot_be_brought_back_is_ended(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pool.borrowed(clock=True) as moved:
+        moved.clock.advance(minutes=1)
+    assert moved.thread is None
+    with pool.borrowed() as restarted:
+        restarted.stop()
+        restarted.start()
+    assert restarted.thread is None
+
+    async def fail(self: Environment, snapshot: object) -> None:
+        raise RuntimeError("no")
+
+    with pool.borrowed() as broken:
+        monkeypatch.setattr(Environment, "renew", fail)
+    assert broken.thread is None
+
+
+def test_few_are_kept(pool: Pool) -> None:
+    used = []
+    for number in range(5):
+        with pool.borrowed(max_requests_inflight=100 + number) as environment:
+            used.append(environment)
+    assert [each.thread is None for each in used] == [True, False, False, False, False]
+    pool.close()
+    assert all(each.thread is None for each in used)
