@@ -7,6 +7,8 @@ from typing import Any
 from steersman.api.core.v1 import (
     Container,
     ContainerResizePolicy,
+    ContainerRestartRule,
+    ContainerRestartRuleOnExitCodes,
     EphemeralContainer,
     Pod,
     PodReadinessGate,
@@ -350,3 +352,30 @@ def test_the_status_of_a_debugging_container_is_never_ready() -> None:
     status = it.status.ephemeral_container_statuses[0]
     assert status.state.running is not None
     assert (status.ready, status.started) == (False, None)
+
+
+def test_a_container_can_have_all_of_them_start_anew() -> None:
+    rule = ContainerRestartRule(
+        action="RestartAllContainers", exit_codes=ContainerRestartRuleOnExitCodes(operator="In", values=[42])
+    )
+    worker = container("w", "sh", "-c", "sleep 5; exit 42", restart_policy="Never", restart_policy_rules=[rule])
+    it = pod(container("c"), worker, restart="Never", init=(container("i", "sleep", "2"),))
+    live(it, NOW)
+    live(it, NOW + 2)
+    assert it.status.phase == "Running"
+    done = live(it, NOW + 7)
+    restarting = next(each for each in it.status.conditions if each.type == "AllContainersRestarting")
+    assert (restarting.status, restarting.reason) == ("True", "RestartAllContainersStarted")
+    assert [each.state.waiting.reason for each in it.status.container_statuses if each.state.waiting] == [
+        "RestartingAllContainers", "RestartingAllContainers",
+    ]  # fmt: skip
+    assert [each.message for each in done.happened] == ["killing"]
+    assert done.again == NOW + 7
+    live(it, NOW + 7)
+    assert it.status.init_container_statuses[0].state.running is not None
+    assert it.status.phase == "Pending"
+    live(it, NOW + 9)
+    assert it.status.phase == "Running"
+    assert [each.restart_count for each in it.status.container_statuses] == [1, 1]
+    restarting = next(each for each in it.status.conditions if each.type == "AllContainersRestarting")
+    assert restarting.status == "False"

@@ -15,6 +15,7 @@ import pytest_asyncio
 import yaml
 
 from steersman.machinery.errors.status import StatusError
+from steersman.net.client.transport import Address
 from steersman.server.certificates import CertificateFiles
 from steersman.webhooks.client import MAX_ANSWER_BYTES, WebhookClient, WebhookError
 from steersman.webhooks.kubeconfig import Endpoint, KubeconfigError, load_kubeconfig
@@ -202,9 +203,9 @@ def test_addresses_need_no_scheme(tmp_path: Path):
         return load_kubeconfig(a_kubeconfig(tmp_path, {"server": server, **cluster}))
 
     plain = at("a.example")
-    assert (plain.address, plain.target) == (("a.example", 80, False, ()), "/")
+    assert (plain.address, plain.target) == (Address("a.example", 80, False), "/")
     safe = at("a.example:8443", **{"insecure-skip-tls-verify": True, "tls-server-name": "b.example"})
-    assert (safe.address, safe.server_name) == (("a.example", 8443, True, ()), "b.example")
+    assert (safe.address, safe.server_name) == (Address("a.example", 8443, True), "b.example")
     assert at("https://a.example/x?y=z").target == "/x?y=z"
 
 

@@ -15,6 +15,7 @@ from steersman.api.core.v1 import (
     VolumeMount,
     VolumeMountStatus,
 )
+from steersman.nodes.restart_all import RESTARTING
 
 AnyContainer = Container | EphemeralContainer
 
@@ -33,8 +34,10 @@ def aligned(containers: Sequence[AnyContainer], statuses: Sequence[ContainerStat
 
 
 def never_started(status: ContainerStatus) -> bool:
-    """Whether the container has not begun yet."""
-    return status.state.running is None and status.state.terminated is None and status.last_state.terminated is None
+    """Whether the container has not begun yet, or not since all of them were taken away."""
+    last = status.last_state.terminated
+    begun = status.state.running is not None or status.state.terminated is not None
+    return not begun and (last is None or last.reason == RESTARTING)
 
 
 def mounted(mount: VolumeMount) -> VolumeMountStatus:

@@ -28,7 +28,7 @@ from steersman.api.core.v1 import (
 from steersman.machinery.built_in.pod_resources import is_sidecar
 from steersman.machinery.codec.serializer import deep_copy
 from steersman.machinery.values import times
-from steersman.nodes import images
+from steersman.nodes import images, restart_all
 from steersman.nodes.behaviour import Behaviour, behaviour_of
 from steersman.nodes.container_status import (
     AnyContainer,
@@ -135,7 +135,11 @@ class _Life:
         self._advance_containers(initialized, stopping)
         if self._place.mounted:
             self._advance_ephemeral_containers(stopping)
-        if not stopping:
+        restarting = not stopping and restart_all.is_wanted(pod, status)
+        if restarting:
+            self._happened += [Happened("Normal", "Killing", "killing") for _ in restart_all.reset(pod, status)]
+            self._look_again(self._now)
+        elif not stopping:
             self._resize()
         if self._main_containers_are_over() or (stopping and self._all_are_over()):
             self._end_sidecars()
@@ -146,7 +150,7 @@ class _Life:
             status.message = "Pod was active on the node longer than the specified deadline"
         status.phase = phase
         status.observed_generation = pod.metadata.generation
-        put_conditions(pod, status, _time(self._now))
+        put_conditions(pod, status, _time(self._now), restarting=restarting)
         over = self._deleting and self._all_are_over()
         return Step(status, status != pod.status, self._again, over, self._happened, self._pulls)
 
@@ -219,6 +223,8 @@ class _Life:
                 if not self._end(container, status, behaves, stopping=stopping, path=path):
                     return
             elif never_started(status):
+                if stopping and status.state.waiting is not None:
+                    return
                 if stopping or not may_start or self._is_delayed(behaves):
                     wait(status, "ContainerCreating")
                     return
@@ -346,10 +352,8 @@ class _Life:
         code = last.exit_code if last is not None else 0
         if isinstance(container, EphemeralContainer):
             return False
-        for rule in container.restart_policy_rules:
-            codes = rule.exit_codes
-            if codes is not None and ((code in codes.values) == (codes.operator == "In")):
-                return rule.action == "Restart"
+        if (rule := restart_all.matching_rule(container, code)) is not None:
+            return rule.action == "Restart"
         policy = container.restart_policy or self._pod.spec.restart_policy
         if where_init(self._pod, container) and not is_sidecar(container):
             return code != 0 and policy != "Never"

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from steersman.api.core.v1 import ContainerStatus, Pod, PodCondition, PodStatus
 from steersman.machinery.built_in.pod_resources import is_sidecar
+from steersman.nodes import restart_all
 
 OF_KUBELET = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 """The conditions that a node puts, in its order."""
@@ -41,12 +42,14 @@ def _any_started(status: PodStatus) -> bool:
 
 def _failed(status: ContainerStatus) -> bool:
     last = status.state.terminated or status.last_state.terminated
-    return last is not None and last.exit_code != 0
+    return last is not None and last.exit_code != 0 and last.reason != restart_all.RESTARTING
 
 
-def put_conditions(pod: Pod, status: PodStatus, now: str) -> None:
-    """Makes the conditions say how it is; those of others stay."""
+def put_conditions(pod: Pod, status: PodStatus, now: str, *, restarting: bool = False) -> None:
+    """Makes the conditions say how it is; those of others stay. `restarting` is whether all containers start anew."""
     wanted = {each.type: each for each in _conditions(pod, status)}
+    if (of_all := restart_all.condition(pod, status, restarting=restarting)) is not None:
+        wanted[of_all.type] = of_all
     old = {each.type: each for each in status.conditions}
     for type_, condition in wanted.items():
         before = old.get(type_)

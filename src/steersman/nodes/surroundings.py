@@ -106,17 +106,16 @@ def resource_of(pod: Pod, container: AnyContainer, reference: ResourceFieldSelec
         return "0"
 
 
-async def surroundings(client: Client, pod: Pod, container: AnyContainer, *, files: bool = True) -> World:
-    """What the container finds; what is missing or may not be read is left out. Raises Unreachable."""
-    reader = _Reader(client, pod, container)
+async def surroundings(client: Client, pod: Pod, container: AnyContainer, *, tokens: bool = True) -> World:
+    """What the container finds; what is missing or may not be read is left out. Without `tokens` those of its account
+    are not made. Raises Unreachable."""
+    reader = _Reader(client, pod, container, tokens=tokens)
     variables = {"PATH": PATH, "HOSTNAME": hostname_of(pod), "HOME": "/root", **await reader.variables()}
     world = World(hostname_of(pod), variables, times.moment)
-    if files:
-        world.files.update(_usual_files(pod))
-        for path, data in (await reader.files()).items():
-            world.files[path] = data
-        mounts = {each.mount_path.rstrip("/") or "/" for each in container.volume_mounts}
-        world.folders = world.folders | frozenset(mounts)
+    world.files.update(_usual_files(pod))
+    world.files.update(await reader.files())
+    mounts = {each.mount_path.rstrip("/") or "/" for each in container.volume_mounts}
+    world.folders = world.folders | frozenset(mounts)
     world.folder = container.working_dir or "/"
     return world
 
@@ -139,7 +138,8 @@ def _usual_files(pod: Pod) -> dict[str, bytes]:
 class _Reader:
     """Reads for one container; each ConfigMap and Secret once."""
 
-    def __init__(self, client: Client, pod: Pod, container: AnyContainer) -> None:
+    def __init__(self, client: Client, pod: Pod, container: AnyContainer, *, tokens: bool) -> None:
+        self._tokens = tokens
         self._client = client
         self._pod = pod
         self._container = container
@@ -257,6 +257,8 @@ class _Reader:
         return found
 
     async def _token(self, audience: str, seconds: int) -> bytes:
+        if not self._tokens:
+            return b""
         metadata = self._pod.metadata
         wanted = TokenRequest(spec=TokenRequestSpec(
             audiences=[audience] if audience else [], expiration_seconds=seconds,

