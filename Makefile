@@ -20,9 +20,8 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable . --group dev
 	@touch $@
 
-up: install ## run a server on https://127.0.0.1:6443 until interrupted (FLAGS=... for more flags)
-	@echo "point kubectl at it:  export KUBECONFIG=$${XDG_STATE_HOME:-$$HOME/.local/state}/steersman/admin.kubeconfig"
-	$(BIN)/steersman serve --bind-address 127.0.0.1 $(FLAGS)
+up: install ## run a simulated cluster on https://127.0.0.1:6443 until interrupted (FLAGS=... for more flags)
+	$(BIN)/steersman up $(FLAGS)
 
 test: install ## the unit tests, in some two minutes (JOBS=0 for one process)
 	$(BIN)/python -m pytest -m "not slow" --numprocesses $(JOBS) --dist loadfile

@@ -10,8 +10,9 @@ import pytest
 from tests import ROOT
 
 PROGRAMS = [
-    "bench.first_list", "bench.fixtures", "bench.managed_fields_micro", "bench.protobuf_micro", "bench.storage_micro",
-    "tools.crash_test", "tools.hostile", "tools.request_path", "tools.soak",
+    "bench.clusters", "bench.first_list", "bench.first_pod", "bench.fixtures", "bench.managed_fields_micro",
+    "bench.protobuf_micro", "bench.storage_micro", "tools.crash_test", "tools.hostile", "tools.request_path",
+    "tools.soak",
 ]  # fmt: skip
 
 

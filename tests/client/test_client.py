@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from steersman.api.core.v1 import ConfigMap, Namespace
 from steersman.api.meta.v1 import DeleteOptions, ObjectMeta, Preconditions
 from steersman.client.client import Client
 from steersman.client.errors import is_already_exists, is_conflict, is_not_found
+from steersman.client.in_process import InProcessTransport
 from steersman.client.resources import CONFIG_MAPS, NAMESPACES
 from steersman.machinery.errors.status import StatusError
+from steersman.net.message import Request, Response
+from steersman.testing.clock import Clock
 
 
 def config_map(name: str, **data: str) -> ConfigMap:
@@ -86,3 +91,66 @@ async def test_a_watch_that_cannot_be_raises(client: Client) -> None:
     with pytest.raises(StatusError) as refused:
         await watching.__aenter__()
     assert refused.value.code == 500
+
+
+async def test_a_server_that_is_overloaded_is_asked_again_when_it_says() -> None:
+    asked = []
+
+    async def handler(request: Request) -> Response:
+        asked.append(asyncio.get_running_loop().time())
+        if len(asked) < 3:
+            return Response(429, [("retry-after", "7")], b"too many")
+        return Response(200, [], b'{"metadata":{"name":"one"}}')
+
+    clock = Clock()
+    client = Client(InProcessTransport(handler, ""), "tests")
+    wanted = asyncio.create_task(client.get(CONFIG_MAPS, "one", "default"))
+    await clock.advance(seconds=15)
+    assert (await wanted).metadata.name == "one"
+    assert [round(each - asked[0]) for each in asked] == [0, 7, 14]
+
+
+async def test_a_server_that_stays_overloaded_is_asked_ten_times() -> None:
+    asked = 0
+
+    async def handler(request: Request) -> Response:
+        nonlocal asked
+        asked += 1
+        return Response(503, [("retry-after", "1")], b"not now")
+
+    clock = Clock()
+    client = Client(InProcessTransport(handler, ""), "tests")
+    wanted = asyncio.create_task(client.get(CONFIG_MAPS, "one", "default"))
+    await clock.advance(seconds=20)
+    with pytest.raises(StatusError) as refused:
+        await wanted
+    assert (refused.value.code, refused.value.retry_after, asked) == (503, 1, 10)
+
+
+async def test_a_refusal_that_names_no_time_is_told_at_once() -> None:
+    asked = 0
+
+    async def handler(request: Request) -> Response:
+        nonlocal asked
+        asked += 1
+        return Response(429, [], b"no more evictions")
+
+    with pytest.raises(StatusError):
+        await Client(InProcessTransport(handler, ""), "tests").get(CONFIG_MAPS, "one", "default")
+    assert asked == 1
+
+
+async def test_only_so_many_requests_wait_at_the_same_time() -> None:
+    waiting, most = 0, 0
+
+    async def handler(request: Request) -> Response:
+        nonlocal waiting, most
+        waiting += 1
+        most = max(most, waiting)
+        await asyncio.sleep(0)
+        waiting -= 1
+        return Response(200, [], b"{}")
+
+    client = Client(InProcessTransport(handler, ""), "tests")
+    await asyncio.gather(*(client.get(CONFIG_MAPS, "one", "default") for _ in range(300)))
+    assert most == 64

@@ -9,6 +9,7 @@ from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.client import Client
 from steersman.client.over_tls import TLSTransport
 from steersman.client.resources import LEASES, NAMESPACES, SERVICE_ACCOUNTS
+from steersman.controllers.all import CONTROLLERS
 from steersman.controllers.controller import Settings
 from steersman.controllers.standalone import Standalone
 from steersman.testing import Environment
@@ -18,7 +19,7 @@ from tests.controllers.waiting import eventually
 async def test_they_work_under_accounts_of_their_own_while_they_lead() -> None:
     async with Environment(listen=True) as environment:
         transport = TLSTransport.of_kubeconfig(environment.kubeconfig())
-        standalone = Standalone(Settings(root_ca="PEM"), use_service_account_credentials=True)
+        standalone = Standalone(Settings(root_ca="PEM"), CONTROLLERS, use_service_account_credentials=True)
         working = asyncio.ensure_future(standalone.run(transport))
         client = Client(TLSTransport.of_kubeconfig(environment.kubeconfig()), "tests")
         await client.create(NAMESPACES, Namespace(metadata=ObjectMeta(name="a")))

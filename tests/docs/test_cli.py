@@ -36,6 +36,13 @@ def test_the_table_of_flags_has_a_row_for_each_and_no_other():
     assert sorted(re.findall(r"^\| `--([a-z-]+)` \|", text, re.MULTILINE)) == sorted(FLAGS)
 
 
+def test_flags_of_a_cluster_are_told_in_its_guide() -> None:
+    guide = (ROOT / "docs" / "up.md").read_text()
+    own = [option for each in main.commands["up"].params for option in each.opts if option.startswith("--")]
+    assert "--nodes" in own
+    assert [option for option in own if f"`{option}" not in guide and f" {option}" not in guide] == []
+
+
 @pytest.mark.parametrize(("document", "words"), commands() or [pytest.param("", [], id="none")])
 def test_every_command_exists(document: str, words: list[str]):
     if words[:1] == ["make"]:

@@ -11,7 +11,7 @@ import pytest
 
 from steersman.api.index import ON_REQUEST as OFF_BY_DEFAULT
 from steersman.cli.flags import FLAGS
-from steersman.cli.known_flags import ADMISSION_PLUGINS, KNOWN
+from steersman.cli.flags.known import ADMISSION_PLUGINS, KNOWN
 from steersman.cli.main import main
 from steersman.controlplane import on_request
 from steersman.controlplane.admission import PLUGINS

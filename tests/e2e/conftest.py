@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from steersman.testing import ServerProcess
+from tests.e2e.cluster_process import ClusterProcess
 from tests.e2e.kubectl import Kubectl, find_kubectl
 
 _NUMBERS = count(1)
@@ -43,3 +44,22 @@ def kubectl(kubectl_for: Callable[[ServerProcess, str], Kubectl], server: Server
         assert status == 201, body
         yield kubectl_for(server, namespace)
         client.request("DELETE", f"/api/v1/namespaces/{namespace}")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcess]:
+    """`steersman up` with three nodes, for the tests of a module."""
+    folder = tmp_path_factory.mktemp("cluster") / "data"
+    with ClusterProcess(folder, "--storage=memory", "--nodes=3") as process:
+        yield process
+
+
+@pytest.fixture
+def cluster_kubectl(
+    kubectl_for: Callable[[ServerProcess, str], Kubectl], cluster: ClusterProcess
+) -> Iterator[Kubectl]:  # fmt: skip
+    """kubectl for the module's cluster, in a fresh namespace that goes with the test."""
+    kubectl = kubectl_for(cluster, f"e2e-{next(_NUMBERS)}")
+    kubectl("create", "namespace", kubectl.namespace)
+    yield kubectl
+    kubectl("delete", "namespace", kubectl.namespace, "--wait=false")

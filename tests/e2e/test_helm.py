@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from steersman.testing import ServerProcess
+from tests.e2e.helm_program import find_helm
 from tests.e2e.kubectl import Kubectl
 
 pytestmark = pytest.mark.slow
@@ -60,15 +60,6 @@ kind: Role
 metadata: {name: {{ .Release.Name }}}
 rules: [{apiGroups: [""], resources: [pods], verbs: [get, list]}]
 """
-
-
-def find_helm() -> str | None:
-    """$STEERSMAN_HELM, or the one in PATH, or the one that `go install` made."""
-    for candidate in (os.environ.get("STEERSMAN_HELM"), "helm", str(Path.home() / "go" / "bin" / "helm")):
-        found = shutil.which(candidate) if candidate else None
-        if found:
-            return found
-    return None
 
 
 class Helm:

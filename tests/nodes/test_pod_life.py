@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from steersman.api.core.v1 import Container, Pod, PodReadinessGate, PodSpec, PodStatus, Probe
+from steersman.api.core.v1 import (
+    Container,
+    ContainerResizePolicy,
+    EphemeralContainer,
+    Pod,
+    PodReadinessGate,
+    PodSpec,
+    PodStatus,
+    Probe,
+    ResourceRequirements,
+)
 from steersman.api.meta.v1 import ObjectMeta, OwnerReference
 from steersman.machinery.values import times
 from steersman.nodes.behaviour import PREFIX
-from steersman.nodes.pod_life import Place, Step, image_name, step
+from steersman.nodes.container_status import image_name
+from steersman.nodes.containers import Ended
+from steersman.nodes.pod_life import Place, Step, step
+from steersman.nodes.resize import Room
 
 PLACE = Place(("172.16.0.2",), ("10.128.0.2",))
 NOW = 1_800_000_000.0
@@ -198,3 +211,142 @@ def test_images_are_named_in_full() -> None:
     assert image_name("team/app:1") == "docker.io/team/app:1"
     assert image_name("localhost/app") == "localhost/app:latest"
     assert image_name("registry.example:5000/app@sha256:0") == "registry.example:5000/app@sha256:0"
+
+
+def said(it: Pod, **annotations: str) -> Pod:
+    """The pod with annotations of the simulation."""
+    it.metadata.annotations = {f"{PREFIX}{name.replace('_', '-')}": value for name, value in annotations.items()}
+    return it
+
+
+def waits(it: Pod) -> tuple[str, str]:
+    waiting = it.status.container_statuses[0].state.waiting
+    assert waiting is not None
+    return waiting.reason, waiting.message
+
+
+def test_an_image_that_is_not_to_be_had_is_tried_again_and_again() -> None:
+    it = said(pod(container()), pull_error="true")
+    done = live(it, NOW)
+    why = (
+        'rpc error: code = NotFound desc = failed to pull and unpack image "docker.io/library/nginx:latest": failed to '
+        'resolve reference "docker.io/library/nginx:latest": docker.io/library/nginx:latest: not found'
+    )
+    assert waits(it) == ("ErrImagePull", why)
+    assert [(each.reason, each.message) for each in done.happened] == [
+        ("Pulling", 'Pulling image "nginx"'), ("Failed", f'Failed to pull image "nginx": {why}'),
+        ("Failed", "Error: ErrImagePull"),
+    ]  # fmt: skip
+    place = Place(PLACE.host_ips, PLACE.pod_ips, pulls=done.pulls)
+    done = step(it, place, NOW + 1)
+    it.status = done.status
+    assert waits(it) == ("ImagePullBackOff", f'Back-off pulling image "nginx": ErrImagePull: {why}')
+    assert [each.message for each in done.happened] == ['Back-off pulling image "nginx"', "Error: ImagePullBackOff"]
+    assert done.again == NOW + 10
+    done = step(it, Place(PLACE.host_ips, PLACE.pod_ips, pulls=done.pulls), NOW + 10)
+    assert done.pulls["c"].next == NOW + 30
+    it.metadata.annotations = {}
+    live(it, NOW + 11)
+    assert it.status.phase == "Running"
+
+
+def test_a_container_can_run_out_of_memory() -> None:
+    it = said(pod(container()), oom_after="5s")
+    live(it, NOW)
+    live(it, NOW + 5)
+    ended = it.status.container_statuses[0].last_state.terminated
+    assert ended is not None
+    assert (ended.exit_code, ended.reason) == (137, "OOMKilled")
+
+
+def test_a_container_can_be_ended_from_inside() -> None:
+    it = pod(container(), restart="Never")
+    live(it, NOW)
+    name = it.status.container_statuses[0].container_id
+    other = Place(PLACE.host_ips, PLACE.pod_ips, {"c": Ended("another", 9, NOW + 3)})
+    assert step(it, other, NOW + 4).status.phase == "Running"
+    done = step(it, Place(PLACE.host_ips, PLACE.pod_ips, {"c": Ended(name, 9, NOW + 3)}), NOW + 4)
+    assert done.status.phase == "Failed"
+
+
+def test_containers_of_a_slow_node_begin_late() -> None:
+    slow = Place(PLACE.host_ips, PLACE.pod_ips, start_delay=5)
+    it = pod(container())
+    done = step(it, slow, NOW)
+    it.status = done.status
+    assert (waits(it)[0], done.again) == ("ContainerCreating", NOW + 5)
+    assert step(it, slow, NOW + 5).status.phase == "Running"
+    it = said(pod(container()), start_delay="0s")
+    assert step(it, slow, NOW).status.phase == "Running"
+
+
+def resizable(cpu: str, **more: Any) -> Pod:
+    return pod(container(resources=ResourceRequirements(requests={"cpu": cpu, "memory": "1Gi"}), **more))
+
+
+def conditions(it: Pod) -> dict[str, tuple[str, str]]:
+    return {each.type: (each.reason, each.message) for each in it.status.conditions if "Resize" in each.type}
+
+
+def ask_for(it: Pod, cpu: str) -> None:
+    assert it.spec.containers is not None
+    it.spec.containers[0].resources = ResourceRequirements(requests={"cpu": cpu, "memory": "1Gi"})
+    it.metadata.generation += 1
+
+
+def test_a_container_is_given_more_while_it_runs() -> None:
+    it = resizable("1")
+    live(it, NOW)
+    assert not live(it, NOW).changed
+    ask_for(it, "2")
+    done = live(it, NOW + 1)
+    status = it.status.container_statuses[0]
+    assert [each.reason for each in done.happened] == ["ResizeStarted"]
+    assert conditions(it) == {"PodResizeInProgress": ("", "")}
+    assert (status.allocated_resources["cpu"], done.again) == ("2", NOW + 1)
+    done = live(it, NOW + 1)
+    status = it.status.container_statuses[0]
+    assert [each.message for each in done.happened] == [
+        'Pod resize completed: {"containers":[{"name":"c","resources":{"requests":{"cpu":"2","memory":"1Gi"}}}],'
+        '"generation":2}'
+    ]
+    assert status.resources is not None
+    assert (status.resources.requests["cpu"], status.restart_count, conditions(it)) == ("2", 0, {})
+
+
+def test_a_container_whose_policy_says_so_starts_anew_to_be_given_more() -> None:
+    it = resizable("1", resize_policy=[ContainerResizePolicy(resource_name="cpu", restart_policy="RestartContainer")])
+    live(it, NOW)
+    ask_for(it, "2")
+    live(it, NOW + 1)
+    done = live(it, NOW + 1)
+    assert [each.message for each in done.happened][1] == "Container c resize requires restart"
+    assert it.status.container_statuses[0].restart_count == 1
+    assert it.status.container_statuses[0].state.running is not None
+
+
+def test_what_the_node_does_not_have_is_put_off() -> None:
+    others = [resizable("3")]
+    place = Place(PLACE.host_ips, PLACE.pod_ips, room=Room({"cpu": "4", "memory": "8Gi"}, lambda: others))
+    others[0].metadata.uid = "other"
+    it = resizable("1")
+    it.status = step(it, place, NOW).status
+    ask_for(it, "2")
+    done = step(it, place, NOW + 1)
+    it.status = done.status
+    text = "Node didn't have enough resource: cpu, requested: 2000, used: 3000, capacity: 4000"
+    assert conditions(it) == {"PodResizePending": ("Deferred", text)}
+    assert [(each.type, each.reason) for each in done.happened] == [("Warning", "ResizeDeferred")]
+    assert done.again == NOW + 31
+    assert step(it, place, NOW + 2).happened == []
+    others.clear()
+    it.status = step(it, place, NOW + 31).status
+    assert set(conditions(it)) == {"PodResizeInProgress"}
+
+
+def test_the_status_of_a_debugging_container_is_never_ready() -> None:
+    it = pod(container(), ephemeral_containers=[EphemeralContainer(name="d", image="busybox")])
+    live(it, NOW)
+    status = it.status.ephemeral_container_statuses[0]
+    assert status.state.running is not None
+    assert (status.ready, status.started) == (False, None)

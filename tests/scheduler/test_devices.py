@@ -95,6 +95,19 @@ async def test_devices_are_alike_where_that_is_asked_for(scene: Scene) -> None:
     assert await given(scene, "c") == ["a/two", "a/three"]
 
 
+async def test_devices_differ_where_that_is_asked_for(scene: Scene) -> None:
+    await scene.node("a")
+    await make_class(scene)
+    boards = {"one": "1", "two": "1", "three": "2"}
+    await make_slice(
+        scene, "a", device("none"), *(device(name, board={"string": board}) for name, board in boards.items())
+    )
+    await make_claim(scene, "c", count=2, constraints=[{"requests": ["r"], "distinctAttribute": f"{DRIVER}/board"}])
+    await scene.pod("p", **claiming("c"))
+    assert await scene.placed("p") == "a"
+    assert await given(scene, "c") == ["a/one", "a/three"]
+
+
 async def test_all_devices_are_given_where_all_are_asked_for(scene: Scene) -> None:
     await scene.node("a")
     await make_class(scene)

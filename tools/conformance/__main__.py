@@ -1,11 +1,15 @@
 """Kubernetes' own conformance tests of the API, against a server process.
 
-    python -m tools.conformance [--focus REGEXP] [--skip REGEXP] [--timeout MINUTES]
+    python -m tools.conformance [--server S] [--controllers C] [--focus REGEXP] [--skip REGEXP] [--timeout MINUTES]
 
 Those are run that need no container that really runs; of custom resources, webhooks and aggregated servers also those
-that are no conformance tests. The server has the real kube-controller-manager and kube-scheduler beside it (from the
-folder that $STEERSMAN_REFERENCE names, or from PATH), kubectl, and an agent that says of pods what a kubelet would say,
-and runs webhooks and the sample-apiserver as programs, the latter with etcd and on port 443 of this machine. The tests
+that are no conformance tests. `--server` is "steersman" or "kubernetes", and so is `--controllers`, who runs
+controllers and the scheduler. Beside them an agent says of pods what a kubelet would say, and runs webhooks and the
+sample-apiserver as programs, the latter with etcd and on port 443 of this machine. With both of Steersman the whole is
+one process of `steersman up`, with simulated nodes, unless `--nodes=told` has it otherwise; tests that look at the API
+alone are run then whose containers have something to do.
+
+The programs of Kubernetes, and kubectl, come from the folder that $STEERSMAN_REFERENCE names, or from PATH. The tests
 are built from the Go module in this folder at the first time, which needs Go 1.26, some gigabytes of downloads and
 cache, and a quarter of an hour. Exit code 1 if a test fails.
 """
@@ -19,22 +23,14 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from steersman.server.certificates import ensure_certificates
-from steersman.testing import ServerProcess
 from tools.aggregated_server.command import built as built_sample_apiserver
-from tools.conformance.node_agent import NodeAgent
-from tools.conformance.pod_programs import PodPrograms, Programs
+from tools.conformance.clusters import PROGRAMS, Parts, find
+from tools.conformance.pod_programs import Programs
 
 HERE: Final = Path(__file__).resolve().parent
-CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-PROGRAMS: Final = Path(os.environ.get("STEERSMAN_REFERENCE") or CACHE / "steersman-reference")
-NODES: Final = ["n1", "n2", "n3"]
-
 FOCUS: Final = "|".join((
     r"\[sig-(api-machinery|apps|auth|cli|instrumentation|network|node|scheduling|storage)\].*\[Conformance\]",
     # of custom resources, all
@@ -58,12 +54,8 @@ SKIP: Final = "|".join((
 ))  # fmt: skip
 
 
-def find(name: str) -> str:
-    """A program, from the folder of those built for comparisons or from PATH."""
-    found = shutil.which(name, path=f"{PROGRAMS}{os.pathsep}{os.environ.get('PATH', '')}")
-    if found is None:
-        sys.exit(f"no {name}: put one in PATH, or in the folder that $STEERSMAN_REFERENCE names")
-    return found
+SKIP_SIMULATED: Final = SKIP
+_PROJECTS: Final = ("steersman", "kubernetes")
 
 
 def built(name: str, *command: str) -> Path:
@@ -80,55 +72,28 @@ def built(name: str, *command: str) -> Path:
     return program
 
 
-@contextmanager
-def cluster(folder: Path, images: Programs) -> Iterator[ServerProcess]:
-    """A server with controllers, a scheduler and nodes."""
-    manager, scheduler = find("kube-controller-manager"), find("kube-scheduler")
-    key = folder / "sa.key"
-    subprocess.run(["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True)
-    proxy = ensure_certificates(folder / "proxy", ["127.0.0.1"])
-    server = ServerProcess(
-        folder / "data", f"--service-account-signing-key-file={key}", "--allow-privileged",
-        "--service-cluster-ip-range=10.0.0.0/20", "--enable-aggregator-routing",
-        f"--requestheader-client-ca-file={proxy.ca}", "--requestheader-username-headers=X-Remote-User",
-        "--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-",
-        f"--proxy-client-cert-file={proxy.admin}", f"--proxy-client-key-file={proxy.admin_key}",
-    )  # fmt: skip
-    with ExitStack() as stack:
-        server.start()
-        stack.callback(server.stop)
-        flags = [f"--{each}={server.kubeconfig}" for each in
-                 ("kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig")]  # fmt: skip
-        for program, *own in (
-            [manager, f"--root-ca-file={server.ca}", f"--service-account-private-key-file={key}"],
-            [scheduler],
-        ):
-            log = stack.enter_context((folder / f"{Path(program).name}.log").open("wb"))
-            process = subprocess.Popen([program, *flags, "--secure-port=0", *own], stderr=log)
-            stack.callback(process.wait)
-            stack.callback(process.terminate)
-        client = stack.enter_context(server.client())
-        programs = PodPrograms(server, client, images)
-        stack.callback(programs.stop)
-        agent = NodeAgent(client, NODES, programs)
-        agent.start()
-        stack.callback(agent.stop)
-        yield server
-
-
 def main() -> int:
     """Runs the tests; the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--server", choices=_PROJECTS, default="steersman")
+    parser.add_argument("--controllers", choices=_PROJECTS, default="kubernetes", help="and the scheduler")
+    parser.add_argument("--nodes", choices=("told", "simulated"), help="where both are Steersman's, simulated")
     parser.add_argument("--focus", default=FOCUS, help="only tests whose names match")
-    parser.add_argument("--skip", default=SKIP, help="no tests whose names match")
+    parser.add_argument("--skip", help="no tests whose names match")
     parser.add_argument("--timeout", type=int, default=60, metavar="MINUTES")
     options = parser.parse_args()
+    ours = (options.server, options.controllers) == ("steersman", "steersman")
+    if options.nodes == "simulated" and not ours:
+        parser.error("simulated nodes are part of `steersman up`")
+    simulated = ours and options.nodes != "told"
+    if options.skip is None:
+        options.skip = SKIP_SIMULATED if simulated else SKIP
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))  # what was started is ended on the way out
     program = built("conformance.test", "test", "-c", ".")
     images = Programs(built("webhooks", "build", "./webhooks"), built_sample_apiserver(), Path(find("etcd")))
     with (
         tempfile.TemporaryDirectory(prefix="steersman-conformance-") as folder,
-        cluster(Path(folder), images) as server,
+        Parts(options.server, options.controllers, simulated).run(Path(folder), images) as server,
     ):
         arguments = {
             "kubeconfig": server.kubeconfig, "kubectl-path": find("kubectl"), "provider": "skeleton",

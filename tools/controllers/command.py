@@ -58,7 +58,8 @@ def _arguments() -> argparse.Namespace:
 def _reference(command: str, manager: str) -> Iterator[Client]:
     with Server(command) as client:
         kubeconfig = client.found.get("kubeconfig") or str(Path(client.found["ca"]).parent / "kubeconfig")
-        text = manager.format(kubeconfig=kubeconfig, controllers=",".join(CONTROLLERS))
+        folder = Path(client.found["ca"]).parent
+        text = manager.format(kubeconfig=kubeconfig, controllers=",".join(CONTROLLERS), folder=folder)
         process = subprocess.Popen(shlex.split(text), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             time.sleep(5)  # it has no way to say that it works

@@ -1,4 +1,8 @@
-"""Our server with our controllers, on a socket: prints a line of JSON that says where, until it is interrupted."""
+"""Our server with our controllers, on a socket: prints a line of JSON that says where, until it is interrupted.
+
+Without controllers (`--controllers=`) kube-controller-manager can work on it, with the file `kubeconfig` beside the
+authority's.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,16 @@ import argparse
 import asyncio
 import json
 import signal
+from ipaddress import ip_network
 
 from steersman.authentication.user import UserInfo, service_account_groups, service_account_username
 from steersman.client.client import Client
 from steersman.client.in_process import InProcessTransport
+from steersman.cluster.metrics import serve_metrics
 from steersman.controllers.all import CONTROLLERS
-from steersman.controllers.controller import Settings
+from steersman.controllers.authority import Authority
+from steersman.controllers.certificates.requests import SIGNERS
+from steersman.controllers.controller import AutoscalingSettings, ClusterCIDR, Settings
 from steersman.controllers.manager import ControllerManager
 from steersman.testing.environment import ADMIN, Environment
 
@@ -35,9 +43,19 @@ async def serve(names: set[str]) -> None:
             return client(UserInfo(service_account_username("kube-system", name), groups=groups))
 
         chosen = [each for each in CONTROLLERS if each.name in names]
-        manager = ControllerManager(client(UserInfo(f"system:{MANAGER}")), of_account, Settings(), chosen)
+        authority = Authority(environment.ca, environment.ca.with_name("ca.key"), lasts=240 * 3600)
+        settings = Settings(
+            root_ca=environment.ca.read_text(), sign_token=environment.plane.sign_token,
+            signers=dict.fromkeys(SIGNERS, authority), cluster_cidrs=[ClusterCIDR(ip_network("10.244.0.0/16"), 24)],
+            autoscaling=AutoscalingSettings(sync_period=4, downscale_stabilization=8),
+        )  # fmt: skip
+        manager = ControllerManager(client(UserInfo(f"system:{MANAGER}")), of_account, settings, chosen)
         await manager.start()
+        await serve_metrics(
+            environment.plane, client(UserInfo(ADMIN.name, groups=ADMIN.groups)), lambda: manager.informers
+        )
         found = {"url": environment.url, "ca": str(environment.ca), "token": environment.token(ADMIN.name)}
+        environment.kubeconfig().rename(environment.ca.parent / "kubeconfig")
         print(json.dumps(found), flush=True)
         await stopped.wait()
         await manager.stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -21,9 +22,30 @@ PATHS: Final = {
     "DaemonSet": "apis/apps/v1/namespaces/{}/daemonsets", "StatefulSet": "apis/apps/v1/namespaces/{}/statefulsets",
     "ControllerRevision": "apis/apps/v1/namespaces/{}/controllerrevisions",
     "Job": "apis/batch/v1/namespaces/{}/jobs", "CronJob": "apis/batch/v1/namespaces/{}/cronjobs",
+    "Service": "api/v1/namespaces/{}/services", "Endpoints": "api/v1/namespaces/{}/endpoints",
+    "EndpointSlice": "apis/discovery.k8s.io/v1/namespaces/{}/endpointslices",
+    "PodDisruptionBudget": "apis/policy/v1/namespaces/{}/poddisruptionbudgets",
+    "ResourceClaim": "apis/resource.k8s.io/v1/namespaces/{}/resourceclaims",
+    "ResourceClaimTemplate": "apis/resource.k8s.io/v1/namespaces/{}/resourceclaimtemplates",
+    "PersistentVolume": "api/v1/persistentvolumes",
+    "VolumeAttachment": "apis/storage.k8s.io/v1/volumeattachments",
+    "VolumeAttributesClass": "apis/storage.k8s.io/v1/volumeattributesclasses",
+    "StorageClass": "apis/storage.k8s.io/v1/storageclasses", "CSIDriver": "apis/storage.k8s.io/v1/csidrivers",
+    "ResourceSlice": "apis/resource.k8s.io/v1/resourceslices",
+    "HorizontalPodAutoscaler": "apis/autoscaling/v2/namespaces/{}/horizontalpodautoscalers",
     "Event": "api/v1/namespaces/{}/events", "Node": "api/v1/nodes",
+    "Secret": "api/v1/namespaces/{}/secrets", "ServiceAccount": "api/v1/namespaces/{}/serviceaccounts",
+    "ConfigMap": "api/v1/namespaces/{}/configmaps",
+    "CertificateSigningRequest": "apis/certificates.k8s.io/v1/certificatesigningrequests",
 }  # fmt: skip
-_SEEN: Final = [kind for kind in PATHS if kind not in ("Node", "ResourceQuota")]
+_CLUSTERED: Final = ("PersistentVolume", "VolumeAttachment", "VolumeAttributesClass")
+"""Of what is in no namespace, what a scenario sees, if it has made it or its name is in it."""
+_ASKED_FOR: Final = (
+    "CertificateSigningRequest", "ConfigMap", "CSIDriver", "Node", "ResourceClaimTemplate", "ResourceQuota",
+    "ResourceSlice", "Secret", "ServiceAccount", "StorageClass",
+)  # fmt: skip
+"""Kinds that are seen where a scenario is about them."""
+_SEEN: Final = [kind for kind in PATHS if kind not in _ASKED_FOR]
 _MERGE_PATCH: Final = "application/merge-patch+json"
 _POLL: Final = 0.1
 _QUIET: Final = 7
@@ -43,11 +65,27 @@ class World:
         self.name = name
         self.snapshots: dict[str, Any] = {}
         self.nodes: list[str] = []
+        self._kinds = list(_SEEN)
+        self._made: list[tuple[str, str]] = []
+        self._others: list[World] = []
         self._ask("POST", "api/v1/namespaces", {"metadata": {"name": name}})
+
+    def also(self, *kinds: str) -> None:
+        """Has objects of these kinds seen too."""
+        self._kinds += kinds
+
+    def elsewhere(self, namespace: str) -> World:
+        """Another namespace, which is there already: what is made there is deleted at the end."""
+        other = copy.copy(self)
+        other.name, other._made = namespace, []
+        self._others.append(other)
+        return other
 
     def create(self, obj: Plain) -> Plain:
         """Makes an object."""
-        return self._ask("POST", self._path(obj["kind"]), obj)
+        made = self._ask("POST", self._path(obj["kind"]), obj)
+        self._made.append((obj["kind"], made["metadata"]["name"]))
+        return made
 
     def create_from(self, api_version: str, kind: str, name: str, spec: Plain, **metadata: Any) -> Plain:
         """The same, of its parts."""
@@ -72,12 +110,20 @@ class World:
         """Deletes an object."""
         self._ask("DELETE", f"{self._path(kind)}/{name}", options or None)
 
+    def now(self, seconds_ago: int = 0) -> str:
+        """The time, as objects have it."""
+        return datetime.fromtimestamp(time.time() - seconds_ago, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def evict(self, pod: str) -> None:
+        """Evicts a pod, if its budgets let it go."""
+        self._ask("POST", f"{self._path('Pod')}/{pod}/eviction", {"metadata": {"name": pod}})
+
     def run_pods(
         self, *, ready: bool = True, phase: str = "Running", count: int | None = None, seconds_ago: int = 0,
         where: Callable[[Plain], bool] = lambda _: True, status: Plain | None = None,
     ) -> None:  # fmt: skip
         """Binds pods and says that they run, as kubelets do; `count` of those that are in another state."""
-        since = datetime.fromtimestamp(time.time() - seconds_ago, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        since = self.now(seconds_ago)
         wanted = {"type": "Ready", "status": "True" if ready else "False"}
         done = 0
         for pod in sorted(self.list("Pod"), key=lambda each: str(each["metadata"]["name"])):
@@ -105,9 +151,15 @@ class World:
         self._ask("PATCH", f"{PATHS['Node']}/{name}", {"spec": {"taints": None, **spec}}, _MERGE_PATCH)
 
     def close(self) -> None:
-        """Deletes what is not in the namespace."""
+        """Deletes what is not in the namespace, and what in it could want something of that."""
+        for kind, options in (("Pod", {"gracePeriodSeconds": 0}), ("PersistentVolumeClaim", None)):
+            self._client.ask("DELETE", f"/{self._path(kind)}", options)
         for name in self.nodes:
             self.delete("Node", name)
+        for world in (self, *self._others):
+            for kind, name in world._made:
+                if world is not self or ("{}" not in PATHS[kind] and kind != "Node"):
+                    self._client.ask("DELETE", f"/{world._path(kind)}/{name}", None)
 
     def end_pods(self) -> None:
         """Lets the pods that are being deleted go, as kubelets do."""
@@ -119,7 +171,7 @@ class World:
         """Everything in the namespace, once nothing changes any more."""
         before, same = "", 0
         for _ in range(_MOST_LOOKS):
-            found = {kind: self.list(kind) for kind in _SEEN}
+            found = {kind: self._seen(kind) for kind in self._kinds}
             text = json.dumps(found, sort_keys=True)
             same = same + 1 if text == before else 0
             if same >= _QUIET:
@@ -127,6 +179,16 @@ class World:
             before = text
             time.sleep(_POLL)
         raise Refused("it does not come to rest")
+
+    def _seen(self, kind: str) -> list[Plain]:
+        """The objects of a kind that belong to this scenario; events about those outside of it are in `default`."""
+        found = self.list(kind)
+        if kind in _CLUSTERED:
+            return [each for each in found if self.name in json.dumps(each)]
+        if kind == "Event":
+            others: list[Plain] = self._ask("GET", PATHS[kind].format("default"))["items"]
+            found += [{"kind": kind, **each} for each in others if self.name in each["involvedObject"]["name"]]
+        return found
 
     def snapshot(self, label: str) -> None:
         """Keeps what there is, once nothing changes any more."""

@@ -11,6 +11,7 @@ from typing import Any, Final
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
 from steersman.admission_plugins.declaration import Declaration, Surroundings
 from steersman.api.core import v1 as core
+from steersman.machinery.built_in.pod_secrets import secret_names
 from steersman.machinery.errors.status import plain_internal
 from steersman.machinery.identity.names import generate_name
 from steersman.machinery.identity.schema import GroupResource
@@ -213,50 +214,13 @@ def _check_mirror(attributes: Attributes, pod: core.Pod) -> None:
     """A kubelet's own pod, shown to the API: it gets nothing from there, so it may ask for nothing."""
     if pod.spec.service_account_name:
         raise attributes.forbid("a mirror pod may not reference service accounts")
-    if any(_secret_names(pod.spec)):
+    if any(secret_names(pod.spec)):
         raise attributes.forbid("a mirror pod may not reference secrets")
     for volume in pod.spec.volumes:
         if volume.projected is not None and any(
             source.service_account_token is not None for source in volume.projected.sources or ()
         ):
             raise attributes.forbid("a mirror pod may not use ServiceAccountToken volume projections")
-
-
-def _secret_names(spec: core.PodSpec) -> Iterator[str]:
-    """The names of all secrets that a pod refers to, wherever that is."""
-    for reference in spec.image_pull_secrets:
-        yield reference.name
-    for container in (*spec.init_containers, *(spec.containers or ()), *spec.ephemeral_containers):
-        for variable in container.env:
-            if variable.value_from is not None and variable.value_from.secret_key_ref is not None:
-                yield variable.value_from.secret_key_ref.name
-        for source in container.env_from:
-            if source.secret_ref is not None:
-                yield source.secret_ref.name
-    for volume in spec.volumes:
-        yield from _volume_secrets(volume)
-
-
-def _volume_secrets(volume: core.Volume) -> Iterator[str]:
-    if volume.secret is not None:
-        yield volume.secret.secret_name
-    elif volume.azure_file is not None:
-        yield volume.azure_file.secret_name
-    elif volume.projected is not None:
-        for source in volume.projected.sources or ():
-            if source.secret is not None:
-                yield source.secret.name
-    elif volume.csi is not None:
-        if volume.csi.node_publish_secret_ref is not None:
-            yield volume.csi.node_publish_secret_ref.name
-    else:
-        for attribute in _WITH_SECRET_REF:
-            driver = getattr(volume, attribute)
-            if driver is not None and driver.secret_ref is not None:
-                yield driver.secret_ref.name
-
-
-_WITH_SECRET_REF: Final = ("cephfs", "cinder", "flex_volume", "rbd", "scale_io", "iscsi", "storageos")
 
 
 _ACCOUNT: Final = Reading(

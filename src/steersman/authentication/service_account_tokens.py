@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
@@ -28,6 +29,8 @@ _MAX_SIGNATURE: Final = 2731
 
 _JSON: Final = msgspec.json.Encoder()
 
+C = TypeVar("C")
+
 
 def sign(keys: ServiceAccountKeys, claims: dict[str, Any]) -> str:
     """A token with these claims, signed as the key's kind asks for (ES256 or RS256). Raises KeyFileError."""
@@ -40,29 +43,22 @@ def sign(keys: ServiceAccountKeys, claims: dict[str, Any]) -> str:
     )
 
 
-class ServiceAccountTokens:
-    """Knows service accounts by their tokens, if the tokens' issuer is one of `issuers`.
+class SignedTokens(ABC):
+    """Knows the tokens of some `issuers` that were signed with this server's keys, and whose they are by their claims.
 
-    A token's claims are checked against the present state of `objects`. The first token takes as long as the
-    cryptography needs to be loaded, in a thread; every later one is judged at once, in about 0.2 ms.
+    The first token takes as long as the cryptography needs to be loaded, in a thread; every later one is judged at
+    once, in about 0.2 ms.
     """
 
-    def __init__(
-        self,
-        keys: Callable[[], ServiceAccountKeys],
-        issuers: Iterable[str],
-        api_audiences: tuple[str, ...],
-        objects: BoundObjects,
-        *,
-        clock: Callable[[], float] = times.moment,
-    ) -> None:
-        """`keys` is called at the first token. `clock` gives seconds since the epoch."""
+    def __init__(self, keys: Callable[[], ServiceAccountKeys], issuers: Iterable[str]) -> None:
+        """`keys` is called at the first token."""
         self._keys = keys
         self._issuers = frozenset(issuers)
-        self._api_audiences = api_audiences
-        self._objects = objects
-        self._clock = clock
         self._verifier: TokenVerifier | None = None
+
+    @abstractmethod
+    def judge(self, claims: bytes, token: str, audiences: tuple[str, ...]) -> TokenIdentity:
+        """Whose a verified token with these claims (JSON) is. Raises AuthenticationError."""
 
     def authenticate_token(
         self, token: str, audiences: tuple[str, ...]
@@ -73,16 +69,36 @@ class ServiceAccountTokens:
             return None
         if self._verifier is None:
             return self._prepare_and_judge(token, header.kid, audiences)
-        return self._judge(self._verifier, token, header.kid, audiences)
+        return self.judge(self._verifier.verify(token, header.kid), token, audiences)
 
     async def _prepare_and_judge(self, token: str, key_id: str, audiences: tuple[str, ...]) -> TokenIdentity:
         self._verifier = verifier = await asyncio.to_thread(TokenVerifier, self._keys())
-        return self._judge(verifier, token, key_id, audiences)
+        return self.judge(verifier.verify(token, key_id), token, audiences)
 
-    def _judge(self, verifier: TokenVerifier, token: str, key_id: str, audiences: tuple[str, ...]) -> TokenIdentity:
-        claims = verifier.verify(token, key_id)
-        common = common_audiences(claims, audiences or self._api_audiences, self._api_audiences)
-        return TokenIdentity(authenticated(judge(claims, self._objects, self._clock())), common)
+
+class ServiceAccountTokens(SignedTokens):
+    """Knows service accounts by the tokens that are asked for. Their claims are checked against the present state of
+    `objects`."""
+
+    def __init__(
+        self,
+        keys: Callable[[], ServiceAccountKeys],
+        issuers: Iterable[str],
+        api_audiences: tuple[str, ...],
+        objects: BoundObjects,
+        *,
+        clock: Callable[[], float] = times.moment,
+    ) -> None:
+        """`clock` gives seconds since the epoch."""
+        super().__init__(keys, issuers)
+        self._api_audiences = api_audiences
+        self._objects = objects
+        self._clock = clock
+
+    def judge(self, claims: bytes, token: str, audiences: tuple[str, ...]) -> TokenIdentity:
+        found = read_claims(claims, Claims)
+        common = common_audiences(found, audiences or self._api_audiences, self._api_audiences)
+        return TokenIdentity(authenticated(judge(found, self._objects, self._clock())), common)
 
 
 class TokenVerifier:
@@ -104,8 +120,8 @@ class TokenVerifier:
             for each in keys.verification_keys
         ]
 
-    def verify(self, token: str, key_id: str) -> Claims:
-        """The claims of a `token` signed with the key `key_id`, or with any if that is empty.
+    def verify(self, token: str, key_id: str) -> bytes:
+        """The claims, in JSON, of a `token` signed with the key `key_id`, or with any if that is empty.
 
         Raises AuthenticationError if none of the keys has signed it.
         """
@@ -117,7 +133,7 @@ class TokenVerifier:
                 payload = self._deserialize(token, key, registry=registry).payload
             except (self._error, ValueError):
                 continue
-            return _claims(payload)
+            return payload
         raise AuthenticationError("go-jose/go-jose: error in cryptographic primitive")
 
 
@@ -134,7 +150,6 @@ class _Issuer(msgspec.Struct, frozen=True):
 
 _read_header: Final = msgspec.json.Decoder(_Header).decode
 _read_issuer: Final = msgspec.json.Decoder(_Issuer).decode
-_read_claims: Final = msgspec.json.Decoder(Claims).decode
 
 
 def _header_of(token: str, issuers: frozenset[str]) -> _Header | None:
@@ -164,9 +179,10 @@ def _decoded(text: str) -> bytes:
     return data
 
 
-def _claims(payload: bytes) -> Claims:
+def read_claims(payload: bytes, claims: type[C]) -> C:
+    """The claims of a verified token. Raises AuthenticationError."""
     try:
-        return _read_claims(payload)
+        return msgspec.json.decode(payload, type=claims)
     except (ValueError, RecursionError):
         raise AuthenticationError("service account token claims could not be read") from None
 

@@ -186,11 +186,13 @@ class Catalogue:
             self._priorities[group, version] = priority
         self._changed({group})
 
-    def declare(self, group: str, version: str, discovery: bytes = b"") -> None:
+    def declare(self, group: str, version: str, discovery: bytes | None = None) -> None:
         """Lists a group version from now on, whether resources of it are served here or not. `discovery` is its
-        APIVersionDiscovery in JSON, for one that another server answers, once that is known."""
+        APIVersionDiscovery in JSON, for one that is answered elsewhere, once that is known; without it, what was said
+        before holds."""
         versions = self._declared.setdefault(group, {})
         before = versions.get(version)
+        discovery = (before or b"") if discovery is None else discovery
         versions[version] = discovery
         if before != discovery and (before or discovery or not self._has(group, version)):
             self._changed({group})

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import signal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
+from steersman.cli.controller_settings import SettingsError, settings_flags, settings_of
+from steersman.cli.elsewhere import run_on
 from steersman.cli.serve import fail
-
-if TYPE_CHECKING:
-    from steersman.client.over_tls import TLSTransport
-    from steersman.controllers.standalone import Standalone
 
 _File = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command()
 @click.option("--kubeconfig", type=_File, required=True, help="Where the API server is, and who this is to it.")
-@click.option("--root-ca-file", type=_File, help="Certificates by which pods verify the API server.")
+@click.option(
+    "--controllers", "names", multiple=True, default=("*",),
+    help="Which run: * for all that are on by default, foo for that one, -foo for all but that one.  [default: *]",
+)  # fmt: skip
+@settings_flags
 @click.option(
     "--use-service-account-credentials", is_flag=True, help="Each controller is a service account of its own."
 )
 @click.option("--leader-elect/--no-leader-elect", default=True, help="Work only while no other instance does.")
 def controllers(
-    kubeconfig: Path, root_ca_file: Path | None, use_service_account_credentials: bool, leader_elect: bool
+    kubeconfig: Path, names: tuple[str, ...], use_service_account_credentials: bool, leader_elect: bool, **given: Any
 ) -> None:
     """Run the controllers of kube-controller-manager on any API server.
 
@@ -35,37 +35,18 @@ def controllers(
     this one waits; it ends when it loses the lease.
     """
     logging.basicConfig(level=logging.WARNING)
-    from steersman.client.over_tls import TLSTransport
-    from steersman.client.transport import Unreachable
-    from steersman.controllers.controller import Settings
+    from steersman.controllers.selection import selected
     from steersman.controllers.standalone import Standalone
-    from steersman.machinery.errors.status import StatusError
-    from steersman.webhooks.kubeconfig import KubeconfigError
 
     try:
-        transport = TLSTransport.of_kubeconfig(kubeconfig)
-        settings = Settings(root_ca=root_ca_file.read_text() if root_ca_file is not None else "")
-        standalone = Standalone(
-            settings, use_service_account_credentials=use_service_account_credentials, leader_elect=leader_elect
-        )
-        import uvloop
-
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            was_stopped = runner.run(_run(standalone, transport))
-    except (KubeconfigError, OSError, StatusError, Unreachable) as error:
+        chosen = selected([each for text in names for each in text.split(",") if each])
+    except ValueError as error:
+        fail(f"--controllers: {error}")
+    try:
+        settings = settings_of(given)
+    except (OSError, SettingsError) as error:
         fail(str(error))
-    if not was_stopped:
-        fail("the lease was lost")
-
-
-async def _run(standalone: Standalone, transport: TLSTransport) -> bool:
-    """Whether it ended because of a signal."""
-    working = asyncio.ensure_future(standalone.run(transport))
-    loop = asyncio.get_running_loop()
-    for each in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(each, working.cancel)
-    try:
-        await working
-    except asyncio.CancelledError:
-        return True
-    return False
+    standalone = Standalone(
+        settings, chosen, use_service_account_credentials=use_service_account_credentials, leader_elect=leader_elect
+    )
+    run_on(kubeconfig, standalone.run)

@@ -5,25 +5,33 @@ from __future__ import annotations
 import click
 
 import steersman
+from steersman.cli.completion import completion
 from steersman.cli.controllers import controllers
 from steersman.cli.crd import crd
 from steersman.cli.envtest.command import envtest
 from steersman.cli.kubeconfig import kubeconfig
+from steersman.cli.scheduler import scheduler
 from steersman.cli.serve import serve
 from steersman.cli.up.commands import down, status, up
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class InOrder(click.Group):
+    """Lists its commands as they were added."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+@click.group(cls=InOrder, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.version_option(steersman.__version__, prog_name="steersman")
 def main() -> None:
-    """The Kubernetes API server in Python."""
+    """The Kubernetes API server in Python, and whole simulated clusters.
+
+    \b
+    steersman up                 a cluster with nodes, in this process, until it is interrupted
+    steersman kubeconfig         lets kubectl talk to it
+    """
 
 
-main.add_command(serve)
-main.add_command(up)
-main.add_command(status)
-main.add_command(down)
-main.add_command(controllers)
-main.add_command(kubeconfig)
-main.add_command(envtest)
-main.add_command(crd)
+for each in (up, status, down, kubeconfig, serve, controllers, scheduler, envtest, crd, completion):
+    main.add_command(each)

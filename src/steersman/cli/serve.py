@@ -11,44 +11,31 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
 import click
 
 import steersman
-from steersman.cli.flags import FLAGS, parse
+from steersman.cli.command import FlagsCommand
+from steersman.cli.flags import parse
 from steersman.cli.paths import default_data_dir
 from steersman.controlplane.options import Options, OptionsError
-from steersman.server.debug_paths import log_level
-from steersman.storage.interface import StorageFormatError, StorageLocked, StorageUnavailable
 
 if TYPE_CHECKING:
     from steersman.controlplane.control_plane import Address
 
 
-def _epilog() -> str:
-    return "\n\n".join(f"--{name}: {flag.help}" for name, flag in FLAGS.items())
-
-
-@click.command(
-    # Were -h one of click's names, an argument such as -authorization-mode would ask for help: it has an h in it.
-    context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": ["--help"]},
-    epilog=_epilog(),
-)
+@click.command(cls=FlagsCommand)
 @click.version_option(steersman.__version__, prog_name="steersman")
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED)
-@click.pass_context
-def serve(context: click.Context, flags: tuple[str, ...]) -> None:
+def serve(flags: tuple[str, ...]) -> None:
     """Serve the Kubernetes API.
 
-    FLAGS are kube-apiserver's, by the same names, plus --data-dir, --storage, --controllers and --debug-loop-watchdog.
+    The flags are kube-apiserver's, by the same names, plus --data-dir, --storage, --controllers and
+    --debug-loop-watchdog.
     Defaults are kube-apiserver's too where it has any that a server by itself can use; RBAC is on. When the server is
     ready it says so in one line: where it is, and the kubeconfig of its administrator.
     """
-    if "-h" in flags:
-        click.echo(context.get_help())
-        return
     try:
         options = parse(list(flags), default_data_dir())
     except OptionsError as error:
@@ -66,17 +53,19 @@ class Started(Protocol):
 
 def run(
     options: Options, *, program: str = "steersman", tied_to: socket.socket | None = None,
-    make: Callable[[Options], Started] | None = None,
+    make: Callable[[Options], Started] | None = None, ready: Callable[[Address], None] | None = None,
 ) -> None:  # fmt: skip
     """Serves until a signal, or the end of the connection that the server is `tied_to`; `make` says what, by default a
-    control plane.
+    control plane. `ready` is called when it is, and says so; by default in one line.
 
     Exits with 1, after one line, if the server cannot start.
     """
+    from steersman.storage.interface import StorageFormatError, StorageLocked, StorageUnavailable
+
     _configure_logging(options.verbosity)
     _allow_many_files()
     try:
-        code = _run(options, tied_to, make or _control_plane)
+        code = _run(options, tied_to, make or _control_plane, ready or say_ready)
     except (OptionsError, OSError, StorageFormatError, StorageLocked, StorageUnavailable) as error:
         fail(str(error), program=program)
     except BaseExceptionGroup as group:
@@ -86,6 +75,8 @@ def run(
 
 
 def _configure_logging(verbosity: int) -> None:
+    from steersman.server.debug_paths import log_level
+
     logging.basicConfig(level=log_level(verbosity), format="%(levelname).1s %(asctime)s %(name)s: %(message)s")
     for handler in logging.getLogger().handlers:
         handler.addFilter(_is_ours_or_a_warning)
@@ -119,20 +110,38 @@ def _control_plane(options: Options) -> Started:
     return ControlPlane(options)
 
 
-def _run(options: Options, tied_to: socket.socket | None, make: Callable[[Options], Started]) -> int:
+def say_ready(address: Address) -> None:
+    """In one line, for programs; and how to go on, for somebody at a terminal."""
+    click.echo(ready_line(address))
+    sys.stdout.flush()
+    if sys.stdout.isatty():
+        click.echo(f"try it:  kubectl --kubeconfig {address.kubeconfig} get namespaces")
+
+
+def ready_line(address: Address) -> str:
+    """Where the server is, and by what its administrator reaches it."""
+    return f"ready url={address.url} kubeconfig={address.kubeconfig} ca={address.ca}"
+
+
+def _run(
+    options: Options, tied_to: socket.socket | None, make: Callable[[Options], Started],
+    ready: Callable[[Address], None],
+) -> int:  # fmt: skip
     import uvloop
 
     collecting = gc.isenabled()
     gc.disable()  # until the server is ready
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(_serve(options, tied_to, make))
+            return runner.run(_serve(lambda: make(options), tied_to, ready))
     finally:
         if collecting:
             gc.enable()
 
 
-async def _serve(options: Options, tied_to: socket.socket | None, make: Callable[[Options], Started]) -> int:
+async def _serve(
+    make: Callable[[], Started], tied_to: socket.socket | None, ready: Callable[[Address], None]
+) -> int:  # fmt: skip
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
 
@@ -145,7 +154,7 @@ async def _serve(options: Options, tied_to: socket.socket | None, make: Callable
         loop.add_signal_handler(each, interrupted)
     if tied_to is not None:
         _follow(tied_to, stop)
-    plane = make(options)
+    plane = make()
     starting = asyncio.ensure_future(plane.start())
     stopping = asyncio.ensure_future(stop.wait())
     await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -159,9 +168,7 @@ async def _serve(options: Options, tied_to: socket.socket | None, make: Callable
     gc.freeze()
     gc.enable()
     gc.set_threshold(50_000, 20, 50)
-    click.echo(f"ready url={address.url} kubeconfig={address.kubeconfig} ca={address.ca}")
-    sys.stdout.flush()
-    _hint(address.kubeconfig)
+    ready(address)
     await stopping
     await plane.stop()
     return 0
@@ -178,9 +185,3 @@ def _follow(connection: socket.socket, stop: asyncio.Event) -> None:
 
     connection.setblocking(False)
     loop.add_reader(connection, ended)
-
-
-def _hint(kubeconfig: Path) -> None:
-    """For somebody at a terminal; programs read only the line before."""
-    if sys.stdout.isatty():
-        click.echo(f"try it:  kubectl --kubeconfig {kubeconfig} get namespaces")

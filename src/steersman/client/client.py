@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from steersman.client.api_resource import APIResource, Object, ObjectList
 from steersman.client.errors import error_of, status_error
 from steersman.client.transport import Fields, Response, Transport
 from steersman.machinery.codec.serializer import decode_plain, encode
+from steersman.net.ascii import is_digits
 
 T = TypeVar("T")
 
@@ -25,6 +27,12 @@ APPLY_PATCH: Final = "application/apply-patch+yaml"
 
 _MAX_EVENT: Final = 64 << 20
 """Bytes of a watch event, past which the watch is given up."""
+_AT_ONCE: Final = 64
+"""Requests of a client that wait for their answers at the same time; more wait for those. Watches do not count."""
+_TRIES: Final = 10
+"""How often a request is sent to a server that says when to come again, as client-go does."""
+_LONGEST_PAUSE: Final = 60
+"""Seconds after which a request is sent again, if the server says more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +55,15 @@ class Client:
     """Sends requests of one user to one server.
 
     What the server refuses raises StatusError, with the reason and code it gave; Unreachable is raised where it gives
-    no answer. Objects are Structs of the resource's type, or plain data. `manager` is who owns what is written.
+    no answer. A server that is overloaded and says when to come again (`Retry-After`) is asked again. Objects are
+    Structs of the resource's type, or plain data. `manager` is who owns what is written.
     """
 
     def __init__(self, transport: Transport, manager: str) -> None:
         self.manager: Final = manager
         self._transport = transport
         self._fields: Fields = (("user-agent", manager),)
+        self._places = asyncio.Semaphore(_AT_ONCE)
 
     async def aclose(self) -> None:
         """Closes what is kept open."""
@@ -183,11 +193,12 @@ class Client:
     async def _ask(
         self, method: str, target: str, accept: str, body: bytes = b"", media: str = "application/json"
     ) -> bytes:
-        response = await self._open(method, target, accept, body, media)
-        try:
-            return await response.read()
-        finally:
-            await response.aclose()
+        async with self._places:
+            response = await self._open(method, target, accept, body, media)
+            try:
+                return await response.read()
+            finally:
+                await response.aclose()
 
     async def _open(
         self, method: str, target: str, accept: str, body: bytes = b"", media: str = "application/json"
@@ -195,13 +206,19 @@ class Client:
         fields = [*self._fields, ("accept", accept)]
         if body:
             fields.append(("content-type", media))
-        response = await self._transport.send(method, target, fields, body)
-        if response.status >= 300:
+        for left in reversed(range(_TRIES)):
+            response = await self._transport.send(method, target, fields, body)
+            if response.status < 300:
+                return response
+            pause = response.header("retry-after") if response.status == 429 or response.status >= 500 else ""
             try:
-                raise error_of(response.status, response.header("retry-after"), await response.read())
+                error = error_of(response.status, pause, await response.read())
             finally:
                 await response.aclose()
-        return response
+            if not left or not is_digits(pause):
+                break
+            await asyncio.sleep(min(int(pause[:9]), _LONGEST_PAUSE))
+        raise error
 
 
 def _target(path: str, **query: object) -> str:

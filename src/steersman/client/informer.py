@@ -105,6 +105,10 @@ class Informer(Generic[O]):
             return list(self._objects.get(namespace, {}).values())
         return [obj for found in self._objects.values() for obj in found.values()]
 
+    def count(self, namespace: str) -> int:
+        """How many objects there are in a namespace."""
+        return len(self._objects.get(namespace, ()))
+
     def indexed(self, index: str, value: str) -> Sequence[O]:
         """The objects for which an index has this value."""
         return list(self._indexes[index].found.get(value, {}).values())

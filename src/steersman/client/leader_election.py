@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
+import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
@@ -13,7 +15,7 @@ from steersman.api.core.v1 import ObjectReference
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.client import Client
 from steersman.client.errors import is_already_exists, is_conflict, is_not_found
-from steersman.client.events import Recorder
+from steersman.client.events import Broadcaster, Recorder
 from steersman.client.resources import LEASES
 from steersman.client.transport import Unreachable
 from steersman.machinery.codec.serializer import deep_copy
@@ -163,3 +165,26 @@ class LeaderElector:
                 kind="Lease", api_version="coordination.k8s.io/v1", namespace=self._namespace, name=self._name
             )
             self._recorder.event(about, "Normal", "LeaderElection", f"{self._identity} {what}")
+
+
+async def work_as_leader(
+    client: Client,
+    namespace: str,
+    name: str,
+    work: Callable[[], Awaitable[None]],
+    *,
+    component: str,
+    host: str | None = None,
+) -> None:
+    """Runs `work` while this process holds a Lease, see `LeaderElector.lead`. Events tell of it as `component`, and as
+    the host that this process calls itself unless another is given."""
+    identity = f"{socket.gethostname()}_{uuid.uuid4()}"
+    events = Broadcaster(client)
+    events.start()
+    elector = LeaderElector(
+        client, namespace, name, identity, recorder=events.recorder(component, identity if host is None else host)
+    )
+    try:
+        await elector.lead(work)
+    finally:
+        await events.stop()

@@ -3,33 +3,39 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Final
 
 from steersman.authentication.user import UserInfo, service_account_groups, service_account_username
 from steersman.client.client import Client
 from steersman.client.in_process import InProcessTransport
-from steersman.client.resources import PODS
+from steersman.client.informer import Informers
 from steersman.cluster.configuration import Configuration
 from steersman.cluster.initial_objects import apply_manifests, read_manifests
-from steersman.controllers.all import CONTROLLERS
+from steersman.cluster.metrics import serve_metrics
+from steersman.cluster.movers import MANAGER, Movers
+from steersman.controllers.all import VOLUME_DRIVER
+from steersman.controllers.authority import Authority
+from steersman.controllers.certificates.requests import SIGNERS
 from steersman.controllers.controller import Settings
-from steersman.controllers.manager import ControllerManager
+from steersman.controllers.selection import selected
+from steersman.controllers.services.load_balancers import LoadBalancerController
+from steersman.controllers.volumes.driver.component import ACCOUNT as SIMULATION
+from steersman.controllers.volumes.driver.objects import install
 from steersman.controlplane.control_plane import Address, ControlPlane
+from steersman.controlplane.controllers import beside, own
 from steersman.controlplane.options import Options
 from steersman.endpoints.filters.observation import Observe
-from steersman.nodes.kubelets import Kubelets
-from steersman.nodes.simulated_node import SimulatedNode
-from steersman.scheduler.scheduler import Scheduler
+from steersman.nodes.containers import Containers
+from steersman.nodes.server.servers import NodeServers
 from steersman.storage.memory import Snapshot
 
-MANAGER: Final = "kube-controller-manager"
-SCHEDULER: Final = "kube-scheduler"
 _ADMIN: Final = UserInfo("steersman:admin", groups=("system:masters",))
+_METRICS: Final = UserInfo("steersman:metrics", groups=("system:masters",))
+_SIMULATION: Final = UserInfo("steersman:simulation", groups=("system:masters",))
 _QUIET: Final = 5
 """Turns of the loop in a row in which nothing was written and nobody had anything to do, after which nothing moves."""
-_NODES: Final = UserInfo("steersman:nodes", groups=("system:masters",))
 
 
 class Cluster:
@@ -40,14 +46,20 @@ class Cluster:
     ) -> None:  # fmt: skip
         """`observe` is told of every request.
 
-        Raises ConfigurationError for more nodes than there are addresses, and for manifests that cannot be read.
+        Raises ValueError for controllers that there are not; ConfigurationError for more nodes than there are
+        addresses, and for manifests that cannot be read.
         """
-        self.plane = ControlPlane(options, observe=observe)
         self._configuration = configuration or Configuration()
         self._nodes = self._configuration.simulated_nodes()
+        self._servers = NodeServers(self._nodes, Containers(), serves_local=self._configuration.serve_local)
+        if not options.kubelet_preferred_address_types:  # the names of nodes lead nowhere
+            options = replace(options, kubelet_preferred_address_types=("InternalIP",))
+        given = options.controllers or ("*",)
+        self._controllers = selected(beside(given))
+        self.plane = ControlPlane(replace(options, controllers=own(given)), nearby=self._servers.way, observe=observe)
         self._manifests = read_manifests(self._configuration.objects)
-        self._root_ca = ""
-        self._movers: _Movers | None = None
+        self._settings = Settings()
+        self._movers: Movers | None = None
         self._running = AsyncExitStack()
 
     async def start(self) -> Address:
@@ -57,8 +69,15 @@ class Cluster:
         self._running.push_async_callback(self.plane.stop)
         self._running.push_async_callback(self._stop_movers)
         try:
-            self._root_ca = address.ca.read_text()
+            self._settings = Settings(
+                root_ca=address.ca.read_text(), namespace_deletion_grace=0, sign_token=self.plane.sign_token,
+                signers=dict.fromkeys(SIGNERS, Authority(address.ca, address.ca_key)),
+            )  # fmt: skip
+            if self._configuration.schedules:
+                await install(self.client(_ADMIN, "steersman"))
             await self._start_movers()
+            if self._configuration.schedules:
+                await serve_metrics(self.plane, self.client(_METRICS, "steersman"), self._informers)
             await apply_manifests(self.client(_ADMIN, "steersman"), self._manifests)
         except BaseException:
             await self.stop()
@@ -66,8 +85,17 @@ class Cluster:
         return address
 
     async def _start_movers(self) -> None:
-        self._movers = movers = _Movers(self, self._root_ca, self._nodes, schedules=self._configuration.schedules)
-        await movers.start()
+        controllers = self._controllers
+        if self._configuration.schedules:
+            controllers = (*controllers, LoadBalancerController, *VOLUME_DRIVER)
+        self._movers = Movers(
+            self, self._settings, controllers, self._nodes, self._servers, schedules=self._configuration.schedules
+        )
+        await self._movers.start()
+
+    def _informers(self) -> Informers:
+        assert self._movers is not None
+        return self._movers.informers
 
     async def _stop_movers(self) -> None:
         movers, self._movers = self._movers, None
@@ -109,6 +137,11 @@ class Cluster:
             await self._start_movers()
         await self.settle()
 
+    async def _bring_back(self, snapshot: Snapshot) -> None:
+        assert self._movers is not None
+        self._movers.forget_events()
+        await self.plane.restore(snapshot)
+
     async def stop(self) -> None:
         """The orderly end, the control plane last."""
         await self._running.aclose()
@@ -120,50 +153,8 @@ class Cluster:
         return Client(InProcessTransport(server.handler, self.plane.token_of(user)), manager)
 
     def client_of_account(self, name: str) -> Client:
-        """Requests of a service account of kube-system."""
+        """Requests of a service account of kube-system, or of what stands for it."""
+        if name == SIMULATION:
+            return self.client(_SIMULATION, SIMULATION)
         user = UserInfo(service_account_username("kube-system", name), groups=service_account_groups("kube-system"))
         return self.client(user, MANAGER)
-
-    async def _bring_back(self, snapshot: Snapshot) -> None:
-        assert self._movers is not None
-        self._movers.forget_events()
-        await self.plane.restore(snapshot)
-
-
-class _Movers:
-    """What makes things move: the controllers and, if pods are to be scheduled and run, the scheduler and the nodes."""
-
-    def __init__(self, cluster: Cluster, root_ca: str, nodes: Sequence[SimulatedNode], *, schedules: bool) -> None:
-        settings = Settings(root_ca=root_ca, namespace_deletion_grace=0)
-        self._manager = manager = ControllerManager(
-            cluster.client(UserInfo(f"system:{MANAGER}"), MANAGER), cluster.client_of_account, settings, CONTROLLERS
-        )
-        self._scheduler: Scheduler | None = None
-        if schedules:
-            self._scheduler = Scheduler(cluster.client(UserInfo(f"system:{SCHEDULER}"), SCHEDULER), manager.informers)
-        self._kubelets = Kubelets(
-            cluster.client(_NODES, "kubelet"), manager.informers.of(PODS), manager.events, nodes
-        )  # fmt: skip
-        self._running = AsyncExitStack()
-
-    async def start(self) -> None:
-        """Begins. Raises StatusError, Unreachable; `stop` ends what runs then."""
-        for each in (self._manager, self._scheduler, self._kubelets):
-            if each is not None:
-                self._running.push_async_callback(each.stop)
-                await each.start()
-
-    async def stop(self) -> None:
-        """Ends, the controllers last."""
-        await self._running.aclose()
-
-    @property
-    def idle(self) -> bool:
-        """Whether nothing is under way."""
-        return self._manager.idle and self._kubelets.idle and (self._scheduler is None or self._scheduler.idle)
-
-    def forget_events(self) -> None:
-        """Counts events anew: what was told is gone from the server."""
-        self._manager.events.forget()
-        if self._scheduler is not None:
-            self._scheduler.forget_events()

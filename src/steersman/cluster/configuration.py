@@ -40,6 +40,7 @@ class NodeGroup(msgspec.Struct, forbid_unknown_fields=True):
 class _File(msgspec.Struct, forbid_unknown_fields=True):
     nodes: list[NodeGroup] = msgspec.field(default_factory=lambda: [NodeGroup()])
     objects: list[str] = []
+    serve_local: bool = msgspec.field(name="serveLocal", default=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,8 @@ class Configuration:
     objects: tuple[Path, ...] = ()
     schedules: bool = True
     """Whether there is a scheduler."""
+    serve_local: bool = False
+    """Whether annotations of pods may have their ports served by addresses that this machine can reach."""
 
     @classmethod
     def load(cls, path: Path) -> Configuration:
@@ -65,7 +68,7 @@ class Configuration:
         for each in objects:
             if not each.exists():
                 raise ConfigurationError(f"{path}: {each} is not there")
-        return cls(tuple(found.nodes), objects)
+        return cls(tuple(found.nodes), objects, found.serve_local)
 
     def simulated_nodes(self) -> list[SimulatedNode]:
         """The nodes, each with its addresses. Raises ConfigurationError."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,6 +11,9 @@ from steersman.client.client import Client
 from steersman.client.events import Broadcaster
 from steersman.client.informer import Informers
 from steersman.controllers.controller import Controller, Settings, Surroundings
+from steersman.controllers.monitors import Monitors
+
+logger = logging.getLogger(__name__)
 
 
 class ControllerManager:
@@ -23,10 +27,12 @@ class ControllerManager:
         self, shared: Client, client_of: Callable[[str], Client], settings: Settings,
         controllers: Sequence[type[Controller[Any]]],
     ) -> None:  # fmt: skip
+        self._shared = shared
         self._client_of = client_of
         self._settings = settings
         self._types = controllers
         self.informers = Informers(shared)
+        self.monitors = Monitors(shared, self.informers)
         self.events = Broadcaster(shared)
         self.controllers: list[Controller[Any]] = []
         self._synced = False
@@ -35,9 +41,13 @@ class ControllerManager:
     async def start(self) -> None:
         """Begins; the controllers work once their informers have all objects."""
         for each in self._types:
-            client = self._client_of(each.account)
-            recorder = self.events.recorder(each.component or each.account)
-            self.controllers.append(each(Surroundings(client, self.informers, recorder, self._settings)))
+            if not each.can_run(self._settings):
+                logger.info("%s does not run: it is not told what it needs", each.name)
+                continue
+            client = self._client_of(each.account) if each.account else self._shared
+            recorder = self.events.recorder(each.component or each.account or each.name)
+            given = Surroundings(client, self.informers, self.monitors, recorder, self._settings)
+            self.controllers.append(each(given))
         self.events.start()
         self.informers.start()
         self._task = asyncio.create_task(self._run(), name="controllers")
@@ -52,6 +62,7 @@ class ControllerManager:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
+        await self.monitors.stop()
         await self.informers.stop()
         await self.events.stop()
 

@@ -11,9 +11,9 @@ from steersman.api.core.v1 import Node, NodeCondition, ObjectReference, Taint
 from steersman.client.client import MERGE_PATCH
 from steersman.client.errors import is_not_found
 from steersman.client.events import reference
+from steersman.client.indexes import BY_NODE, by_node
 from steersman.client.resources import LEASES, NODES, PODS
 from steersman.controllers.controller import Controller, Surroundings
-from steersman.controllers.indexes import BY_NODE, by_node
 from steersman.controllers.node_zones import Zones
 from steersman.machinery.built_in.taints import NOT_READY, UNREACHABLE, UNSCHEDULABLE
 from steersman.machinery.codec.serializer import deep_copy, to_plain

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from steersman.client.client import Client
-from steersman.client.events import Broadcaster
-from steersman.client.leader_election import LeaderElector
+from steersman.client.leader_election import work_as_leader
 from steersman.client.over_tls import TLSTransport
 from steersman.controllers.accounts import NAMESPACE, AccountClients
-from steersman.controllers.all import CONTROLLERS
-from steersman.controllers.controller import Settings
+from steersman.controllers.controller import Controller, Settings
 from steersman.controllers.manager import ControllerManager
 
 MANAGER: Final = "kube-controller-manager"
@@ -28,6 +25,7 @@ class Standalone:
     """What runs, and how: flags of kube-controller-manager."""
 
     settings: Settings
+    controllers: Sequence[type[Controller[Any]]]
     use_service_account_credentials: bool = False
     leader_elect: bool = True
 
@@ -37,14 +35,10 @@ class Standalone:
         if not self.leader_elect:
             await self._work(transport, client)
             return
-        events = Broadcaster(client)
-        events.start()
-        identity = f"{socket.gethostname()}_{uuid.uuid4()}"
-        elector = LeaderElector(client, NAMESPACE, MANAGER, identity, recorder=events.recorder(MANAGER, identity))
         try:
-            await elector.lead(lambda: self._work(transport, client))
+            work = partial(self._work, transport, client)
+            await work_as_leader(client, NAMESPACE, MANAGER, work, component=MANAGER)
         finally:
-            await events.stop()
             await client.aclose()
 
     async def _work(self, transport: TLSTransport, client: Client) -> None:
@@ -53,9 +47,9 @@ class Standalone:
             if self.use_service_account_credentials:
                 accounts = AccountClients(transport, MANAGER)
                 stack.push_async_callback(accounts.stop)
-                await accounts.prepare({each.account for each in CONTROLLERS})
+                await accounts.prepare({each.account for each in self.controllers if each.account})
                 client_of = accounts.client
-            manager = ControllerManager(client, client_of, self.settings, CONTROLLERS)
+            manager = ControllerManager(client, client_of, self.settings, self.controllers)
             stack.push_async_callback(manager.stop)
             await manager.start()
             await asyncio.Event().wait()

@@ -6,11 +6,11 @@ import asyncio
 
 from steersman.api.core.v1 import Node, ObjectReference, Pod, PodCondition, Taint
 from steersman.client.errors import is_not_found
+from steersman.client.indexes import BY_NODE, by_node
 from steersman.client.informer import Key, key_of
 from steersman.client.pod_status import patch_pod_status
 from steersman.client.resources import NODES, PODS
 from steersman.controllers.controller import Controller, Surroundings
-from steersman.controllers.indexes import BY_NODE, by_node
 from steersman.machinery.built_in.taints import matching_tolerations
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.errors.status import StatusError

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
+from steersman.api.core.v1 import Secret
 from steersman.authentication.anonymous import AnonymousAuthenticator
 from steersman.authentication.authorities import Authorities
 from steersman.authentication.bearer_token import BearerTokenAuthenticator
 from steersman.authentication.client_certificate import ClientCertificateAuthenticator
 from steersman.authentication.interface import Authenticator, TokenAuthenticator
 from steersman.authentication.issued_tokens import IssuedTokens
+from steersman.authentication.legacy_tokens import LegacyTokens, TokenSecret
 from steersman.authentication.request_header import HeaderNames, RequestHeaderAuthenticator
 from steersman.authentication.service_account_claims import BoundObjects, Find, Named
 from steersman.authentication.service_account_keys import ServiceAccountKeys, check_issuer, default_jwks_uri
@@ -77,14 +79,27 @@ def _find(stores: Stores, plural: str) -> Find:
     return lambda namespace, name: stores.objects("", plural).known(namespace, name, _NAMED)
 
 
+def _read_token_secret(secret: Secret) -> TokenSecret:
+    metadata = secret.metadata
+    return TokenSecret(metadata.deletion_timestamp is not None, secret.data.get("token", b""), metadata.labels)
+
+
+_TOKEN_SECRET: Final = Reading(_read_token_secret, "metadata.deletionTimestamp", "metadata.labels", "data")
+
+
+def _token_secret(stores: Stores) -> Callable[[str, str], TokenSecret | None]:
+    return lambda namespace, name: stores.objects("", "secrets").known(namespace, name, _TOKEN_SECRET)
+
+
 LOOPBACK: Final = UserInfo("system:apiserver", groups=(SYSTEM_MASTERS,))
 """Who this server is where it asks itself."""
 
 
 def token_authenticator(
-    options: Options, keys: TokenKeys, stores: Stores, issued: IssuedTokens
+    options: Options, keys: TokenKeys, stores: Stores, issued: IssuedTokens, used: Callable[[str, str], None]
 ) -> UnionTokenAuthenticator:
-    """Tells whose a bearer token is. Raises OptionsError for a token file that cannot be read."""
+    """Tells whose a bearer token is; `used` is told of secrets whose tokens are used. Raises OptionsError for a token
+    file that cannot be read."""
     found: list[TokenAuthenticator] = [issued]
     if options.token_auth_file:
         try:
@@ -99,6 +114,8 @@ def token_authenticator(
     )
     accounts = ServiceAccountTokens(keys.keys, options.service_account_issuer, options.audiences, bound)
     found.append(CachedTokenAuthenticator(accounts))
+    in_secrets = LegacyTokens(keys.keys, options.audiences, _token_secret(stores), bound.service_account, used)
+    found.append(CachedTokenAuthenticator(in_secrets))
     return UnionTokenAuthenticator(found)
 
 

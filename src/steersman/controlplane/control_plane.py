@@ -43,6 +43,7 @@ from steersman.controlplane.authenticators import (
 )
 from steersman.controlplane.authorizers import Judges, judges
 from steersman.controlplane.bootstrap import Bootstrap
+from steersman.controlplane.controllers import check_own
 from steersman.controlplane.data_folder import (
     certificate_files,
     is_storage_unavailable,
@@ -57,9 +58,10 @@ from steersman.controlplane.given_files import (
     serving_tls,
 )
 from steersman.controlplane.group_order import GroupOrder
+from steersman.controlplane.legacy_token_tracking import TokenUse
 from steersman.controlplane.metrics import install_metrics
 from steersman.controlplane.objects import StoreObjects
-from steersman.controlplane.options import Options
+from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.rbac_feed import feed
 from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_API
 from steersman.controlplane.runtime_config import RuntimeConfig
@@ -73,7 +75,7 @@ from steersman.machinery.private_files import write_whole
 from steersman.net.client.own_server import OwnServer, ThisServer
 from steersman.openapi.first_use import OpenAPIOnFirstUse
 from steersman.registry.core.services.locating import locate_service
-from steersman.registry.kubelet import ADDRESS_TYPES, KubeletConnection
+from steersman.registry.kubelet import ADDRESS_TYPES, KubeletConnection, ProxyConnection
 from steersman.registry.services import Services
 from steersman.rest.bound import BoundResource, bind
 from steersman.rest.capabilities import ResourceStorage
@@ -90,6 +92,7 @@ from steersman.storage.memory import MemoryStorage, Snapshot
 from steersman.store.store import Store
 
 if TYPE_CHECKING:
+    from steersman.net.client.transport import Nearby
     from steersman.server.loop_watchdog import LoopWatchdog
 
 logger = logging.getLogger(__name__)
@@ -106,6 +109,7 @@ class Address:
     url: str
     kubeconfig: Path
     ca: Path
+    ca_key: Path
 
 
 _READ_BY_THE_SERVER: Final = (
@@ -129,12 +133,19 @@ class _Common:
 
 
 class ControlPlane:
-    """A control plane: `await start()`, then `await stop()`. Made from Options; nothing is touched before `start`."""
+    """A control plane: `await start()`, then `await stop()`. Made from Options; nothing is touched before `start`.
 
-    def __init__(self, options: Options, *, observe: Observe | None = None) -> None:
-        """`observe` is told of every request that was answered."""
+
+    `nearby` says how nodes, pods and services are reached whose addresses are not on the network; `observe` is told of
+    every request that was answered.
+    """
+
+    def __init__(
+        self, options: Options, *, nearby: Nearby | None = None, observe: Observe | None = None
+    ) -> None:  # fmt: skip
         nesting.make_room()
         self.options = options
+        self._nearby = nearby
         self._observe = observe
         self._files: CertificateFiles | None = None
         self.storage: Storage | None = None
@@ -144,12 +155,18 @@ class ControlPlane:
         self._upkeep: Upkeep | None = None
         self._custom: Definitions | None = None
         self._issued = IssuedTokens(options.audiences)
+        self._keys: TokenKeys | None = None
         self._itself = ThisServer(self._own_server, cache(partial(self.token_of, LOOPBACK)))
         self._running = AsyncExitStack()
 
     def token_of(self, user: UserInfo) -> str:
         """A bearer token for a part of this process that sends requests as this user; good until the process ends."""
         return self._issued.issue(user)
+
+    def sign_token(self, claims: dict[str, Any]) -> str:
+        """A token with these claims, signed as those of service accounts are. Raises KeyFileError."""
+        assert self._keys is not None
+        return self._keys.sign(claims)
 
     def store(self, group: str, plural: str) -> Store[Any]:
         """The store of a resource. Raises KeyError for one that is not served or not stored."""
@@ -301,6 +318,10 @@ class ControlPlane:
         watchdog = _loop_watchdog(options, common)
         if watchdog is not None:
             running.callback(watchdog.stop)
+        try:
+            check_own(options.controllers)
+        except ValueError as error:
+            raise OptionsError(f"--controllers: {error}") from None
         check_kubelet_files(options)
         check_proxy_client(options)
         make_data_folder(options)
@@ -309,14 +330,16 @@ class ControlPlane:
         running.push_async_callback(storage.close)
         stores = self._stores = Stores(storage, common.slow_lane)
         running.push_async_callback(stores.stop)
-        keys = TokenKeys(options)
+        keys = self._keys = TokenKeys(options)
         running.push_async_callback(keys.stop)  # before the lock of the folder is released
         host = options.advertise_address or advertised_address(options.bind_address)
         files = self._files = certificate_files(options, host, str(ranges[0][1]))
-        tokens = token_authenticator(options, keys, stores, self._issued)
+        token_use = TokenUse(lambda: stores.objects("", "secrets"))
+        running.push_async_callback(token_use.stop)
+        tokens = token_authenticator(options, keys, stores, self._issued, token_use.note)
         rights = judges(options, common.slow_lane)
         services = self._services = _services(
-            options, ranges, common, stores, rights, keys, tokens, self._itself
+            options, ranges, common, stores, rights, keys, tokens, self._itself, self._nearby
         )  # fmt: skip
         running.callback(services.proxied.close)
         running.callback(services.kubelet.close)
@@ -377,7 +400,7 @@ class ControlPlane:
         url = f"https://{reachable_address(self.options.bind_address)}:{port}"
         kubeconfig = self.options.data_dir / "admin.kubeconfig"
         write_whole(kubeconfig, admin_kubeconfig(url, self._files))
-        return Address(url, kubeconfig, self._files.ca)
+        return Address(url, kubeconfig, self._files.ca, self._files.ca_key)
 
     def _own_server(self) -> OwnServer:
         """What this server asks itself with, once it is there."""
@@ -421,7 +444,7 @@ def _loop_watchdog(options: Options, common: _Common) -> LoopWatchdog | None:
 
 def _services(
     options: Options, ranges: tuple[IPv4Network | IPv6Network, ...], common: _Common, stores: Stores, rights: Judges,
-    keys: TokenKeys, tokens: TokenAuthenticator, itself: ThisServer,
+    keys: TokenKeys, tokens: TokenAuthenticator, itself: ThisServer, nearby: Nearby | None,
 ) -> Services:  # fmt: skip
     return Services(
         objects=stores.objects,
@@ -444,7 +467,9 @@ def _services(
             client_certificate=options.kubelet_client_certificate,
             client_key=options.kubelet_client_key,
             certificate_authority=options.kubelet_certificate_authority,
+            nearby=nearby,
         ),
+        proxied=ProxyConnection(nearby),
         enable_aggregator_routing=options.enable_aggregator_routing,
         itself=itself,
         slow_lane=common.slow_lane,

@@ -1,7 +1,8 @@
 """Controllers of kube-controller-manager's that this server can run by itself, and which of them are to be run.
 
 kube-apiserver runs none of them, and so does this server unless `--controllers` names them, in the words of
-kube-controller-manager's flag: `*` for all, `foo` for that one, `-foo` for all but that one beside `*`.
+kube-controller-manager's flag: `*` for all, `foo` for that one, `-foo` for all but that one beside `*`. The flag of a
+whole cluster names those that run beside the server too.
 """
 
 from __future__ import annotations
@@ -15,10 +16,29 @@ _ALL: Final = "*"
 
 
 def check_controllers(given: Sequence[str]) -> None:
-    """Raises ValueError for a name that no controller has."""
-    for each in given:
-        if each != _ALL and each.removeprefix("-") not in CONTROLLERS:
+    """Raises ValueError for a name that no controller has, here or in a whole cluster."""
+    others = [each for each in beside(given) if each != _ALL]
+    if others:
+        from steersman.controllers.selection import selected  # which a server alone never needs
+
+        selected(others)
+
+
+def check_own(given: Sequence[str]) -> None:
+    """Raises ValueError for the name of a controller that does not run in a server alone."""
+    for each in beside(given):
+        if each != _ALL:
             raise ValueError(f'"{each}" is not in the list of known controllers')
+
+
+def own(given: Sequence[str]) -> tuple[str, ...]:
+    """What is said of the controllers that run in the server."""
+    return tuple(each for each in given if each == _ALL or each.removeprefix("-") in CONTROLLERS)
+
+
+def beside(given: Sequence[str]) -> tuple[str, ...]:
+    """What is said of all others."""
+    return tuple(each for each in given if each.removeprefix("-") not in CONTROLLERS)
 
 
 def is_enabled(name: str, given: Sequence[str]) -> bool:

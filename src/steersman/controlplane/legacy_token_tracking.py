@@ -1,22 +1,25 @@
-"""Since when the use of tokens kept in secrets is recorded (KEP-2799): a ConfigMap that others read the date from."""
+"""The use of tokens kept in secrets is recorded (KEP-2799): since when, in a ConfigMap, and the last, in the secret."""
 
 from __future__ import annotations
 
-import re
+import asyncio
+import logging
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Final
 
-from steersman.api.core.v1 import ConfigMap
+from steersman.api.core.v1 import ConfigMap, Secret
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.controlplane.objects import StoreObjects
+from steersman.machinery.built_in.token_secrets import LAST_USED
+from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 from steersman.rest.context import loopback
+
+logger = logging.getLogger(__name__)
 
 NAMESPACE: Final = "kube-system"
 NAME: Final = "kube-apiserver-legacy-service-account-token-tracking"
 _SINCE: Final = "since"
-_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _PAUSE: Final = 1800.0
 """Seconds in which the ConfigMap is made once at most: servers of two minds must not fight about it."""
 
@@ -33,14 +36,14 @@ class LegacyTokenTracking:
         """Makes what is missing, and mends a date that is none."""
         config_maps = self._config_maps
         found: ConfigMap | None = await config_maps.find(NAMESPACE, NAME)
-        today = datetime.fromtimestamp(times.moment(), UTC).strftime("%Y-%m-%d")
+        today = times.today()
         if found is None:
             now = self._clock()
             if self._made is None or now - self._made >= _PAUSE:
                 metadata = ObjectMeta(name=NAME, namespace=NAMESPACE)
                 await config_maps.create(loopback(NAMESPACE), ConfigMap(metadata=metadata, data={_SINCE: today}))
                 self._made = now
-        elif not _is_date(found.data.get(_SINCE, "")):
+        elif not times.is_date(found.data.get(_SINCE, "")):
 
             def change(old: ConfigMap) -> ConfigMap:
                 old.data[_SINCE] = today
@@ -49,11 +52,33 @@ class LegacyTokenTracking:
             await config_maps.update(loopback(NAMESPACE, NAME), NAME, change)
 
 
-def _is_date(text: str) -> bool:
-    if not _DATE.fullmatch(text):
-        return False
-    try:
-        datetime.strptime(text, "%Y-%m-%d")
-    except ValueError:
-        return False
-    return True
+class TokenUse:
+    """Writes into secrets on which day their tokens were used last. `secrets` is called when that is needed."""
+
+    def __init__(self, secrets: Callable[[], StoreObjects]) -> None:
+        self._secrets = secrets
+        self._writing: dict[tuple[str, str], asyncio.Task[None]] = {}
+
+    def note(self, namespace: str, name: str) -> None:
+        """The token of a secret is used today; what is being written already is not written again."""
+        key = namespace, name
+        if key not in self._writing:
+            task = self._writing[key] = asyncio.get_running_loop().create_task(self._write(namespace, name))
+            task.add_done_callback(lambda _: self._writing.pop(key, None))
+
+    async def stop(self) -> None:
+        """Gives up what is not written yet."""
+        tasks = list(self._writing.values())
+        for each in tasks:
+            each.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _write(self, namespace: str, name: str) -> None:
+        def change(old: Secret) -> Secret:
+            old.metadata.labels[LAST_USED] = times.today()
+            return old
+
+        try:
+            await self._secrets().update(loopback(namespace, name), name, change)
+        except StatusError as error:
+            logger.warning("the use of the token in secret %s/%s is not recorded: %s", namespace, name, error)

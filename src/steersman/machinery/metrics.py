@@ -76,6 +76,10 @@ class Counter(_Labelled):
         """The present value of a series, 0 if there is none."""
         return self._values.get(labels, 0)
 
+    def sum(self) -> float:
+        """The present value of all series together."""
+        return sum(self._values.values())
+
     def expose(self) -> Iterator[str]:
         yield from self._head()
         for labels, value in list(self._values.items()):

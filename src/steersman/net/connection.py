@@ -357,9 +357,12 @@ _INNER: Final = attrgetter("_sslobj")
 
 def peer_of(transport: asyncio.BaseTransport) -> Peer:
     """Who is at the other end of a transport."""
-    address = transport.get_extra_info("peername") or ("", 0)
-    host, port = (str(address[0]), int(address[1])) if isinstance(address, tuple) else (str(address), 0)
+    host, port = _place(transport.get_extra_info("peername"))
     tls = transport.get_extra_info("ssl_object")
     certificate = tls.getpeercert(True) if tls is not None else None
     authorities = () if certificate is None else verified_chain(tls)[1:]
-    return Peer(host, port, certificate, tls is not None, authorities)
+    return Peer(host, port, certificate, tls is not None, authorities, _place(transport.get_extra_info("sockname")))
+
+
+def _place(address: object) -> tuple[str, int]:
+    return (str(address[0]), int(address[1])) if isinstance(address, tuple) else (str(address or ""), 0)

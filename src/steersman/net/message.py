@@ -55,13 +55,14 @@ class Headers(dict[str, str]):
 @dataclass(frozen=True, slots=True)
 class Peer:
     """Who is at the other end of a connection. `certificate` is its verified TLS certificate as DER, if it gave one,
-    and `authorities` are those that vouch for it, up to one that is trusted."""
+    and `authorities` are those that vouch for it, up to one that is trusted. `reached` is where it has connected to."""
 
     host: str = ""
     port: int = 0
     certificate: bytes | None = None
     tls: bool = False
     authorities: tuple[bytes, ...] = ()
+    reached: tuple[str, int] = ("", 0)
 
 
 class RequestBody(Protocol):

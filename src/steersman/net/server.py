@@ -65,14 +65,7 @@ class HttpServer:
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> tuple[str, int]:
         """Listens, and tells where: port 0 takes a free one. Raises OSError, and RuntimeError at a second call."""
-        if self._core is not None:
-            raise RuntimeError("the server has been started already")
-        loop = asyncio.get_running_loop()
-        core = Core(
-            self._handler, self._limits, loop,
-            eager=self._eager, h1_fields=FieldCache(http1_exchange.field), h2_fields=FieldCache(hpack.field),
-        )  # fmt: skip
-        tls = self._tls
+        core, tls, loop = self._new_core(), self._tls, asyncio.get_running_loop()
         create = cast(Callable[..., "asyncio.Future[asyncio.Server]"], loop.create_server)
         options = {} if tls is None else {
             "ssl": tls.context,
@@ -86,6 +79,25 @@ class HttpServer:
         self._check()
         address = self._listener.sockets[0].getsockname()
         return str(address[0]), int(address[1])
+
+    def begin(self) -> None:
+        """Takes connections that are handed to it, and listens nowhere. Raises RuntimeError at a second call."""
+        self._core = self._new_core()
+        self._check()
+
+    def accept(self) -> asyncio.Protocol:
+        """What a connection is to be given to. Raises RuntimeError if the server has not begun, or has ended."""
+        if self._core is None or self._core.draining:
+            raise RuntimeError("the server takes no connections")
+        return _Accepted(self._core)
+
+    def _new_core(self) -> Core:
+        if self._core is not None:
+            raise RuntimeError("the server has been started already")
+        return Core(
+            self._handler, self._limits, asyncio.get_running_loop(),
+            eager=self._eager, h1_fields=FieldCache(http1_exchange.field), h2_fields=FieldCache(hpack.field),
+        )  # fmt: skip
 
     def _check(self) -> None:
         """Looks after the waits of all connections, again and again."""

@@ -1,7 +1,7 @@
 """What a simulated container does: how long it runs, and how it ends.
 
-An annotation of the pod says it, for one container or for all; else the command, where that is `sleep`, `true`, `false`
-or `exit`; else it runs for ever, but in the pods of a Job, where it ends well after a moment.
+An annotation of the pod says it, for one container or for all; else the command, where that is a script of programs
+that there are (`rehearsal`); else it runs for ever, but in the pods of a Job, where it ends well after a moment.
 """
 
 from __future__ import annotations
@@ -12,17 +12,15 @@ from typing import Final
 
 from steersman.api.core.v1 import Container, EphemeralContainer, Pod
 from steersman.machinery.values.durations import DurationError, parse_duration
+from steersman.nodes.rehearsal import Outcome, outcome
+from steersman.nodes.surroundings import command_of, plain_variables
 
 PREFIX: Final = "simulation.steersman.dev/"
-"""Of annotations: `run-for` (a duration, or `forever`), `exit-code`, `ready-after`, `stop-after`. With `.NAME` behind,
-they are about one container."""
+"""Of annotations: `run-for` (a duration, or `forever`), `exit-code`, `ready-after`, `stop-after`, `start-delay`,
+`oom-after`, `pull-error`. With `.NAME` behind, they are about one container."""
 
 _JOB_RUNS_FOR: Final = 0.0
-_SECONDS: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smhd]?)", re.ASCII)
-_UNITS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
-_BLANKS: Final = re.compile("[ \\t]+")
-_SHELLS: Final = frozenset({"sh", "bash", "ash", "/bin/sh", "/bin/bash", "/bin/ash"})
-_MOST_WORDS: Final = 4096
+_KILLED: Final = 137
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +34,17 @@ class Behaviour:
     """From its start on, beside what its probes say."""
     stops_after: float = 0.0
     """How long it takes to end when it is told to; at most its grace period."""
+    reason: str = ""
+    """Of its end, where it is not said by the exit code."""
+    start_delay: float | None = None
+    """From the pod's start on; None for what its node has."""
+    pull_error: str = ""
+    """Why its image cannot be had."""
 
 
 def behaviour_of(pod: Pod, container: Container | EphemeralContainer) -> Behaviour:
     """What a container of a pod does."""
-    runs_for, exit_code = _by_command([*container.command, *container.args])
+    runs_for, exit_code = _by_command(pod, container)
     owners = pod.metadata.owner_references
     if runs_for is None and any(each.kind == "Job" and each.controller for each in owners):
         runs_for = _JOB_RUNS_FOR
@@ -49,17 +53,41 @@ def behaviour_of(pod: Pod, container: Container | EphemeralContainer) -> Behavio
         return Behaviour(runs_for, exit_code)
 
     def said(what: str) -> str:
-        return annotations.get(f"{PREFIX}{what}.{container.name}") or annotations.get(PREFIX + what, "")
+        return said_of(pod, container.name, what)
 
     if said("run-for"):
-        runs_for = None if said("run-for") == "forever" else _duration(said("run-for"))
+        runs_for = None if said("run-for") == "forever" else duration_of(said("run-for"))
     if said("exit-code"):
         exit_code = _exit_code(said("exit-code"))
         runs_for = 0.0 if runs_for is None else runs_for
-    return Behaviour(runs_for, exit_code, _duration(said("ready-after")), _duration(said("stop-after")))
+    reason = ""
+    if said("oom-after"):
+        runs_for, exit_code, reason = duration_of(said("oom-after")), _KILLED, "OOMKilled"
+    return Behaviour(
+        runs_for, exit_code, duration_of(said("ready-after")), duration_of(said("stop-after")), reason,
+        duration_of(said("start-delay")) if said("start-delay") else None, said("pull-error"),
+    )  # fmt: skip
 
 
-def _duration(text: str) -> float:
+def said_of(pod: Pod, container: str, what: str) -> str:
+    """What an annotation of the pod says of a container, by its name or of all; "" for nothing."""
+    annotations = pod.metadata.annotations
+    return annotations.get(f"{PREFIX}{what}.{container}") or annotations.get(PREFIX + what, "")
+
+
+def _by_command(pod: Pod, container: Container | EphemeralContainer) -> Outcome:
+    words = (*container.command, *container.args)
+    if not words:  # the image's own
+        return Outcome(None)
+    variables: dict[str, str] = {}
+    if any("$" in each for each in words):
+        variables = plain_variables(pod, container)
+        words = tuple(command_of(container, variables))
+    return outcome(words, tuple(variables.items()), stdin=container.stdin)
+
+
+def duration_of(text: str) -> float:
+    """The seconds of a duration in an annotation, 0 for what is none."""
     try:
         return max(0.0, parse_duration(text) / 1e9) if text else 0.0
     except DurationError:
@@ -68,48 +96,3 @@ def _duration(text: str) -> float:
 
 def _exit_code(text: str) -> int:
     return int(text) if re.fullmatch("[0-9]{1,3}", text, re.ASCII) else 0
-
-
-def _by_command(words: list[str]) -> tuple[float | None, int]:
-    """How long a command runs (None: nobody knows) and its exit code, where it is one of a few."""
-    if len(words) >= 3 and words[0] in _SHELLS and words[1] in ("-c", "-ec", "-cx", "-xc"):
-        if len(words[2]) > _MOST_WORDS:
-            return None, 0
-        return _by_script(words[2])
-    return _by_words(words)
-
-
-def _by_script(script: str) -> tuple[float | None, int]:
-    """Of a sequence of such commands: the times together, the code of the last."""
-    seconds, code = 0.0, 0
-    for line in re.split(r"&&|;|\n", script):
-        words = [each for each in _BLANKS.split(line) if each]
-        if not words or words[0] == "echo":
-            code = 0
-            continue
-        took, code = _by_words(words)
-        if took is None:
-            return None, 0
-        seconds += took
-        if words[0] == "exit":
-            break
-    return seconds, code
-
-
-def _by_words(words: list[str]) -> tuple[float | None, int]:
-    name = words[0].rpartition("/")[2] if words else ""
-    if name == "sleep" and len(words) > 1:
-        seconds = 0.0
-        for word in words[1:]:
-            found = _SECONDS.fullmatch(word)
-            if found is None:
-                return None, 0
-            seconds += float(found[1]) * _UNITS[found[2]]
-        return seconds, 0
-    if name in ("true", "echo"):
-        return 0.0, 0
-    if name == "false":
-        return 0.0, 1
-    if name == "exit":
-        return 0.0, _exit_code(words[1]) if len(words) > 1 else 0
-    return None, 0

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
-from steersman.api.core.v1 import ObjectReference, Pod, PodStatus
+from steersman.api.core.v1 import Node, ObjectReference, Pod, PodStatus
 from steersman.api.meta.v1 import DeleteOptions, Preconditions
-from steersman.client.client import Client
+from steersman.client.client import STRATEGIC_MERGE_PATCH, Client
 from steersman.client.errors import is_already_exists, is_conflict, is_not_found
 from steersman.client.events import Broadcaster, reference
-from steersman.client.informer import Informer, Key, key_of
+from steersman.client.indexes import BY_NODE
+from steersman.client.informer import Informers, Key, key_of
 from steersman.client.pod_status import patch_pod_status
 from steersman.client.resources import LEASES, NODES, PODS
 from steersman.client.transport import Unreachable
@@ -20,8 +22,12 @@ from steersman.client.work_queue import WorkQueue
 from steersman.machinery.codec.serializer import deep_copy, to_plain
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
-from steersman.nodes.pod_life import Happened, Place, step
+from steersman.nodes.behaviour import PREFIX, duration_of
+from steersman.nodes.pod_life import Happened, Place, is_over, step
+from steersman.nodes.resize import Room
+from steersman.nodes.server.servers import NodeServers
 from steersman.nodes.simulated_node import LEASE_SECONDS, LEASES_NAMESPACE, SimulatedNode
+from steersman.nodes.volumes import NodeVolumes, uses_claims
 
 logger = logging.getLogger(__name__)
 
@@ -34,27 +40,39 @@ _RETRY: Final = 1.0
 class Kubelets:
     """All simulated nodes: `await start()`, then `await stop()`.
 
-    `pods` is an informer of all pods, which others may share; `client` writes for all nodes.
+    `pods` and `node_objects` are informers of all of them, which others may share; `client` writes for all nodes;
+    `servers` are what the nodes answer, which begin and end with this.
     """
 
     def __init__(
-        self, client: Client, pods: Informer[Pod], events: Broadcaster, nodes: Sequence[SimulatedNode]
+        self, client: Client, informers: Informers, events: Broadcaster, nodes: Sequence[SimulatedNode],
+        servers: NodeServers,
     ) -> None:  # fmt: skip
         self._client = client
-        self._pods = pods
+        self._pods = informers.of(PODS)
+        self._node_objects = informers.of(NODES)
         self._events = events
         self._nodes = {each.name: each for each in nodes}
+        self._volumes = NodeVolumes(client, informers, self._nodes)
+        self._servers = servers
         self._queue: WorkQueue[Key] = WorkQueue(base_delay=0.05, max_delay=30)
         self._places: dict[Key, SimulatedNode] = {}
+        self._returned: asyncio.Queue[SimulatedNode] = asyncio.Queue()
+        """Nodes that can be reached again."""
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         """Registers the nodes, then works on their pods. Raises StatusError, Unreachable."""
         for node in self._nodes.values():
             await self._register(node)
+        self._servers.start(self._client, self._pods)
+        self._servers.containers.look = self._queue.add
+        self._node_objects.on_change(self._node_changed)
         self._pods.on_change(self._changed)
+        self._volumes.start(self._queue.add)
         self._tasks = [asyncio.create_task(self._work(), name=f"kubelets {number}") for number in range(_WORKERS)]
         self._tasks.append(asyncio.create_task(self._send_heartbeats(), name="heartbeats of nodes"))
+        self._tasks.append(asyncio.create_task(self._welcome(), name="nodes that return"))
 
     async def stop(self) -> None:
         """Ends; the nodes stay as they are, and count as gone after a while."""
@@ -62,6 +80,7 @@ class Kubelets:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
+        await self._servers.stop()
         self._queue.close()
 
     @property
@@ -76,7 +95,7 @@ class Kubelets:
             if not is_already_exists(error):
                 raise
             made = await self._client.get(NODES, node.name)
-            await self._report(node)
+            await self._report(node, uses_volumes=False)
         node.uid = made.metadata.uid
         await self._renew(node)
 
@@ -91,14 +110,49 @@ class Kubelets:
         while nodes:
             for number, node in enumerate(nodes):
                 await asyncio.sleep(began + _HEARTBEAT * (number + 1) / len(nodes) - loop.time())
-                try:
-                    await self._renew(node)
-                    if loop.time() - reported[node.name] >= _STATUS_EVERY:
-                        await self._report(node)
-                        reported[node.name] = loop.time()
-                except (StatusError, Unreachable) as error:
-                    logger.warning("heartbeat of node %s: %s", node.name, error)
+                if node.unreachable:
+                    continue
+                due = loop.time() - reported[node.name] >= _STATUS_EVERY or self._is_given_up(node)
+                if await self._send_heartbeat(node, reports=due) and due:
+                    reported[node.name] = loop.time()
             began = max(began + _HEARTBEAT, loop.time() - _HEARTBEAT)
+
+    async def _send_heartbeat(self, node: SimulatedNode, *, reports: bool) -> bool:
+        """Whether it came through."""
+        try:
+            await self._renew(node)
+            if reports:
+                await self._report(node)
+        except (StatusError, Unreachable) as error:
+            logger.warning("heartbeat of node %s: %s", node.name, error)
+            return False
+        return True
+
+    def _is_given_up(self, node: SimulatedNode) -> bool:
+        """Whether others have said that the node is not ready."""
+        found = self._node_objects.get("", node.name)
+        return found is not None and any(
+            each.type == "Ready" and each.status != "True" for each in found.status.conditions
+        )  # fmt: skip
+
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        """Takes what annotations say of the node."""
+        node = None if new is None else self._nodes.get(new.metadata.name)
+        if node is None or new is None:
+            return
+        said, before = new.metadata.annotations, node.unreachable
+        node.start_delay = duration_of(said.get(f"{PREFIX}start-delay", ""))
+        node.unreachable = said.get(f"{PREFIX}unreachable") == "true"
+        if before and not node.unreachable:
+            self._returned.put_nowait(node)
+
+    async def _welcome(self) -> None:
+        """Nodes that can be reached again report at once, and see to their pods."""
+        while True:
+            node = await self._returned.get()
+            await self._send_heartbeat(node, reports=True)
+            for pod in self._pods.indexed(BY_NODE, node.name):
+                self._queue.add(key_of(pod))
 
     async def _renew(self, node: SimulatedNode) -> None:
         patch = {"spec": {"renewTime": times.now_micro()}}
@@ -109,15 +163,19 @@ class Kubelets:
                 raise
             await self._client.create(LEASES, node.lease())
 
-    async def _report(self, node: SimulatedNode) -> None:
+    async def _report(self, node: SimulatedNode, *, uses_volumes: bool = True) -> None:
         found = await self._client.get(NODES, node.name)
-        changed = deep_copy(found)
-        changed.status = node.status(found.status.conditions)
-        await self._client.update_status(NODES, changed)
+        status = to_plain(node.status(found.status.conditions))
+        if not uses_volumes:
+            status["volumesInUse"] = None
+        patch = {"status": status}
+        await self._client.patch(NODES, node.name, "", patch, media=STRATEGIC_MERGE_PATCH, subresource="status")
 
     # Pods
 
     def _changed(self, old: Pod | None, new: Pod | None) -> None:
+        if new is None and old is not None:
+            self._servers.containers.forget(old.metadata.uid)
         pod = new or old
         if pod is not None and pod.spec.node_name in self._nodes:
             self._queue.add(key_of(pod))
@@ -146,20 +204,50 @@ class Kubelets:
         if known is not None and known is not node:
             known.release(key)
             del self._places[key]
-        if pod is None or node is None:
+            await self._release_volumes(key, known)
+        if pod is None or node is None or node.unreachable:
             return
         self._places[key] = node
         address = node.address if pod.spec.host_network else node.address_of(key, pod.status.pod_ip)
+        mounted = await self._mount(pod, node)
         now = times.moment()
-        done = step(pod, Place((node.address,), (address,)), now)
+        containers, uid = self._servers.containers, pod.metadata.uid
+        done = step(pod, self._place(node, address, uid, mounted=mounted), now)
+        containers.put_pulls(uid, done.pulls)
         if done.changed:
             await patch_pod_status(self._client, pod, _difference(pod.status, done.status))
         if done.happened:
             self._tell(node, pod, done.happened)
+        if is_over(pod) or done.over:
+            await self._release_volumes(key, node)
         if done.over:
             await self._delete(pod)
         elif done.again is not None:
             self._queue.add_after(key, max(done.again - now, 0.001))
+
+    async def _mount(self, pod: Pod, node: SimulatedNode) -> bool:
+        """Whether a pod has its volumes."""
+        if not uses_claims(pod) or is_over(pod):
+            return True
+        resized = await self._volumes.mounted(pod, node.name)
+        for name in resized or ():
+            text = f'MountVolume.NodeExpandVolume succeeded for volume "{name}" {node.name}'
+            self._tell(node, pod, [Happened("Normal", "FileSystemResizeSuccessful", text)])
+        return resized is not None or bool(pod.status.pod_ip)  # one that has started goes on
+
+    async def _release_volumes(self, key: Key, node: SimulatedNode) -> None:
+        if self._volumes.has(key):
+            await self._volumes.release(key, node.name)
+
+    def _place(self, node: SimulatedNode, address: str, uid: str, *, mounted: bool) -> Place:
+        containers = self._servers.containers
+        room = Room(node.template.capacity, partial(self._active_pods, node.name))
+        return Place(
+            (node.address,), (address,), mounted, containers.ended(uid), containers.pulls(uid), node.start_delay, room
+        )  # fmt: skip
+
+    def _active_pods(self, node: str) -> list[Pod]:
+        return [each for each in self._pods.indexed(BY_NODE, node) if not is_over(each)]
 
     async def _delete(self, pod: Pod) -> None:
         options = DeleteOptions(grace_period_seconds=0, preconditions=Preconditions(uid=pod.metadata.uid))
@@ -184,10 +272,18 @@ def _part(about: ObjectReference, field_path: str) -> ObjectReference:
 
 
 def _difference(old: PodStatus, new: PodStatus) -> dict[str, Any]:
-    """A patch of what has changed; of conditions those that have."""
+    """A patch of what has changed; of conditions those that have, and those that are gone."""
     before, after = to_plain(old), to_plain(new)
     patch = {name: after.get(name) for name in {*before, *after} if before.get(name) != after.get(name)}
     if "conditions" in patch:
-        known = before.get("conditions") or []
-        patch["conditions"] = [each for each in after["conditions"] if each not in known]
+        known = {each["type"]: each for each in before.get("conditions") or ()}
+        there = {each["type"]: each for each in after.get("conditions") or ()}
+        patch["conditions"] = [
+            *(
+                {**dict.fromkeys(known.get(type_, {})), **each}  # what it says no more is taken away
+                for type_, each in there.items()
+                if each != known.get(type_)
+            ),
+            *({"type": type_, "$patch": "delete"} for type_ in known if type_ not in there),
+        ]
     return patch

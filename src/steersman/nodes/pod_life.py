@@ -6,10 +6,9 @@ Nothing is remembered beside the status, so a node goes on after a restart as a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from hashlib import sha256
 from typing import Final, NamedTuple
 
 from steersman.api.core.v1 import (
@@ -29,8 +28,22 @@ from steersman.api.core.v1 import (
 from steersman.machinery.built_in.pod_resources import is_sidecar
 from steersman.machinery.codec.serializer import deep_copy
 from steersman.machinery.values import times
+from steersman.nodes import images
 from steersman.nodes.behaviour import Behaviour, behaviour_of
+from steersman.nodes.container_status import (
+    AnyContainer,
+    aligned,
+    all_statuses,
+    digest,
+    image_name,
+    mounted,
+    never_started,
+    wait,
+)
+from steersman.nodes.containers import Ended
+from steersman.nodes.images import Pulls
 from steersman.nodes.pod_status import phase_of, put_conditions
+from steersman.nodes.resize import Room, resize
 
 BACKOFF: Final = 10.0
 MAX_BACKOFF: Final = 300.0
@@ -38,8 +51,8 @@ MAX_BACKOFF: Final = 300.0
 _BACKOFF_RESET: Final = 600.0
 """Seconds of running after which the next restart is the first again."""
 _TERMINATED_BY_SIGNAL: Final = 143
-
-AnyContainer = Container | EphemeralContainer
+_SHOWN: Final = 1.0
+"""Seconds that a failed pull is shown as such, before it is said that there will be another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +61,16 @@ class Place:
 
     host_ips: Sequence[str]
     pod_ips: Sequence[str]
+    mounted: bool = True
+    """Whether the pod's volumes are there; it starts nothing before."""
+    ended: Mapping[str, Ended] = field(default_factory=dict)
+    """Containers that have ended from inside, by name."""
+    pulls: Mapping[str, Pulls] = field(default_factory=dict)
+    """Images that were tried in vain, by the name of their container."""
+    start_delay: float = 0.0
+    """Seconds from the pod's start until its containers begin."""
+    room: Room | None = None
+    """What the node has; None for enough of everything."""
 
 
 class Happened(NamedTuple):
@@ -70,6 +93,8 @@ class Step:
     over: bool
     """Whether it was to be deleted, and nothing of it runs any more."""
     happened: list[Happened] = field(default_factory=list)
+    pulls: dict[str, Pulls] = field(default_factory=dict)
+    """Images that have been tried in vain by now."""
 
 
 def is_over(pod: Pod) -> bool:
@@ -96,6 +121,7 @@ class _Life:
         self._status = deep_copy(pod.status)
         self._again: float | None = None
         self._happened: list[Happened] = []
+        self._pulls: dict[str, Pulls] = {}
 
     def step(self) -> Step:
         pod, status = self._pod, self._status
@@ -107,7 +133,10 @@ class _Life:
         stopping = self._deleting or past_deadline
         initialized = self._advance_init_containers(stopping)
         self._advance_containers(initialized, stopping)
-        self._advance_ephemeral_containers(stopping)
+        if self._place.mounted:
+            self._advance_ephemeral_containers(stopping)
+        if not stopping:
+            self._resize()
         if self._main_containers_are_over() or (stopping and self._all_are_over()):
             self._end_sidecars()
         phase = phase_of(pod, status, initialized=initialized, stopping=stopping)
@@ -119,13 +148,13 @@ class _Life:
         status.observed_generation = pod.metadata.generation
         put_conditions(pod, status, _time(self._now))
         over = self._deleting and self._all_are_over()
-        return Step(status, status != pod.status, self._again, over, self._happened)
+        return Step(status, status != pod.status, self._again, over, self._happened, self._pulls)
 
     def _put_addresses(self) -> None:
         status, place = self._status, self._place
         status.host_ip = place.host_ips[0]
         status.host_ips = [HostIP(ip=ip) for ip in place.host_ips]
-        if not status.pod_ip:
+        if not status.pod_ip and place.mounted:
             status.pod_ip = place.pod_ips[0]
             status.pod_ips = [PodIP(ip=ip) for ip in place.pod_ips]
 
@@ -145,14 +174,14 @@ class _Life:
 
     def _advance_init_containers(self, stopping: bool) -> bool:
         """Runs them one after the other; whether all have done what they should."""
-        statuses = _aligned(self._pod.spec.init_containers, self._status.init_container_statuses)
+        statuses = aligned(self._pod.spec.init_containers, self._status.init_container_statuses)
         self._status.init_container_statuses = statuses
-        initialized = True
+        initialized = self._place.mounted
         for container, status in zip(self._pod.spec.init_containers, statuses, strict=True):
             if initialized or is_sidecar(container):
                 self._advance(container, status, "spec.initContainers", stopping=stopping, may_start=initialized)
             else:
-                _wait(status, "PodInitializing")
+                wait(status, "PodInitializing")
             if is_sidecar(container):
                 initialized = initialized and bool(status.started)
             else:
@@ -163,21 +192,21 @@ class _Life:
 
     def _advance_containers(self, initialized: bool, stopping: bool) -> None:
         containers = self._pod.spec.containers or []
-        statuses = self._status.container_statuses = _aligned(containers, self._status.container_statuses)
+        statuses = self._status.container_statuses = aligned(containers, self._status.container_statuses)
         reason = "PodInitializing" if self._pod.spec.init_containers else "ContainerCreating"
         for container, status in zip(containers, statuses, strict=True):
-            if not initialized and _never_started(status):
-                _wait(status, reason)
+            if not initialized and never_started(status):
+                wait(status, reason)
             else:
                 self._advance(container, status, "spec.containers", stopping=stopping, may_start=initialized)
 
     def _advance_ephemeral_containers(self, stopping: bool) -> None:
         containers = self._pod.spec.ephemeral_containers
-        statuses = _aligned(containers, self._status.ephemeral_container_statuses)
+        statuses = aligned(containers, self._status.ephemeral_container_statuses)
         self._status.ephemeral_container_statuses = statuses
         for container, status in zip(containers, statuses, strict=True):
             self._advance(container, status, "spec.ephemeralContainers", stopping=stopping, may_start=True)
-            status.started = None
+            status.started, status.ready = None, False
 
     def _advance(
         self, container: AnyContainer, status: ContainerStatus, where: str, *, stopping: bool, may_start: bool
@@ -187,24 +216,45 @@ class _Life:
         path = f"{where}{{{container.name}}}"
         while True:
             if status.state.running is not None:
-                self._put_resources(container, status)
                 if not self._end(container, status, behaves, stopping=stopping, path=path):
                     return
-            elif _never_started(status):
-                if stopping or not may_start:
-                    _wait(status, "ContainerCreating")
+            elif never_started(status):
+                if stopping or not may_start or self._is_delayed(behaves):
+                    wait(status, "ContainerCreating")
+                    return
+                if behaves.pull_error:
+                    self._wait_for_image(container, status, behaves.pull_error, path)
                     return
                 self._start(container, status, path)
             elif stopping or not self._restarts(container, status) or not self._start_again(container, status, path):
                 return
 
+    def _is_delayed(self, behaves: Behaviour) -> bool:
+        """Whether it is too early for the container to begin."""
+        delay = self._place.start_delay if behaves.start_delay is None else behaves.start_delay
+        return bool(delay) and not self._has_passed(times.unix(self._status.start_time or times.now()) + delay)
+
+    def _wait_for_image(self, container: AnyContainer, status: ContainerStatus, said: str, path: str) -> None:
+        before = status.state.waiting.reason if status.state.waiting is not None else ""
+        error = images.refused(image_name(container.image), said)
+        found = images.waiting(container.image, error, self._place.pulls.get(container.name), before, self._now)
+        self._pulls[container.name] = found.pulls
+        status.state = ContainerState(waiting=ContainerStateWaiting(reason=found.reason, message=found.message))
+        status.started = False
+        self._happened += [Happened(*each, path) for each in found.happened]
+        self._look_again(found.pulls.next if found.reason == "ImagePullBackOff" else self._now + _SHOWN)
+
     def _start(self, container: AnyContainer, status: ContainerStatus, path: str) -> None:
         status.image = image_name(container.image)
-        status.image_id = f"{status.image.partition('@')[0].rpartition(':')[0]}@sha256:{_digest(container.image)}"
+        status.image_id = f"{status.image.partition('@')[0].rpartition(':')[0]}@sha256:{digest(container.image)}"
         status.container_id = (
-            f"containerd://{_digest(self._pod.metadata.uid, container.name, str(status.restart_count))}"
+            f"containerd://{digest(self._pod.metadata.uid, container.name, str(status.restart_count))}"
         )
         status.state = ContainerState(running=ContainerStateRunning(started_at=_time(self._now)))
+        if isinstance(container, Container):
+            status.allocated_resources = dict(container.resources.requests)
+            status.resources = deep_copy(container.resources)
+        status.volume_mounts = [mounted(each) for each in container.volume_mounts]
         present = f'Container image "{container.image}" already present on machine'
         self._happened += [
             Happened("Normal", "Pulled", present, path), Happened("Normal", "Created", "Container created", path),
@@ -218,19 +268,22 @@ class _Life:
         running = status.state.running
         assert running is not None
         started = times.unix(running.started_at or times.now())
-        due, code = None, behaves.exit_code
+        due, code, reason = None, behaves.exit_code, behaves.reason
         if behaves.runs_for is not None:
             due = started + behaves.runs_for
+        ended = self._place.ended.get(container.name)
+        if ended is not None and ended.container_id == status.container_id and (due is None or ended.at < due):
+            due, code, reason = ended.at, ended.exit_code, ended.reason
         stopped = stopping and (due is None or due > self._now)
         if stopped:
-            due, code = self._stopped_at(behaves), _TERMINATED_BY_SIGNAL
+            due, code, reason = self._stopped_at(behaves), _TERMINATED_BY_SIGNAL, ""
         if due is None or due > self._now:
             if due is not None:
                 self._look_again(due)
             self._put_ready(container, status, behaves, started)
             return False
         status.state = ContainerState(terminated=ContainerStateTerminated(
-            exit_code=code, reason="Error" if code else "Completed", started_at=running.started_at,
+            exit_code=code, reason=reason or ("Error" if code else "Completed"), started_at=running.started_at,
             finished_at=_time(max(due, started)), container_id=status.container_id,
         ))  # fmt: skip
         status.ready = status.started = False
@@ -257,12 +310,35 @@ class _Life:
             return False
         return True
 
-    def _put_resources(self, container: AnyContainer, status: ContainerStatus) -> None:
-        """What it has is what it asks for, also when that is changed in place."""
-        resources = container.resources
-        if resources.requests or resources.limits:
-            status.allocated_resources = dict(resources.requests)
-            status.resources = deep_copy(resources)
+    def _resize(self) -> None:
+        """Gives containers what they ask for by now, if that has changed."""
+        done = resize(self._pod, self._status, self._place.room, _time(self._now))
+        if done.event is not None:
+            self._happened.append(Happened(*done.event))
+        if done.again is not None:
+            self._look_again(self._now + done.again)
+        for where, containers, statuses in (
+            ("spec.initContainers", self._pod.spec.init_containers, self._status.init_container_statuses),
+            ("spec.containers", self._pod.spec.containers or (), self._status.container_statuses),
+        ):
+            for container, status in zip(containers, statuses, strict=True):
+                if container.name in done.restart:
+                    self._renew(container, status, f"{where}{{{container.name}}}")
+
+    def _renew(self, container: AnyContainer, status: ContainerStatus, path: str) -> None:
+        """Starts a running container anew, as what it is given cannot be changed while it runs."""
+        running = status.state.running
+        assert running is not None
+        text = f"Container {container.name} resize requires restart"
+        self._happened.append(Happened("Normal", "Killing", text, path))
+        status.last_state = ContainerState(terminated=ContainerStateTerminated(
+            exit_code=_TERMINATED_BY_SIGNAL, reason="Error", started_at=running.started_at,
+            finished_at=_time(self._now), container_id=status.container_id,
+        ))  # fmt: skip
+        status.restart_count += 1
+        self._start(container, status, path)
+        status.ready = False
+        self._look_again(self._now)
 
     def _restarts(self, container: AnyContainer, status: ContainerStatus) -> bool:
         """Whether a container that has ended is started again."""
@@ -329,7 +405,7 @@ class _Life:
 
     def _all_are_over(self) -> bool:
         """Whether nothing runs."""
-        return all(status.state.running is None for status in _statuses(self._status))
+        return all(status.state.running is None for status in all_statuses(self._status))
 
 
 def where_init(pod: Pod, container: AnyContainer) -> bool:
@@ -337,45 +413,8 @@ def where_init(pod: Pod, container: AnyContainer) -> bool:
     return any(each is container for each in pod.spec.init_containers)
 
 
-def _statuses(status: PodStatus) -> Iterator[ContainerStatus]:
-    yield from status.init_container_statuses
-    yield from status.container_statuses
-    yield from status.ephemeral_container_statuses
-
-
-def _aligned(containers: Sequence[AnyContainer], statuses: Sequence[ContainerStatus]) -> list[ContainerStatus]:
-    """A status for each container, in the order of the containers."""
-    known = {each.name: each for each in statuses}
-    return [known.get(each.name) or ContainerStatus(name=each.name, image=each.image) for each in containers]
-
-
-def _never_started(status: ContainerStatus) -> bool:
-    return status.state.running is None and status.state.terminated is None and status.last_state.terminated is None
-
-
-def _wait(status: ContainerStatus, reason: str) -> None:
-    if _never_started(status):
-        status.state = ContainerState(waiting=ContainerStateWaiting(reason=reason))
-        status.started = False
-
-
 def _delay(probe: Probe | None) -> float:
     return 0.0 if probe is None else float(probe.initial_delay_seconds)
-
-
-def image_name(image: str) -> str:
-    """An image's name in full: with its registry and its tag."""
-    first, slash, _ = image.partition("/")
-    if not slash:
-        image = f"docker.io/library/{image}"
-    elif not ("." in first or ":" in first or first == "localhost"):
-        image = f"docker.io/{image}"
-    named = "@" in image or ":" in image.rpartition("/")[2]
-    return image if named else f"{image}:latest"
-
-
-def _digest(*parts: str) -> str:
-    return sha256("\0".join(parts).encode()).hexdigest()
 
 
 def _time(seconds: float) -> str:

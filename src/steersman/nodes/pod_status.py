@@ -59,7 +59,7 @@ def put_conditions(pod: Pod, status: PodStatus, now: str) -> None:
 
 def _conditions(pod: Pod, status: PodStatus) -> Iterator[PodCondition]:
     over = status.phase in ("Succeeded", "Failed")
-    yield _condition("PodReadyToStartContainers", good=not over)
+    yield _condition("PodReadyToStartContainers", good=bool(status.pod_ip) and not over)
     yield _initialized(pod, status)
     containers_ready = _containers_ready(pod, status)
     yield _ready(pod, status, containers_ready)

@@ -25,6 +25,7 @@ from steersman.api.core.v1 import (
 )
 from steersman.api.meta.v1 import ObjectMeta, OwnerReference
 from steersman.client.informer import Key
+from steersman.machinery.built_in.volumes import CONTROLLER_ATTACHES
 from steersman.machinery.values import times
 
 LEASES_NAMESPACE: Final = "kube-node-lease"
@@ -69,8 +70,13 @@ class SimulatedNode:
             raise ValueError(f"{pods} has no range for node {number}")
         self.pod_cidr: Final = IPv4Network((int(pods.network_address) + (number << (32 - size)), size))
         self.uid = ""
+        self.began: float = times.moment()
+        self.unreachable = False
+        """It sends no heartbeats, sees to no pods and answers nobody."""
+        self.start_delay = 0.0
+        """Seconds from a pod's start until its containers begin."""
         self._addresses: dict[Key, str] = {}
-        self._taken: set[str] = set()
+        self._taken: dict[str, Key] = {}
         self._next = 0
 
     def address_of(self, pod: Key, known: str) -> str:
@@ -79,14 +85,18 @@ class SimulatedNode:
         if found is None:
             found = known or self._free()
             self._addresses[pod] = found
-            self._taken.add(found)
+            self._taken[found] = pod
         return found
 
     def release(self, pod: Key) -> None:
         """The address of a pod is free again."""
         found = self._addresses.pop(pod, None)
-        if found is not None:
-            self._taken.discard(found)
+        if found is not None and self._taken.get(found) == pod:
+            del self._taken[found]
+
+    def pod_at(self, address: str) -> Key | None:
+        """The pod that has an address."""
+        return self._taken.get(address)
 
     def _free(self) -> str:
         """The next free address; when all are taken, which its capacity rules out, they are given twice."""
@@ -112,7 +122,9 @@ class SimulatedNode:
         }  # fmt: skip
         cidr = str(self.pod_cidr)
         return Node(
-            metadata=ObjectMeta(name=self.name, labels=labels, annotations=dict(template.annotations)),
+            metadata=ObjectMeta(
+                name=self.name, labels=labels, annotations={CONTROLLER_ATTACHES: "true", **template.annotations}
+            ),
             spec=NodeSpec(pod_cidr=cidr, pod_cidrs=[cidr], provider_id="", taints=list(template.taints)),
             status=self.status([]),
         )

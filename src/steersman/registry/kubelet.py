@@ -17,7 +17,7 @@ from steersman.machinery.go.strings import to_lower
 from steersman.net.client.tls import HTTP2, Protocols, client_context
 
 if TYPE_CHECKING:  # a server without nodes and pods asks nobody
-    from steersman.net.client.transport import Transport
+    from steersman.net.client.transport import Nearby, Transport, Way
 
 ADDRESS_TYPES: Final = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
 KUBELET_PORT: Final = 10250
@@ -34,6 +34,8 @@ class KubeletConnection:
     client_certificate: str = ""
     client_key: str = ""
     certificate_authority: str = ""
+    nearby: Nearby | None = None
+    """How kubelets are reached that are not on the network."""
     _contexts: dict[tuple[bool, Protocols], tuple[tuple[float, ...], ssl.SSLContext]] = field(
         default_factory=dict, repr=False
     )
@@ -61,7 +63,7 @@ class KubeletConnection:
         verify = verify and bool(self.certificate_authority)
         self._tls(verify, HTTP2)
         if verify not in self._transports:
-            self._transports[verify] = Transport(partial(self._tls, verify), protocols=HTTP2)
+            self._transports[verify] = Transport(partial(self._tls, verify), protocols=HTTP2, nearby=self.nearby)
         return self._transports[verify]
 
     def close(self) -> None:
@@ -105,7 +107,8 @@ class ProxyConnection:
     """How pods, services and other ports of nodes are reached: no certificate is shown, and any is taken, as they are
     reached by address."""
 
-    def __init__(self) -> None:
+    def __init__(self, nearby: Nearby | None = None) -> None:
+        self._nearby = nearby
         self._transport: Transport | None = None
 
     def transport(self) -> Transport:
@@ -113,8 +116,14 @@ class ProxyConnection:
         from steersman.net.client.transport import Transport
 
         if self._transport is None:
-            self._transport = Transport(_any_server, protocols=HTTP2)
+            self._transport = Transport(_any_server, protocols=HTTP2, nearby=self._nearby)
         return self._transport
+
+    def way(self, host: str, port: int) -> Way | None:
+        """How an address is reached that is not on the network; None for those that are."""
+        from steersman.net.client.transport import Address
+
+        return None if self._nearby is None else self._nearby(Address(host, port))
 
     def close(self) -> None:
         """Closes the connections that are kept."""

@@ -1,4 +1,4 @@
-"""A server as users run it: `steersman serve` in a process of its own."""
+"""A server as users run it: `steersman serve`, or `up`, in a process of its own."""
 
 from __future__ import annotations
 
@@ -35,8 +35,10 @@ class ServerProcess:
     the folder that its stderr is appended to. Times are in seconds.
     """
 
-    def __init__(self, folder: Path, *flags: str) -> None:
+    def __init__(self, folder: Path, *flags: str, verb: str = "serve") -> None:
+        """`verb` is the command: `up` for a whole cluster."""
         self.folder = folder
+        self.verb = verb
         self.flags = flags
         self.errors = folder.with_name(folder.name + ".stderr")
         self.url = ""
@@ -78,7 +80,7 @@ class ServerProcess:
         environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
         with self.errors.open("ab") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", "from steersman.cli import main; main()", "serve", *arguments],
+                [sys.executable, "-c", "from steersman.cli import main; main()", self.verb, *arguments],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment,
             )  # fmt: skip
 

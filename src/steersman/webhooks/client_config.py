@@ -20,8 +20,8 @@ from steersman.net.client.tls import HTTP1, HTTP2, ClientTLS, Protocols, client_
 from steersman.net.client.transport import Address
 from steersman.webhooks.kubeconfig import Endpoint, KubeconfigError, Login, client_tls, fixed
 
-LocateService = Callable[[str, str, int], Awaitable[tuple[str, int]]]
-"""(namespace, name, port) -> host and port to which a connection is made. Raises StatusError."""
+LocateService = Callable[[str, str, int], Awaitable[Address]]
+"""(namespace, name, port) -> where a connection is made to. Raises StatusError."""
 
 PORT: Final = 443
 _MOST_CONTEXTS: Final = 128
@@ -96,7 +96,7 @@ def _own_endpoint(target: str, itself: ThisServer) -> Endpoint:
 async def _located(locate: LocateService, namespace: str, name: str, address: Address) -> Address:
     """Where a Service is reached now. Raises DialError."""
     try:
-        return Address(*await locate(namespace, name, address.port))
+        return await locate(namespace, name, address.port)
     except StatusError as error:
         raise DialError(error.message) from None
 

@@ -9,10 +9,12 @@ import pytest
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Operation
 from steersman.admission_plugins.quota.evaluators import Evaluator, ServiceEvaluator, VolumeClaimEvaluator
 from steersman.admission_plugins.quota.pods import PodEvaluator
-from steersman.admission_plugins.quota.resource_claims import EXTENDED_CLAIM, ResourceClaimEvaluator
+from steersman.admission_plugins.quota.resource_claims import ResourceClaimEvaluator
 from steersman.api.core.v1 import PersistentVolumeClaim, Pod, ScopedResourceSelectorRequirement, Service
 from steersman.api.resource.v1 import DeviceClass, ResourceClaim
 from steersman.authentication.user import UserInfo
+from steersman.machinery.built_in.quota.measure import counting
+from steersman.machinery.built_in.quota.resource_claims import EXTENDED_CLAIM
 from steersman.machinery.codec.serializer import from_plain
 from steersman.machinery.identity.action import Action
 from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
@@ -64,7 +66,7 @@ async def used(evaluator: Evaluator, obj: Any) -> dict[str, str]:
 
 
 async def test_any_resource_is_counted_when_it_is_made() -> None:
-    evaluator = Evaluator(GroupResource("apps", "deployments"))
+    evaluator = Evaluator(counting(GroupResource("apps", "deployments")))
     assert await used(evaluator, None) == {"count/deployments.apps": "1"}
     assert evaluator.handles(about(CREATE))
     assert not evaluator.handles(about(UPDATE))
@@ -72,7 +74,7 @@ async def test_any_resource_is_counted_when_it_is_made() -> None:
 
 
 async def test_old_names_count_too() -> None:
-    evaluator = Evaluator(GroupResource("", "secrets"), alias="secrets")
+    evaluator = Evaluator(counting(GroupResource("", "secrets")))
     assert evaluator.matching(["count/secrets", "secrets", "configmaps"]) == {"count/secrets", "secrets"}
     assert await used(evaluator, None) == {"count/secrets": "1", "secrets": "1"}
 

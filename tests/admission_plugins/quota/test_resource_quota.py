@@ -16,6 +16,7 @@ from steersman.admission_plugins.quota.pods import PodEvaluator
 from steersman.admission_plugins.quota.resource_quota import LimitedResource, ResourceQuota
 from steersman.api.core import v1 as core
 from steersman.authentication.user import UserInfo
+from steersman.machinery.built_in.quota.measure import counting
 from steersman.machinery.codec.serializer import deep_copy, from_plain, to_plain
 from steersman.machinery.errors.status import OPTIMISTIC_LOCK, StatusError, conflict, not_found
 from steersman.machinery.identity.action import Action
@@ -280,7 +281,7 @@ async def test_what_cannot_be_measured_is_told_to_who_waits() -> None:
 
     configmaps = GroupResource("", "configmaps")
     quotas = Quotas(quota({"count/configmaps": "1", "services": "1"}))
-    work = ResourceQuota(quotas, {configmaps: Broken(configmaps), **EVALUATORS})  # type: ignore[arg-type]
+    work = ResourceQuota(quotas, {configmaps: Broken(counting(configmaps)), **EVALUATORS})  # type: ignore[arg-type]
     with pytest.raises(RuntimeError, match="broken"):
         await work.validate(about(note()))
     assert await refusal(work.validate(about(service("ClusterIP")))) == ""

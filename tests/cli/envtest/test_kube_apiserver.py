@@ -28,7 +28,7 @@ from cryptography.x509.oid import NameOID
 from steersman.cli.envtest import kube_apiserver
 from steersman.cli.envtest.claim import claim
 from steersman.cli.flags import FLAGS
-from steersman.cli.known_flags import KNOWN
+from steersman.cli.flags.known import KNOWN
 from steersman.controlplane.options import OptionsError
 
 TOKEN = "token-of-the-administrator"

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import pty
+import re
+import select
+import signal
+import socket
+import struct
 import subprocess
 import sys
+import termios
+import time
 from pathlib import Path
 
 import pytest
 
 from steersman.cli.up.process_file import claim, running
+
+PATIENCE = 60.0
 
 
 def run(*arguments: str, code: int = 0) -> str:
@@ -25,7 +36,10 @@ def test_a_folder_has_one_cluster_at_a_time(tmp_path: Path) -> None:
     assert running(tmp_path) is None
     claimed = claim(tmp_path)
     assert claimed is not None
-    assert running(tmp_path) == os.getpid()
+    found = running(tmp_path)
+    assert found is not None
+    assert found.pid == os.getpid()
+    assert abs(found.since - time.time()) < 60
     assert claim(tmp_path) is None
     claimed.close()
     assert running(tmp_path) is None
@@ -39,14 +53,98 @@ def test_a_cluster_is_left_running_found_and_ended(tmp_path: Path) -> None:
     folder = str(tmp_path)
     where = ("--data-dir", folder)
     assert "no cluster runs" in run("status", *where, code=1)
-    assert run("up", *where, "--secure-port=0", "--nodes=2", "--detach").startswith("ready url=https://127.0.0.1:")
+    ready = run("up", *where, "--secure-port=0", "--nodes=2", "--detach")
+    assert ready.startswith("ready url=https://127.0.0.1:")
+    assert ready.endswith(f" log={folder}/up.log\n")
+    process = running(tmp_path)
+    assert process is not None
     try:
-        assert f"kubeconfig={folder}/admin.kubeconfig" in run("status", *where)
-        assert "a cluster runs in" in run("up", *where, "--secure-port=0", code=1)
-        assert "runs already" in run("up", *where, "--secure-port=0", "--detach", code=1)
+        told = run("status", *where)
+        assert re.search(r"^address +https://127.0.0.1:\d+, up \d+s, \d+ requests a second$", told, re.MULTILINE)
+        assert re.search(r"^nodes +2 ready$", told, re.MULTILINE)
+        assert re.search(r"^pods +none$", told, re.MULTILINE)
+        assert re.search(rf"^process +{process.pid}$", told, re.MULTILINE)
+        assert f"{folder}/admin.kubeconfig" in told
+        for more in ((), ("--detach",)):
+            said = run("up", *where, "--secure-port=0", *more, code=1)
+            assert f"a cluster runs in {folder} already, as process {process.pid}" in said
     finally:
         assert run("down", *where) == "ended\n"
     assert "no cluster runs" in run("down", *where, code=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("detach", [(), ("--detach",)])
+def test_a_port_that_is_taken_is_told(detach: tuple[str, ...], tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = run("up", f"--data-dir={tmp_path}", "--storage=memory", f"--secure-port={port}", *detach, code=1)
+    assert said == (
+        f"steersman: port {port} of 127.0.0.1 is in use by another process: end it, or take another --secure-port\n"
+    )
+    assert running(tmp_path) is None
+
+
+@pytest.mark.slow
+def test_a_cluster_that_was_killed_begins_again_with_what_it_had(tmp_path: Path) -> None:
+    where = (f"--data-dir={tmp_path}", "--secure-port=0", "--nodes=2", "--detach")
+    run("up", *where)
+    killed = running(tmp_path)
+    assert killed is not None
+    os.kill(killed.pid, signal.SIGKILL)
+    until = time.monotonic() + PATIENCE
+    while running(tmp_path) is not None:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    run("up", *where)
+    try:
+        assert re.search(r"^nodes +2 ready$", run("status", f"--data-dir={tmp_path}"), re.MULTILINE)
+    finally:
+        run("down", f"--data-dir={tmp_path}")
+
+
+@pytest.mark.slow
+def test_on_a_terminal_it_shows_what_it_does_until_it_is_interrupted(tmp_path: Path) -> None:
+    pid, terminal = pty.fork()
+    if pid == 0:  # becomes the program
+        arguments = ["up", f"--data-dir={tmp_path}", "--storage=memory", "--secure-port=0", "--nodes=2"]
+        environment = {**os.environ, "TERM": "xterm", "NO_COLOR": ""}
+        os.execve(sys.executable, [sys.executable, "-m", "steersman.cli", *arguments], environment)
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+    shown = read_until(terminal, "nodes      2 ready")
+    assert "starting: the API server" in shown
+    assert "steersman  https://127.0.0.1:" in shown
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 30, 0, 0))
+    assert "F\x1b[Jsteersman" in read_until(terminal, "steersman  https://127.0.0.1:\r\n")
+    os.write(terminal, b"\x03")
+    assert "ended" in read_until(terminal, "ended")
+    assert os.waitpid(pid, 0)[1] == 0
+    os.close(terminal)
+
+
+def read_until(terminal: int, text: str) -> str:
+    """What comes from a terminal until a text has come."""
+    said = ""
+    until = time.monotonic() + PATIENCE
+    while text not in said:
+        readable, _, _ = select.select([terminal], [], [], max(until - time.monotonic(), 0))
+        assert readable, said
+        said += os.read(terminal, 65536).decode()
+    return said
+
+
+@pytest.mark.slow
+def test_what_is_no_terminal_gets_one_line_and_no_escape_codes(tmp_path: Path) -> None:
+    program = subprocess.Popen(
+        [sys.executable, "-m", "steersman.cli", "up", f"--data-dir={tmp_path}", "--storage=memory", "--secure-port=0"],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    assert program.stdout is not None
+    line = program.stdout.readline()
+    program.send_signal(signal.SIGINT)
+    assert line.startswith("ready url=https://127.0.0.1:")
+    assert program.communicate(timeout=PATIENCE)[0] == ""
+    assert program.returncode == 0
 
 
 @pytest.mark.parametrize(("arguments", "told"), [

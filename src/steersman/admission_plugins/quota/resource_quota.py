@@ -21,6 +21,7 @@ from steersman.admission_plugins.quota.resource_claims import ResourceClaimEvalu
 from steersman.api.core.v1 import ResourceQuota as Quota
 from steersman.api.core.v1 import ScopedResourceSelectorRequirement
 from steersman.machinery.built_in.pod_resources import Amounts
+from steersman.machinery.built_in.quota.measure import IGNORED, counting, scopes_of
 from steersman.machinery.errors.status import StatusError, internal, plain_internal
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.large_work.slow_lane import SlowLane, done
@@ -28,24 +29,6 @@ from steersman.machinery.selectors.labels import SelectorError
 from steersman.machinery.values.quantity import parse
 from steersman.rest.context import loopback
 from steersman.rest.objects import ByNamespace, Objects, Reading
-
-IGNORED: Final = frozenset(
-    {
-        GroupResource("", "bindings"),
-        GroupResource("", "componentstatuses"),
-        GroupResource("", "events"),
-        GroupResource("events.k8s.io", "events"),
-        GroupResource("authentication.k8s.io", "tokenreviews"),
-        GroupResource("authentication.k8s.io", "selfsubjectreviews"),
-        GroupResource("authorization.k8s.io", "subjectaccessreviews"),
-        GroupResource("authorization.k8s.io", "selfsubjectaccessreviews"),
-        GroupResource("authorization.k8s.io", "localsubjectaccessreviews"),
-        GroupResource("authorization.k8s.io", "selfsubjectrulesreviews"),
-    }
-)
-"""What no quota counts."""
-ALIASES: Final = ("configmaps", "resourcequotas", "replicationcontrollers", "secrets")
-"""Core resources that quotas count under their plain names too."""
 
 _ATTEMPTS: Final = 4
 _PATIENCE: Final = 10.0
@@ -111,8 +94,7 @@ class ResourceQuota(Plugin):
     ) -> None:
         self._quotas = quotas
         self._accounts = ByNamespace(quotas, _ACCOUNT, tuple)
-        aliases = (GroupResource("", plural) for plural in ALIASES)
-        self._evaluators = {each: Evaluator(each, alias=each.resource) for each in aliases} | evaluators
+        self._evaluators = evaluators
         self._limited = limited
         self._waiting: dict[str, list[_Waiter]] = {}
         self._working: dict[str, asyncio.Task[None]] = {}
@@ -127,7 +109,7 @@ class ResourceQuota(Plugin):
             return
         if (attributes.kind.group, attributes.kind.kind) == ("", "Namespace") and attributes.operation == CREATE:
             return
-        evaluator = self._evaluators.get(resource) or Evaluator(resource)
+        evaluator = self._evaluators.get(resource) or Evaluator(counting(resource))
         if not evaluator.handles(attributes):
             return
         if unlimited:
@@ -210,15 +192,7 @@ class ResourceQuota(Plugin):
 
 def _account(quota: Quota) -> Account:
     metadata, status = quota.metadata, quota.status
-    return Account(metadata.name, metadata.resource_version, _selectors(quota), status.hard, status.used)
-
-
-def _selectors(quota: Quota) -> tuple[ScopedResourceSelectorRequirement, ...]:
-    """The scopes of a quota, in the newer of the two forms, each once: an object is held against every one."""
-    plain = (ScopedResourceSelectorRequirement(scope_name=scope, operator="Exists") for scope in quota.spec.scopes)
-    selector = quota.spec.scope_selector
-    every = (*plain, *(selector.match_expressions if selector is not None else ()))
-    return tuple({(each.scope_name, each.operator, *each.values): each for each in every}.values())
+    return Account(metadata.name, metadata.resource_version, scopes_of(quota), status.hard, status.used)
 
 
 _ACCOUNT: Final = Reading(

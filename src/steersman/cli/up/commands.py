@@ -2,127 +2,188 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import os
 import signal
-import subprocess
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from steersman.cli.command import FlagsCommand, Option
 from steersman.cli.flags import parse
 from steersman.cli.paths import default_data_dir
 from steersman.cli.serve import Started, fail, run
 from steersman.cli.up.process_file import claim, running
+from steersman.cli.up.screen import can_redraw
 from steersman.controlplane.options import Options, OptionsError
 
-_DEFAULTS: Final = ("--bind-address=127.0.0.1", "--allow-privileged=true", "--controllers=*")
-_LOG: Final = "up.log"
+if TYPE_CHECKING:
+    from steersman.cluster.cluster import Cluster
+    from steersman.cluster.configuration import Configuration
+    from steersman.controlplane.control_plane import Address
+
+_DEFAULTS: Final = {"bind-address": "127.0.0.1", "allow-privileged": "true"}
 _PATIENCE: Final = 60.0
+"""Seconds that `down` waits."""
+_File: Final = click.Path(path_type=Path, dir_okay=False)
 
 
-@click.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
-@click.option("--nodes", type=click.IntRange(0), help="How many nodes are simulated.  [default: 1]")
+@click.command(cls=FlagsCommand, defaults={**_DEFAULTS, "controllers": "*"})
 @click.option(
-    "--config", type=click.Path(path_type=Path, dir_okay=False), help="A file that says what nodes there are."
+    "--nodes",
+    type=click.IntRange(0),
+    metavar="int",
+    cls=Option,
+    section="Cluster",
+    help="how many simulated nodes there are  [default: 1]",
 )
-@click.option("--detach", is_flag=True, help="Return when the cluster is ready, and leave it running.")
+@click.option(
+    "--config",
+    type=_File,
+    metavar="file",
+    cls=Option,
+    section="Cluster",
+    help="which nodes there are, in groups, and objects to begin with, in YAML",
+)
+@click.option(
+    "--detach",
+    is_flag=True,
+    show_default=False,
+    cls=Option,
+    section="Cluster",
+    help="return when the cluster is ready, and leave it running",
+)
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED)
 def up(nodes: int | None, config: Path | None, detach: bool, flags: tuple[str, ...]) -> None:
-    """Run a whole simulated cluster: server, controllers and nodes in one process.
+    """Run a whole simulated cluster: server, controllers, scheduler and nodes in one process.
 
-    FLAGS are those of `steersman serve`. It listens on 127.0.0.1 unless it is told otherwise, and keeps what it has in
-    its --data-dir; --storage=memory is for what is thrown away.
-    """
+    It listens on 127.0.0.1 unless it is told otherwise, and runs until it is interrupted. What it has stays in its
+    --data-dir for the next time; --storage=memory is for what is thrown away. Point kubectl at it by `steersman
+    kubeconfig`, or by the kubeconfig that it names.
+    """  # fmt: skip
+    collecting = gc.isenabled()
+    gc.disable()  # until the cluster is ready: what is imported stays
     try:
-        options = parse([*_DEFAULTS, *flags], default_data_dir())
+        _up(nodes, config, detach, flags)
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _up(nodes: int | None, config: Path | None, detach: bool, flags: tuple[str, ...]) -> None:
+    try:
+        options = parse([*(f"--{name}={value}" for name, value in _DEFAULTS.items()), *flags], default_data_dir())
+        configuration = _configuration(nodes, config)
     except OptionsError as error:
         fail(str(error))
+    try:
+        claimed = claim(options.data_dir)
+    except OSError as error:
+        fail(f"{options.data_dir} cannot be the folder of a cluster: {error.strerror}")
+    if claimed is None:
+        found = running(options.data_dir)
+        process = f", as process {found.pid}: `steersman down` ends it" if found is not None else ""
+        fail(f"a cluster runs in {options.data_dir} already{process}")
+    with claimed:
+        if detach:
+            from steersman.cli.up import detached
+
+            click.echo(detached.detach(options.data_dir, claimed, partial(_run, options, configuration)))
+            if sys.stdout.isatty():
+                click.echo("try it:  steersman kubeconfig && kubectl get nodes")
+        elif can_redraw(sys.stdout):
+            _show(options, configuration)
+        else:
+            _run(options, configuration, None)
+
+
+def _configuration(nodes: int | None, config: Path | None) -> Configuration:
+    """What the command line says of the cluster. Raises OptionsError."""
     from steersman.cluster.configuration import Configuration, ConfigurationError, NodeGroup
 
+    if nodes is not None and config is not None:
+        raise OptionsError("--nodes and --config: either of them says what nodes there are")
     try:
         configuration = Configuration() if config is None else Configuration.load(config)
         if nodes is not None:
-            if config is not None:
-                fail("--nodes and --config: either of them says what nodes there are")
             configuration = Configuration((NodeGroup(count=nodes),))
         configuration.simulated_nodes()
     except ConfigurationError as error:
+        raise OptionsError(str(error)) from None
+    return configuration
+
+
+def _run(options: Options, configuration: Configuration, ready: Callable[[Address], None] | None) -> None:
+    """The cluster, until it is interrupted; `ready` says that it is, by default in one line."""
+    _serve(options, partial(_cluster, options, configuration), ready)
+
+
+def _show(options: Options, configuration: Configuration) -> None:
+    """The same, with what becomes of it on the terminal."""
+    from steersman.cli.up.shown import ShownCluster
+
+    nodes = sum(each.count for each in configuration.nodes)
+    shown = ShownCluster(partial(_cluster, options, configuration), nodes)
+    _serve(options, lambda: shown, shown.ready)
+
+
+def _cluster(options: Options, configuration: Configuration) -> Cluster:
+    from steersman.cluster.cluster import Cluster
+
+    return Cluster(options, configuration)
+
+
+def _serve(options: Options, make: Callable[[], Started], ready: Callable[[Address], None] | None) -> None:
+    from steersman.cluster.configuration import ConfigurationError
+
+    try:
+        run(options, make=lambda _: make(), ready=ready)
+    except ConfigurationError as error:
         fail(str(error))
-    if detach:
-        _detach(options)
-        return
-
-    def cluster(options: Options) -> Started:
-        from steersman.cluster.cluster import Cluster
-
-        return Cluster(options, configuration)
-
-    claimed = claim(options.data_dir)
-    if claimed is None:
-        fail(f"a cluster runs in {options.data_dir} already, as process {running(options.data_dir)}")
-    with claimed:
-        try:
-            run(options, make=cluster)
-        except ConfigurationError as error:
-            fail(str(error))
 
 
-def _detach(options: Options) -> None:
-    """Runs the same command in a process of its own, and returns when it is ready."""
-    folder = options.data_dir
-    if (process := running(folder)) is not None:
-        fail(f"it runs already, as process {process}")
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    log = folder / _LOG
-    arguments = [each for each in sys.argv[1:] if each != "--detach"]
-    with open(log, "wb") as output:
-        started = subprocess.Popen(
-            [sys.executable, "-m", "steersman.cli", *arguments], stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-            start_new_session=True,
-        )  # fmt: skip
-    until = time.monotonic() + _PATIENCE
-    while time.monotonic() < until and started.poll() is None:
-        line = next((each for each in log.read_text(errors="replace").split("\n") if each.startswith("ready ")), "")
-        if line:
-            click.echo(line)
-            return
-        time.sleep(0.02)
-    if started.poll() is None:
-        started.terminate()
-        fail(f"it was not ready after {_PATIENCE:.0f} s: {log} says why")
-    said = [each for each in log.read_text(errors="replace").split("\n") if each]
-    fail(said[-1].removeprefix("steersman: ") if said else f"it ended at once: {log} is empty")
-
-
-_data_dir = click.option("--data-dir", type=click.Path(path_type=Path), help="The cluster's folder.")
+_data_dir = click.option(
+    "--data-dir", type=click.Path(path_type=Path, file_okay=False), metavar="folder", default=default_data_dir,
+    help="the cluster's folder",
+)  # fmt: skip
 
 
 @click.command()
 @_data_dir
-def status(data_dir: Path | None) -> None:
-    """Say whether a cluster runs that `up --detach` has started, and what is on it."""
-    folder = data_dir or default_data_dir()
-    process = running(folder)
-    if process is None:
-        fail(f"no cluster runs in {folder}")
-    click.echo(f"running process={process} kubeconfig={folder / 'admin.kubeconfig'}")
+def status(data_dir: Path) -> None:
+    """Say how a cluster is that `up` has started, and what is on it; exit with 1 if none answers."""
+    found = running(data_dir)
+    if found is None:
+        fail(f"no cluster runs in {data_dir}")
+    from steersman.cli.up.status import look
+    from steersman.client.transport import Unreachable
+    from steersman.machinery.errors.status import StatusError
+    from steersman.webhooks.kubeconfig import KubeconfigError
+
+    try:
+        lines = asyncio.run(look(data_dir, found))
+    except (KubeconfigError, StatusError, TimeoutError, Unreachable) as error:
+        fail(f"process {found.pid} runs, but does not answer: {str(error) or 'it takes too long'}")
+    click.echo("\n".join(lines))
 
 
 @click.command()
 @_data_dir
-def down(data_dir: Path | None) -> None:
-    """End a cluster that `up --detach` has started. What it has stays in its folder."""
-    folder = data_dir or default_data_dir()
-    process = running(folder)
-    if process is None:
-        fail(f"no cluster runs in {folder}")
-    os.kill(process, signal.SIGTERM)
+def down(data_dir: Path) -> None:
+    """End a cluster that `up` has started. What it has stays in its folder."""
+    found = running(data_dir)
+    if found is None:
+        fail(f"no cluster runs in {data_dir}")
+    os.kill(found.pid, signal.SIGTERM)
     until = time.monotonic() + _PATIENCE
-    while running(folder) is not None:
+    while (still := running(data_dir)) is not None and still.pid == found.pid:
         if time.monotonic() > until:
-            fail(f"process {process} has not ended after {_PATIENCE:.0f} s")
+            fail(f"process {found.pid} has not ended after {_PATIENCE:.0f} s")
         time.sleep(0.02)
     click.echo("ended")

@@ -14,6 +14,7 @@ from steersman.api.core.v1 import Node, Pod
 from steersman.api.meta.v1 import LabelSelector
 from steersman.client.errors import is_namespace_terminating, is_not_found
 from steersman.client.events import reference
+from steersman.client.indexes import BY_NODE, by_node
 from steersman.client.informer import Key, key_of
 from steersman.client.resources import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
 from steersman.client.transport import Unreachable
@@ -21,7 +22,6 @@ from steersman.controllers.controller import Controller, Surroundings, TryLater
 from steersman.controllers.daemon_set.history import History
 from steersman.controllers.daemon_set.nodes import Suits, bound_to, is_updated, target_of, template_for
 from steersman.controllers.daemon_set.rolling import Change, next_change, surge_of
-from steersman.controllers.indexes import BY_NODE, by_node
 from steersman.controllers.workloads.controller_ref import (
     Claims,
     add_controller_index,

@@ -17,7 +17,6 @@ from steersman.controllers.garbage_collector.graph import (
     group_of,
     is_deleting_dependents,
 )
-from steersman.controllers.garbage_collector.monitors import Monitors
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.errors.status import StatusError
 
@@ -39,14 +38,12 @@ class GarbageCollector(Controller[tuple[str, str]]):
             lambda uid: self.queue.add((_TO_DELETE, uid)), lambda uid: self.queue.add((_TO_ORPHAN, uid)),
             self._tell_of_invalid_owner,
         )  # fmt: skip
-        self._monitors = Monitors(self.client, self.informers, self._changed)
+        self._monitors = given.monitors
+        self._monitors.on_change(self._changed)
 
     async def run(self) -> None:
         self._monitors.start()
-        try:
-            await super().run()
-        finally:
-            await self._monitors.stop()
+        await super().run()
 
     def _changed(
         self, resource: APIResource[PartialObjectMetadata], old: ObjectMeta | None, new: ObjectMeta | None

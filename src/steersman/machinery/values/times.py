@@ -16,6 +16,7 @@ RFC3339: Final = "2006-01-02T15:04:05Z07:00"
 RFC3339_MICRO: Final = "2006-01-02T15:04:05.000000Z07:00"
 
 _UTC_SECONDS = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}Z", re.ASCII)
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _FRACTION = re.compile(r"[.,][0-9]+", re.ASCII)
 _MICROS = re.compile(r"[.,][0-9]{6}", re.ASCII)
 _OFFSET = re.compile(r"([+-])([0-9]{2}):([0-9]{2})", re.ASCII)
@@ -97,6 +98,27 @@ def parse(text: str) -> datetime:
 def unix(text: str) -> int:
     """Seconds since 1970 of a canonical Time or MicroTime, its fraction cut off. Raises TimeError."""
     return int(parse(text).timestamp())
+
+
+def is_date(text: str) -> bool:
+    """Whether a text is a day, as 2006-01-02."""
+    if not _DATE.fullmatch(text):
+        return False
+    try:
+        datetime.strptime(text, "%Y-%m-%d")
+    except ValueError:
+        return False
+    return True
+
+
+def today() -> str:
+    """The present day, in UTC, as 2006-01-02."""
+    return day(moment())
+
+
+def day(seconds: float) -> str:
+    """The day, in UTC, of so many seconds since 1970."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
 
 
 def canonical_time(text: str) -> str | None:

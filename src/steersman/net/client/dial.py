@@ -15,6 +15,7 @@ from typing import Final, cast
 from weakref import WeakKeyDictionary
 
 from steersman.net.ascii import lower
+from steersman.net.pipe import join
 from steersman.net.upgrade import UpgradedConnection
 
 DIAL_TIMEOUT: Final = 30.0
@@ -224,6 +225,15 @@ async def dial(
             assert protocol.connection is not None
             return protocol.connection
     raise failure or DialError(f"dial tcp: lookup {host}: no such host")
+
+
+def connected(accept: Callable[[], asyncio.BaseProtocol], at: tuple[str, int]) -> UpgradedConnection:
+    """A connection to a server of this process, without a socket: `at` is where it is said to be reached."""
+    loop = asyncio.get_running_loop()
+    protocol = _Dialed(loop)
+    join(loop, protocol, accept(), at=at)
+    assert protocol.connection is not None
+    return protocol.connection
 
 
 async def _connect(

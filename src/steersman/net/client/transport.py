@@ -34,14 +34,20 @@ _REPLAYED: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 """Methods of requests that may be sent twice."""
 
 
+Way = Callable[[ssl.SSLContext | None, str], Awaitable[UpgradedConnection]]
+"""Makes a connection, with TLS to whom the name says where a context is given and the other side is outside. Raises
+DialError."""
+
+
 class Address(NamedTuple):
     """Where requests go. `addresses` are those that `host` has been found to have, if they had to be judged before;
-    without `secure` there is no TLS."""
+    without `secure` there is no TLS. `way` is how it is reached, where it is no address of the network."""
 
     host: str
     port: int
     secure: bool = True
     addresses: tuple[str, ...] = ()
+    way: Way | None = None
 
 
 class Sender(Protocol):
@@ -63,23 +69,28 @@ Locate = Callable[[Address], Awaitable[Address]]
 """Finds out where a connection is made to that is not made to the address itself. Raises DialError."""
 
 
+Nearby = Callable[[Address], Way | None]
+"""How an address is reached that is not one of the network; None for those that are."""
+
+
 class Transport:
     """Sends requests to any address.
 
     `tls` gives the context of new connections; when it gives another one, those that are kept are closed.
     `server_name` is whom TLS is spoken with, if that is not the host of the address. `protocols` are those that are
-    offered to servers for requests.
+    offered to servers for requests. What is `nearby` is reached past any proxy.
     """
 
     def __init__(
         self, tls: ClientTLS, server_name: str = "", proxies: ProxyEnvironment | None = None, *,
-        protocols: Protocols = HTTP1, locate: Locate | None = None,
+        protocols: Protocols = HTTP1, locate: Locate | None = None, nearby: Nearby | None = None,
     ) -> None:  # fmt: skip
         self._tls = tls
         self._server_name = server_name
         self._proxies = proxies or ProxyEnvironment()
         self._protocols = offered(protocols)
         self._locate = locate
+        self._nearby = nearby
         self._context: ssl.SSLContext | None = None
         self._kept: dict[Address, KeptConnections] = {}
 
@@ -100,7 +111,7 @@ class Transport:
         where a kept connection turns out to be closed; by default its method says so.
         Raises DialError, BadAnswer, and ValueError for what cannot stand in a head.
         """
-        proxy = None if address.secure else self._proxies.of("http", address.host, address.port)
+        proxy = None if address.secure or self._way(address) else self._proxies.of("http", address.host, address.port)
         if proxy is not None:  # it is told all of the URL
             target = f"http://{host_port(address.host, address.port)}{target}"
             headers = [*headers, *authorization(proxy)]
@@ -145,7 +156,12 @@ class Transport:
         self._kept[address] = kept
         return kept
 
+    def _way(self, address: Address) -> Way | None:
+        return None if self._nearby is None else self._nearby(address)
+
     async def _connect(self, address: Address) -> UpgradedConnection:
+        if self._way(address) is not None:
+            return await self._dial(address, self._protocols)
         proxy = self._proxies.of("https" if address.secure else "http", address.host, address.port)
         if proxy is None:
             return await self._dial(address, self._protocols)
@@ -155,9 +171,13 @@ class Transport:
         return await dial_through(proxy, address[:2], self._tls(self._protocols), server_name)
 
     async def _dial(self, address: Address, protocols: Protocols) -> UpgradedConnection:
-        place = address if self._locate is None else await self._locate(address)
         tls = self._tls(protocols) if address.secure else None
         server_name = self._server_name or address.host
+        if (way := self._way(address)) is not None:
+            return await way(tls, server_name)
+        place = address if self._locate is None else await self._locate(address)
+        if place.way is not None:
+            return await place.way(tls, server_name)
         return await dial(place.host, place.port, tls, addresses=place.addresses, server_name=server_name)
 
 

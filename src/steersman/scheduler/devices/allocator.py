@@ -204,14 +204,17 @@ class Allocator:
 
     def _is_constrained_well(self, claim: _Claim, given: _Given) -> bool:
         for constraint in claim.claim.spec.devices.constraints:
-            attribute = constraint.match_attribute
+            same, distinct = constraint.match_attribute, constraint.distinct_attribute
+            attribute = same or distinct
             if attribute is None or not _is_meant(given.request, constraint.requests):
                 continue
             value = _attribute(given, attribute)
             if value is None:
                 return False
             for other in claim.given:
-                if _is_meant(other.request, constraint.requests) and _attribute(other, attribute) != value:
+                if not _is_meant(other.request, constraint.requests):
+                    continue
+                if (_attribute(other, attribute) == value) is (same is None):
                     return False
         return True
 

@@ -11,12 +11,12 @@ from steersman.api.resource.v1 import AllocationResult, ResourceClaim, ResourceC
 from steersman.client.client import Client
 from steersman.client.errors import is_conflict
 from steersman.client.resources import RESOURCE_CLAIMS
+from steersman.machinery.built_in.resource_claims import DELETE_PROTECTION, is_reserved_for
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 from steersman.scheduler.devices.pod_claims import ClaimPlan
 from steersman.scheduler.devices.store import DeviceStore
 
-FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 _TRIES: Final = 5
 
 
@@ -47,11 +47,11 @@ class ClaimBinder:
         metadata = claim.metadata
         for number in range(_TRIES):
             now = await self._client.get(RESOURCE_CLAIMS, metadata.name, metadata.namespace)
-            if any(each.uid == pod.metadata.uid for each in now.status.reserved_for):
+            if is_reserved_for(now, pod):
                 return
             try:
-                if allocation is not None and FINALIZER not in now.metadata.finalizers:
-                    finalizers = [*now.metadata.finalizers, FINALIZER]
+                if allocation is not None and DELETE_PROTECTION not in now.metadata.finalizers:
+                    finalizers = [*now.metadata.finalizers, DELETE_PROTECTION]
                     now.metadata = msgspec.structs.replace(now.metadata, finalizers=finalizers)
                     now = await self._client.update(RESOURCE_CLAIMS, now)
                 if allocation is not None:

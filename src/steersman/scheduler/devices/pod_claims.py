@@ -7,6 +7,14 @@ from dataclasses import dataclass
 from steersman.api.core.v1 import Node, Pod, PodResourceClaim
 from steersman.api.resource.v1 import AllocationResult, ResourceClaim
 from steersman.machinery.built_in.node_affinity import node_selector
+from steersman.machinery.built_in.resource_claims import (
+    ClaimNotMade,
+    is_of_template,
+    is_owned_by,
+    is_reserved_for,
+    name_of,
+    why_foreign,
+)
 from steersman.scheduler.devices.allocator import Allocator
 from steersman.scheduler.devices.selectors import SelectionFailed
 from steersman.scheduler.devices.store import DeviceStore
@@ -48,7 +56,7 @@ class PodClaims:
         for claim in self._claims:
             if claim.status.allocation is not None:
                 consumers = claim.status.reserved_for
-                if len(consumers) >= _MOST_CONSUMERS and not self.is_reserved(claim):
+                if len(consumers) >= _MOST_CONSUMERS and not is_reserved_for(claim, self._pod):
                     return IN_USE
             elif self._store.is_pending(claim.metadata.uid):
                 name = f"{claim.metadata.namespace}/{claim.metadata.name}"
@@ -70,10 +78,6 @@ class PodClaims:
                 if self._store.classes.get("", class_name) is None:
                     return f"request {name}: device class {class_name} does not exist"
         return ""
-
-    def is_reserved(self, claim: ResourceClaim) -> bool:
-        """Whether a claim is reserved for the pod already."""
-        return any(each.uid == self._pod.metadata.uid for each in claim.status.reserved_for)
 
     def rejection(self, info: NodeInfo) -> Rejection | None:
         """What is said against a node."""
@@ -120,22 +124,15 @@ def missing_claim(pod: Pod, store: DeviceStore) -> str:
 
 def _claim_of(pod: Pod, given: PodResourceClaim, store: DeviceStore) -> ResourceClaim | str | None:
     """The claim that a pod means; why it cannot be used; None if there is none to be."""
-    metadata = pod.metadata
-    name = given.resource_claim_name
-    made = given.resource_claim_template_name is not None
-    if name is None and made:
-        status = next((each for each in pod.status.resource_claim_statuses if each.name == given.name), None)
-        if status is None:
-            return f'pod "{metadata.namespace}/{metadata.name}": ResourceClaim not created yet'
-        name = status.resource_claim_name
+    try:
+        name = name_of(pod, given)
+    except ClaimNotMade as error:
+        return str(error)
     if name is None:
         return None
-    claim = store.claims.get(metadata.namespace, name)
+    claim = store.claims.get(pod.metadata.namespace, name)
     if claim is None:
         return f'resourceclaim.resource.k8s.io "{name}" not found'
     if claim.metadata.deletion_timestamp:
         return f'resourceclaim "{name}" is being deleted'
-    if made and not any(each.controller and each.uid == metadata.uid for each in claim.metadata.owner_references):
-        whose = f"{metadata.namespace}/{metadata.name}"
-        return f"ResourceClaim {metadata.namespace}/{name} was not created for Pod {whose} (Pod is not owner)"
-    return claim
+    return why_foreign(claim, pod) if is_of_template(given) and not is_owned_by(claim, pod) else claim

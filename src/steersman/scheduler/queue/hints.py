@@ -8,6 +8,7 @@ from typing import Final
 from steersman.api.core import v1 as core
 from steersman.api.storage.v1 import CSINode
 from steersman.machinery.built_in.node_affinity import required
+from steersman.machinery.built_in.volumes import claim_name
 from steersman.machinery.selectors.labels import EVERYTHING, Labels, SelectorError
 from steersman.scheduler.demand.affinity_terms import AffinityTerm, terms_of
 from steersman.scheduler.demand.ports import conflict, host_ports
@@ -16,7 +17,6 @@ from steersman.scheduler.demand.spread import SpreadConstraint, spreading_of
 from steersman.scheduler.demand.taints import UNSCHEDULABLE_TAINT, tolerates, untolerated
 from steersman.scheduler.fit import status as plugins
 from steersman.scheduler.queue.cluster_events import Action, ClusterEvent
-from steersman.scheduler.volumes.store import claim_name
 
 NamespaceLabels = Callable[[str], Labels]
 Hint = Callable[[core.Pod, ClusterEvent, NamespaceLabels], bool]

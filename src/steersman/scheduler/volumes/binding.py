@@ -7,16 +7,21 @@ from typing import Any, Final
 
 import msgspec
 
-from steersman.api.core.v1 import ObjectReference, PersistentVolume, PersistentVolumeClaim
+from steersman.api.core.v1 import PersistentVolume, PersistentVolumeClaim
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.client import Client
 from steersman.client.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
+from steersman.machinery.built_in.volumes import (
+    BOUND_BY_CONTROLLER,
+    SELECTED_NODE,
+    is_bound_to,
+    is_fully_bound,
+    reference_to,
+)
 from steersman.machinery.codec.serializer import to_plain
-from steersman.scheduler.volumes.matching import is_bound_to
-from steersman.scheduler.volumes.pod_volumes import SELECTED_NODE, Plan, is_fully_bound
+from steersman.scheduler.volumes.pod_volumes import Plan
 from steersman.scheduler.volumes.store import VolumeStore
 
-_BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 _PATIENCE: Final = 600.0
 _PERIOD: Final = 1.0
 
@@ -61,8 +66,8 @@ class VolumeBinder:
                 "metadata": {"resourceVersion": metadata.resource_version},
                 "spec": {"claimRef": to_plain(volume.spec.claim_ref)},
             }
-            if _BOUND_BY_CONTROLLER in metadata.annotations:
-                change["metadata"]["annotations"] = {_BOUND_BY_CONTROLLER: "yes"}
+            if BOUND_BY_CONTROLLER in metadata.annotations:
+                change["metadata"]["annotations"] = {BOUND_BY_CONTROLLER: "yes"}
             await self._client.patch(PERSISTENT_VOLUMES, metadata.name, "", change)
         for claim in plan.provisions:
             metadata = claim.metadata
@@ -111,15 +116,10 @@ class VolumeBinder:
 
 
 def _bound(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
-    of_claim = claim.metadata
-    ref = ObjectReference(
-        kind="PersistentVolumeClaim", namespace=of_claim.namespace, name=of_claim.name, uid=of_claim.uid,
-        api_version="v1", resource_version=of_claim.resource_version,
-    )  # fmt: skip
     annotations = dict(volume.metadata.annotations)
     if not is_bound_to(volume, claim):
-        annotations[_BOUND_BY_CONTROLLER] = "yes"
-    spec = msgspec.structs.replace(volume.spec, claim_ref=ref)
+        annotations[BOUND_BY_CONTROLLER] = "yes"
+    spec = msgspec.structs.replace(volume.spec, claim_ref=reference_to(claim))
     return msgspec.structs.replace(volume, metadata=_with(volume.metadata, annotations), spec=spec)
 
 

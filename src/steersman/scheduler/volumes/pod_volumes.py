@@ -8,6 +8,17 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from steersman.api.core.v1 import Node, PersistentVolume, PersistentVolumeClaim, Pod, Volume
+from steersman.machinery.built_in.classes import storage_class_of
+from steersman.machinery.built_in.volumes import (
+    NO_PROVISIONER,
+    SELECTED_NODE,
+    WAIT_FOR_FIRST_CONSUMER,
+    allows,
+    claim_name,
+    is_fully_bound,
+    is_made_for,
+    storage_of,
+)
 from steersman.machinery.selectors.labels import SelectorError, from_label_selector
 from steersman.machinery.values.quantity import parse
 from steersman.scheduler.fit.status import (
@@ -18,13 +29,9 @@ from steersman.scheduler.fit.status import (
     Rejection,
 )
 from steersman.scheduler.state.node_info import NodeInfo
-from steersman.scheduler.volumes.matching import allows, allows_provisioning, matching_volume
-from steersman.scheduler.volumes.store import VolumeStore, claim_name, class_of_claim
+from steersman.scheduler.volumes.matching import allows_provisioning, matching_volume
+from steersman.scheduler.volumes.store import VolumeStore
 
-SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
-BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
-_NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
-_WAIT: Final = "WaitForFirstConsumer"
 _ONLY_ONE: Final = "ReadWriteOncePod"
 _ZONE_LABELS: Final = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
@@ -122,7 +129,7 @@ class PodVolumes:
             return Rejection(VOLUME_BINDING, (lost,))
         if claim.metadata.deletion_timestamp:
             return Rejection(VOLUME_BINDING, (f'persistentvolumeclaim "{name}" is being deleted',))
-        if volume.ephemeral is not None and not _is_owned(claim, self.pod):
+        if volume.ephemeral is not None and not is_made_for(claim, self.pod):
             whose = f"{self.pod.metadata.namespace}/{name} was not created for pod {self.pod.metadata.namespace}/"
             return Rejection(VOLUME_BINDING, (f"PVC {whose}{self.pod.metadata.name} (pod is not owner)",))
         return claim
@@ -139,8 +146,8 @@ class PodVolumes:
         return UNBOUND if immediate else None
 
     def _is_delayed(self, claim: PersistentVolumeClaim) -> bool:
-        storage_class = self._store.classes.get("", class_of_claim(claim))
-        return storage_class is not None and storage_class.volume_binding_mode == _WAIT
+        storage_class = self._store.classes.get("", storage_class_of(claim))
+        return storage_class is not None and storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
     def _read_zones(self, claims: Iterable[PersistentVolumeClaim]) -> Rejection | None:
         for claim in claims:
@@ -214,7 +221,7 @@ class PodVolumes:
                 if volume.spec.csi is not None:
                     yield volume.spec.csi.driver, volume.spec.csi.volume_handle
                 continue
-            storage_class = self._store.classes.get("", class_of_claim(claim))
+            storage_class = self._store.classes.get("", storage_class_of(claim))
             if storage_class is not None:
                 yield storage_class.provisioner, f"{pod.metadata.namespace}/{name}"
 
@@ -235,7 +242,7 @@ class PodVolumes:
             if volume is None:
                 reasons.append(_NO_VOLUME)
                 break
-            if not allows(volume, node):
+            if not allows(volume, node.metadata.name, node.metadata.labels):
                 reasons.append(_NOT_ALLOWED)
                 break
         provisions: list[PersistentVolumeClaim] = []
@@ -247,7 +254,7 @@ class PodVolumes:
             (search if selected is None else provisions).append(claim)
         taken: set[str] = set()
         for claim in sorted(search, key=_size):
-            found = matching_volume(claim, self._store.volumes_of_class(class_of_claim(claim)), node, taken)
+            found = matching_volume(claim, self._store.volumes_of_class(storage_class_of(claim)), node, taken)
             if found is None:
                 provisions.append(claim)
             else:
@@ -262,8 +269,8 @@ class PodVolumes:
         return plan, tuple(reasons)
 
     def _cannot_be_made(self, claim: PersistentVolumeClaim, node: Node) -> str:
-        storage_class = self._store.classes.get("", class_of_claim(claim))
-        if storage_class is None or storage_class.provisioner in ("", _NO_PROVISIONER):
+        storage_class = self._store.classes.get("", storage_class_of(claim))
+        if storage_class is None or storage_class.provisioner in ("", NO_PROVISIONER):
             return _NOT_FOUND
         if not allows_provisioning(storage_class, node):
             return _NOT_FOUND
@@ -299,17 +306,8 @@ class PodVolumes:
         return None
 
 
-def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
-    """Whether a claim has its volume, and the volume it."""
-    return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations
-
-
-def _is_owned(claim: PersistentVolumeClaim, pod: Pod) -> bool:
-    return any(each.controller and each.uid == pod.metadata.uid for each in claim.metadata.owner_references)
-
-
 def _size(claim: PersistentVolumeClaim) -> int:
-    return parse(claim.spec.resources.requests.get("storage", "0")).nanos()
+    return parse(storage_of(claim.spec.resources.requests)).nanos()
 
 
 def _conflict(mine: Volume, other: Volume) -> bool:

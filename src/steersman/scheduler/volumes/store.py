@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from steersman.api.core.v1 import PersistentVolume, PersistentVolumeClaim, Pod, Volume
+from steersman.api.core.v1 import PersistentVolume, PersistentVolumeClaim
 from steersman.client.informer import Informer, Informers, Key
 from steersman.client.resources import (
     CSI_DRIVERS,
@@ -16,10 +16,10 @@ from steersman.client.resources import (
     STORAGE_CLASSES,
     VOLUME_ATTACHMENTS,
 )
+from steersman.machinery.built_in.classes import storage_class_of
 
 _BY_CLASS = "storage class"
 _BY_NODE = "node"
-_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 
 
 class VolumeStore:
@@ -35,7 +35,7 @@ class VolumeStore:
         self.attachments = informers.of(VOLUME_ATTACHMENTS)
         self._volumes: dict[str, PersistentVolume] = {}
         self._claims: dict[Key, PersistentVolumeClaim] = {}
-        self.volumes.add_index(_BY_CLASS, lambda volume: [class_of_volume(volume)])
+        self.volumes.add_index(_BY_CLASS, lambda volume: [storage_class_of(volume)])
         self.attachments.add_index(_BY_NODE, lambda attachment: [attachment.spec.node_name])
         self.volumes.on_change(self._volume_changed)
         self.claims.on_change(self._claim_changed)
@@ -103,20 +103,3 @@ def _is_newer(
     new: PersistentVolume | PersistentVolumeClaim, assumed: PersistentVolume | PersistentVolumeClaim | None
 ) -> bool:
     return assumed is not None and int(new.metadata.resource_version) > int(assumed.metadata.resource_version)
-
-
-def class_of_volume(volume: PersistentVolume) -> str:
-    """The name of a volume's storage class, or ""."""
-    return volume.metadata.annotations.get(_CLASS_ANNOTATION) or volume.spec.storage_class_name
-
-
-def class_of_claim(claim: PersistentVolumeClaim) -> str:
-    """The name of a claim's storage class, or ""."""
-    return claim.metadata.annotations.get(_CLASS_ANNOTATION) or claim.spec.storage_class_name or ""
-
-
-def claim_name(pod: Pod, volume: Volume) -> str:
-    """The name of the claim that a volume of a pod is about; "" if it is about none."""
-    if volume.persistent_volume_claim is not None:
-        return volume.persistent_volume_claim.claim_name
-    return f"{pod.metadata.name}-{volume.name}" if volume.ephemeral is not None else ""

@@ -10,6 +10,7 @@ import pytest
 
 from steersman.machinery.errors.status import StatusError
 from steersman.registry.core.services.locating import locate_service
+from steersman.registry.kubelet import ProxyConnection
 from steersman.testing import Client, Environment
 
 PORTS = [{"name": "https", "port": 443}, {"name": "other", "port": 80}]
@@ -22,8 +23,10 @@ async def client() -> AsyncIterator[Client]:
 
 
 async def located(client: Client, port: int = 443, *, endpoints_only: bool = False) -> tuple[str, int]:
-    services: Any = SimpleNamespace(objects=client.plane.objects, enable_aggregator_routing=endpoints_only)
-    return await locate_service(services, "default", "hook", port)
+    services: Any = SimpleNamespace(
+        objects=client.plane.objects, enable_aggregator_routing=endpoints_only, proxied=ProxyConnection()
+    )
+    return (await locate_service(services, "default", "hook", port))[:2]
 
 
 async def make(client: Client, **spec: Any) -> Any:

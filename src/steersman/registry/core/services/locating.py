@@ -15,14 +15,15 @@ from steersman.api.discovery.v1 import EndpointSlice
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import not_found, plain_internal, service_unavailable
 from steersman.machinery.identity.schema import GroupResource
+from steersman.net.client.transport import Address
 from steersman.registry.services import Services
 
 _SERVICES = GroupResource("", "services")
 _LABEL = "kubernetes.io/service-name"
 
 
-async def locate_service(services: Services, namespace: str, name: str, port: int) -> tuple[str, int]:
-    """Host and port. Raises StatusError with upstream's texts."""
+async def locate_service(services: Services, namespace: str, name: str, port: int) -> Address:
+    """Where a connection is made to. Raises StatusError with upstream's texts."""
     service: Service | None = await services.objects("", "services").find(namespace, name)
     if service is None:
         raise not_found(GroupResource("", "service"), name)
@@ -30,7 +31,7 @@ async def locate_service(services: Services, namespace: str, name: str, port: in
     if spec.type == "ExternalName":
         if endpoints_only:
             raise plain_internal('unsupported service type "ExternalName"')
-        return spec.external_name, port
+        return Address(spec.external_name, port)
     found = next((each for each in spec.ports if each.port == port), None)
     if found is None:
         raise service_unavailable(f"no service port {port} found for service {quote(name)}")
@@ -40,12 +41,12 @@ async def locate_service(services: Services, namespace: str, name: str, port: in
     slices.sort(key=lambda each: (each.address_type != preferred, random.random()))
     located = _endpoint(slices, found.name)
     if located is not None:
-        return located
+        return Address(*located, way=services.proxied.way(*located))
     if endpoints_only:
         raise service_unavailable(f"no endpoints available for service {quote(name)}")
     if spec.cluster_ip == "None":
         raise plain_internal('cannot route to service with ClusterIP "None"')
-    return spec.cluster_ip, port
+    return Address(spec.cluster_ip, port)
 
 
 async def _slices(services: Services, namespace: str, name: str) -> list[EndpointSlice]:

@@ -1,0 +1,105 @@
+"""Service account tokens that are kept in secrets, and have no end (pkg/serviceaccount/legacy.go)."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from steersman.authentication.interface import AuthenticationError, TokenIdentity
+from steersman.authentication.service_account_claims import Claims, Find, common_audiences
+from steersman.authentication.service_account_keys import ServiceAccountKeys
+from steersman.authentication.service_account_tokens import SignedTokens, read_claims
+from steersman.authentication.user import UserInfo, authenticated, service_account_groups, service_account_username
+from steersman.machinery.built_in.token_secrets import INVALID_SINCE, ISSUER, LAST_USED
+from steersman.machinery.values import times
+
+_DAY: Final = 86400.0
+_INVALIDATED: Final = "Token has been invalidated"
+
+
+class _LegacyClaims(msgspec.Struct, frozen=True, kw_only=True):
+    sub: str = ""
+    aud: str | tuple[str, ...] | None = None
+    namespace: str = msgspec.field(name="kubernetes.io/serviceaccount/namespace", default="")
+    secret: str = msgspec.field(name="kubernetes.io/serviceaccount/secret.name", default="")
+    account: str = msgspec.field(name="kubernetes.io/serviceaccount/service-account.name", default="")
+    account_uid: str = msgspec.field(name="kubernetes.io/serviceaccount/service-account.uid", default="")
+
+
+@dataclass(frozen=True, slots=True)
+class TokenSecret:
+    """A secret, as far as it matters here."""
+
+    is_being_deleted: bool
+    token: bytes
+    labels: Mapping[str, str]
+
+
+class LegacyTokens(SignedTokens):
+    """Knows service accounts by tokens that are the same as in their secret.
+
+    `secret` and `account` look up what tokens name; `used` is told of namespace and name of a secret whose token is
+    used for the first time in a day.
+    """
+
+    def __init__(
+        self, keys: Callable[[], ServiceAccountKeys], api_audiences: tuple[str, ...],
+        secret: Callable[[str, str], TokenSecret | None], account: Find, used: Callable[[str, str], None],
+    ) -> None:  # fmt: skip
+        super().__init__(keys, (ISSUER,))
+        self._api_audiences = api_audiences
+        self._secret = secret
+        self._account = account
+        self._used = used
+
+    def judge(self, claims: bytes, token: str, audiences: tuple[str, ...]) -> TokenIdentity:
+        found = read_claims(claims, _LegacyClaims)
+        common = common_audiences(Claims(aud=found.aud), audiences or self._api_audiences, self._api_audiences)
+        _check(found)
+        self._check_secret(found, token)
+        groups = service_account_groups(found.namespace)
+        return TokenIdentity(authenticated(UserInfo(found.sub, found.account_uid, groups)), common)
+
+    def _check_secret(self, claims: _LegacyClaims, token: str) -> None:
+        """Raises AuthenticationError unless secret and account are there, and the token is the secret's."""
+        namespace, name = claims.namespace, claims.secret
+        secret = None if "/" in namespace + name else self._secret(namespace, name)
+        if secret is None or secret.is_being_deleted:
+            raise AuthenticationError(_INVALIDATED)
+        if not hmac.compare_digest(secret.token, token.encode()):
+            raise AuthenticationError("Token does not match server's copy")
+        account = None if "/" in claims.account else self._account(namespace, claims.account)
+        if account is None:
+            raise AuthenticationError(f'serviceaccounts "{claims.account}" not found')
+        if account.metadata.deletion_timestamp is not None:
+            raise AuthenticationError(f"ServiceAccount {namespace}/{claims.account} has been deleted")
+        if account.metadata.uid != claims.account_uid:
+            uid = account.metadata.uid
+            raise AuthenticationError(f"ServiceAccount UID ({uid}) does not match claim ({claims.account_uid})")
+        now = times.moment()
+        if secret.labels.get(LAST_USED) not in (times.day(now), times.day(now + _DAY)):
+            self._used(namespace, name)
+        if secret.labels.get(INVALID_SINCE):
+            raise AuthenticationError(
+                f"the token in secret {namespace}/{name} for service account {namespace}/{claims.account} has been "
+                "marked invalid. Use tokens from the TokenRequest API or manually created secret-based tokens, or "
+                f"remove the '{INVALID_SINCE}' label from the secret to temporarily allow use of this token"
+            )
+
+
+def _check(claims: _LegacyClaims) -> None:
+    """Raises AuthenticationError for a token that does not say all it must."""
+    if not claims.sub:
+        raise AuthenticationError("sub claim is missing")
+    for name, text in (
+        ("namespace", claims.namespace), ("secretName", claims.secret), ("serviceAccountName", claims.account),
+        ("serviceAccountUID", claims.account_uid),
+    ):  # fmt: skip
+        if not text:
+            raise AuthenticationError(f"{name} claim is missing")
+    if claims.sub != service_account_username(claims.namespace, claims.account):
+        raise AuthenticationError("sub claim is invalid")

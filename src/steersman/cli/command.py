@@ -1,0 +1,123 @@
+"""A command whose help shows its flags by section, in two columns, as kube-apiserver's does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import click
+from click.shell_completion import CompletionItem
+
+from steersman.cli.flags import SECTIONS, Flag
+from steersman.cli.flags.readers import SHOWN, file, folder, one_file
+
+_NAMES: Final = 0.36
+"""Part of the width that is the column of names at most; what is longer has its line for itself."""
+_LONGEST: Final = 120
+"""Columns of help on a terminal that has more."""
+
+
+class Option(click.Option):
+    """An option of a command's own; `section` is where help shows it."""
+
+    def __init__(self, *arguments: Any, section: str = "Options", **attributes: Any) -> None:
+        super().__init__(*arguments, **attributes)
+        self.section = section
+
+
+class FlagsCommand(click.Command):
+    """A command that takes the flags of `steersman serve` unread: `parse` reads them as Go does.
+
+    `defaults` are texts of flags that are others here than those of Options, by the names of the flags.
+    """
+
+    def __init__(self, *arguments: Any, defaults: Mapping[str, str] | None = None, **attributes: Any) -> None:
+        # Were -h one of click's names, an argument such as -authorization-mode would ask for help: it has an h in it.
+        settings = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": ["--help"]}
+        super().__init__(*arguments, **{**attributes, "context_settings": settings})
+        self._defaults = dict(defaults or {})
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "-h" in args and not ctx.resilient_parsing:
+            args = ["--help"]
+        return super().parse_args(ctx, args)
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """While a shell completes a line, the flags as options that click can read."""
+        own = super().get_params(ctx)
+        if not ctx.resilient_parsing:
+            return own
+        return [*own, *(_option(name, flag) for section in SECTIONS.values() for name, flag in section.items())]
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return ["[flags]"]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The sections of its own options, then those of the flags."""
+        formatter.width = min(_LONGEST, formatter.width if ctx.max_content_width else _terminal_width())
+        own: dict[str, list[tuple[str, str]]] = {}
+        for each in super().get_params(ctx):
+            row = each.get_help_record(ctx)
+            if row is not None:
+                own.setdefault(getattr(each, "section", "Global"), []).append(row)
+        last = own.pop("Global", [])
+        for title, rows in own.items():
+            _write(formatter, title, rows)
+        defaults = {**_defaults(), **self._defaults}
+        for title, flags in SECTIONS.items():
+            _write(formatter, title, [_row(name, flag, defaults.get(name, "")) for name, flag in flags.items()])
+        _write(formatter, "Global", last)
+
+
+def _terminal_width() -> int:
+    import shutil
+
+    return shutil.get_terminal_size((_LONGEST, 24)).columns
+
+
+def _write(formatter: click.HelpFormatter, title: str, rows: list[tuple[str, str]]) -> None:
+    if rows:
+        with formatter.section(f"{title} flags"):
+            formatter.write_dl(rows, col_max=round(formatter.width * _NAMES))
+
+
+def _defaults() -> dict[str, str]:
+    """Texts of the defaults, by flag, of those that say something."""
+    from steersman.cli.paths import default_data_dir
+    from steersman.controlplane.options import Options
+
+    return {
+        name: text for name, text in Options(data_dir=default_data_dir()).as_flags().items() if text not in ("", "[]")
+    }
+
+
+def _row(name: str, flag: Flag, default: str) -> tuple[str, str]:
+    shown = "" if flag.boolean else " " + SHOWN.get(flag.read, "string")
+    given = f"-{name}, --{name}" if len(name) == 1 else f"--{name}"
+    told = default[1:-1] if default.startswith("[") else default
+    return given + shown, f"{flag.help}  [default: {told}]" if told else flag.help
+
+
+def _option(name: str, flag: Flag) -> click.Option:
+    """A flag as a shell offers it."""
+    names = [f"-{name}", f"--{name}"] if len(name) == 1 else [f"--{name}"]
+    kind = (
+        click.Path() if flag.read in (file, one_file) else click.Path(file_okay=False) if flag.read is folder else None
+    )
+    return click.Option(
+        names, help=flag.help, type=kind, multiple=flag.repeats, shell_complete=_values(flag) if flag.values else None,
+        is_flag=flag.boolean,
+    )  # fmt: skip
+
+
+def _values(flag: Flag) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
+    """The values of a flag; of one that takes several, those for the last."""
+
+    def complete(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        before, comma, last = incomplete.rpartition(",") if flag.repeats else ("", "", incomplete)
+        given = before.split(",")
+        return [
+            CompletionItem(before + comma + each) for each in flag.values if each.startswith(last) and each not in given
+        ]
+
+    return complete

@@ -1,0 +1,34 @@
+"""`steersman completion`: what a shell is to read so that it completes the commands, their flags and values."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import BashComplete, add_completion_class, get_completion_class
+
+_PROGRAM = "steersman"
+_VARIABLE = "_STEERSMAN_COMPLETE"
+
+
+@add_completion_class
+class _Bash(BashComplete):
+    """Knows that bash splits words at `=`."""
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        words, incomplete = super().get_completion_args()
+        return [each for each in words if each != "="], incomplete
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print what completes command lines in a shell.
+
+    \b
+    bash:  echo 'eval "$(steersman completion bash)"' >> ~/.bashrc
+    zsh:   echo 'eval "$(steersman completion zsh)"' >> ~/.zshrc
+    fish:  steersman completion fish > ~/.config/fish/completions/steersman.fish
+    """
+    found = get_completion_class(shell)
+    assert found is not None
+    click.echo(found(context.find_root().command, {}, _PROGRAM, _VARIABLE).source())

@@ -1,0 +1,49 @@
+"""Programs that work on an API server elsewhere, until a signal or until they lose their lease."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from steersman.cli.serve import fail
+
+if TYPE_CHECKING:
+    from steersman.client.over_tls import TLSTransport
+
+Work = Callable[["TLSTransport"], Coroutine[Any, Any, None]]
+
+
+def run_on(kubeconfig: Path, work: Work) -> None:
+    """Runs `work` on the server that the kubeconfig names. Exits with 1, after one line, if it cannot begin, or if it
+    ends by itself."""
+    from steersman.client.over_tls import TLSTransport
+    from steersman.client.transport import Unreachable
+    from steersman.machinery.errors.status import StatusError
+    from steersman.webhooks.kubeconfig import KubeconfigError
+
+    try:
+        transport = TLSTransport.of_kubeconfig(kubeconfig)
+        import uvloop
+
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            was_stopped = runner.run(_until_stopped(transport, work))
+    except (KubeconfigError, OSError, StatusError, Unreachable) as error:
+        fail(str(error))
+    if not was_stopped:
+        fail("the lease was lost")
+
+
+async def _until_stopped(transport: TLSTransport, work: Work) -> bool:
+    """Whether it ended because of a signal."""
+    working = asyncio.ensure_future(work(transport))
+    loop = asyncio.get_running_loop()
+    for each in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(each, working.cancel)
+    try:
+        await working
+    except asyncio.CancelledError:
+        return True
+    return False

@@ -1,0 +1,104 @@
+"""kube-apiserver's flags: those supported here, and the names of the others so that they are never ignored.
+
+Values are read as Go's pflag reads them: `--flag=value` or `--flag value`, booleans also as a bare `--flag`, and the
+one shorthand, `-v 3`, also as `-v=3` and `-v3`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from steersman.cli.flags.known import ADMISSION_PLUGINS, KNOWN
+from steersman.cli.flags.sections import FLAGS, Flag
+from steersman.controlplane.options import Options, OptionsError
+
+
+def parse(arguments: list[str], data_dir: Path) -> Options:
+    """Options from a command line. Raises OptionsError: every flag is known, or the start ends here."""
+    values: dict[str, Any] = {"data_dir": data_dir}
+    for name, value, _ in arguments_by_flag(arguments):
+        flag = _lookup(name)
+        try:
+            read = flag.read(value)
+        except ValueError as error:
+            raise OptionsError(f"--{name}: {error}") from None
+        before = values.get(flag.option) if flag.repeats else None
+        if before is not None:
+            read = before | read if isinstance(read, dict) else before + read
+        values[flag.option] = read
+    options = Options(**values)
+    check(options)
+    return options
+
+
+def arguments_by_flag(arguments: list[str], more_booleans: Container[str] = ()) -> Iterator[tuple[str, str, list[str]]]:
+    """Of each flag its name, with `-` for `_`, its value, and the arguments it was given by. Raises OptionsError.
+
+    `more_booleans` are names of flags beside those here that may be given without a value.
+    """
+    waiting = iter(arguments)
+    for text in waiting:
+        if not text.startswith("-") or text in ("-", "--"):
+            raise OptionsError(f"unexpected argument {text!r}")
+        name, given, value = _split(text)
+        name = name.replace("_", "-")
+        used = [text]
+        if not given:
+            flag = FLAGS.get(name)
+            if name in more_booleans or (flag is not None and flag.boolean):
+                value = "true"
+            elif (following := next(waiting, None)) is not None:
+                used.append(value := following)
+            else:
+                _lookup(name)
+                raise OptionsError(f"--{name} needs a value")
+        yield name, value, used
+
+
+def _split(text: str) -> tuple[str, str, str]:
+    """The name of the flag, something if a value comes with it, and that value. Raises OptionsError."""
+    if not text.startswith("--"):
+        if text[1] != "v":
+            raise OptionsError(f"unknown shorthand flag: {text[1]!r} in {text}")
+        return "v", text[2:], text[2:].removeprefix("=")
+    if text[2] in "-=":
+        raise OptionsError(f"bad flag syntax: {text}")
+    return text[2:].partition("=")
+
+
+def _lookup(name: str) -> Flag:
+    flag = FLAGS.get(name)
+    if flag is not None:
+        return flag
+    if name in KNOWN:
+        raise OptionsError(f"not supported yet: --{name}")
+    near = get_close_matches(name, [*FLAGS, *KNOWN], 1)
+    hint = f", did you mean --{near[0]}?" if near else ""
+    raise OptionsError(f"unknown flag: --{name}{hint}")
+
+
+def check(options: Options) -> None:
+    """What no single flag can tell. Raises OptionsError."""
+    if bool(options.tls_cert_file) != bool(options.tls_private_key_file):
+        raise OptionsError("--tls-cert-file and --tls-private-key-file go together")
+    if len(set(options.authorization_mode)) != len(options.authorization_mode):
+        raise OptionsError("--authorization-mode: modes must be given, each once")
+    if bool(options.kubelet_client_certificate) != bool(options.kubelet_client_key):
+        raise OptionsError("--kubelet-client-certificate and --kubelet-client-key go together")
+    from steersman.controlplane.admission import NOTHING_TO_ADMIT, PLUGINS
+    from steersman.controlplane.runtime_config import RuntimeConfig
+
+    for name in (*options.enable_admission_plugins, *options.disable_admission_plugins):
+        if name not in ADMISSION_PLUGINS:
+            raise OptionsError(f"unknown admission plugin {name!r}")
+    both = sorted({*options.enable_admission_plugins} & {*options.disable_admission_plugins})
+    if both:
+        raise OptionsError(f"[{' '.join(both)}] in enable-admission-plugins and disable-admission-plugins overlapped")
+    there = {*NOTHING_TO_ADMIT, *(each.name for each in PLUGINS)}
+    for name in options.enable_admission_plugins:
+        if name not in there:
+            raise OptionsError(f"not supported yet: --enable-admission-plugins={name}")
+    RuntimeConfig(options.runtime_config)

@@ -1,0 +1,171 @@
+"""How the texts of flags are read: each takes the text of a value, and raises ValueError, which says what is wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, Final
+
+from steersman.controlplane.controllers import check_controllers
+from steersman.machinery.go.strings import trim_space
+from steersman.machinery.go.urls import url_error
+from steersman.machinery.values.durations import DurationError, parse_duration
+from steersman.net.ascii import is_digits
+
+
+def boolean(text: str) -> bool:
+    if text in ("1", "t", "T", "true", "TRUE", "True"):
+        return True
+    if text in ("0", "f", "F", "false", "FALSE", "False"):
+        return False
+    raise ValueError(f"{text!r} is neither true nor false")
+
+
+def seconds(text: str) -> float:
+    try:
+        nanoseconds = parse_duration(text)
+    except DurationError as error:
+        raise ValueError(str(error)) from None
+    if nanoseconds < 0:
+        raise ValueError(f"{text} is negative")
+    return nanoseconds / 1e9
+
+
+def whole_seconds(text: str) -> int:
+    return int(seconds(text))
+
+
+def token_expiration(text: str) -> int:
+    lasting = seconds(text)
+    if lasting and not 3600 <= lasting <= 1 << 32:
+        raise ValueError("must be between 1 hour and 2^32 seconds")
+    return int(lasting)
+
+
+def number(text: str) -> int:
+    if not is_digits(text.removeprefix("-")):
+        raise ValueError(f"{text!r} is no whole number")
+    value = int(text)
+    if value < 0:
+        raise ValueError(f"{value} is negative")
+    return value
+
+
+def chance(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= 0.02:
+        raise ValueError("must be between 0 and 0.02")
+    return value
+
+
+def port(text: str) -> int:
+    value = number(text)
+    if value > 65535:
+        raise ValueError(f"{value} is no port")
+    return value
+
+
+def names(text: str) -> tuple[str, ...]:
+    return tuple(trim_space(each) for each in text.split(",") if trim_space(each))
+
+
+def one(text: str) -> tuple[str, ...]:
+    return (text,)
+
+
+def address(text: str) -> str:
+    return str(ip_address(text))
+
+
+def file(text: str) -> str:
+    """The path of a file that can be read."""
+    try:
+        with open(text, "rb"):
+            return text
+    except OSError as error:
+        raise ValueError(f"{text}: {error.strerror}") from None
+
+
+def folder(text: str) -> Path:
+    """A folder that need not be there yet; an empty name would be the one the server is started in."""
+    if not text:
+        raise ValueError("the name of a folder is needed")
+    return Path(text)
+
+
+def one_file(text: str) -> tuple[str, ...]:
+    return (file(text),)
+
+
+def patterns(text: str) -> tuple[str, ...]:
+    given = names(text)
+    for pattern in given:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+    return given
+
+
+def issuer(text: str) -> tuple[str, ...]:
+    if not text:
+        raise ValueError("should not be an empty string")
+    error = url_error(text) if ":" in text else None
+    if error is not None:
+        raise ValueError(f"{text!r} contained a ':' but was not a valid URL: {error}")
+    return (text,)
+
+
+def storage(text: str) -> str:
+    if text not in ("sqlite", "memory"):
+        raise ValueError(f"{text!r} is neither sqlite nor memory")
+    return text
+
+
+def modes(text: str) -> tuple[str, ...]:
+    given = names(text)
+    for mode in given:
+        if mode in ("Node", "ABAC", "Webhook"):
+            raise ValueError(f"the mode {mode} is not supported yet")
+        if mode not in ("RBAC", "AlwaysAllow", "AlwaysDeny"):
+            raise ValueError(f"unknown mode {mode!r}")
+    if not given:
+        raise ValueError("modes must be given, each once")
+    return given
+
+
+def header_names(text: str) -> tuple[str, ...]:
+    given = tuple(text.split(",")) if text else ()
+    if not all(map(trim_space, given)):
+        raise ValueError("empty value")
+    return given
+
+
+def plugins(text: str) -> tuple[str, ...]:
+    return names(text)
+
+
+def controllers(text: str) -> tuple[str, ...]:
+    given = names(text)
+    check_controllers(given)
+    return given
+
+
+def pairs(text: str) -> dict[str, str]:
+    found = {}
+    for each in text.split(","):
+        key, _, value = each.partition("=")
+        if trim_space(key):
+            found[trim_space(key)] = trim_space(value)
+    return found
+
+
+SHOWN: Final[dict[Callable[[str], Any], str]] = {
+    address: "ip", chance: "float", controllers: "strings", file: "file", folder: "folder", header_names: "strings",
+    issuer: "strings", modes: "strings", names: "strings", number: "int", one: "string", one_file: "file",
+    pairs: "KEY=VALUE,...", patterns: "strings", plugins: "strings", port: "int", seconds: "duration",
+    token_expiration: "duration", whole_seconds: "duration",
+}  # fmt: skip
+"""What help calls a value, by how it is read; it is a string if nothing is said here, and none of a boolean."""

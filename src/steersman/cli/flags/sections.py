@@ -1,0 +1,208 @@
+"""The flags, by section, in the order in which help shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from steersman.cli.flags.known import ADMISSION_PLUGINS, UNSUPPORTED_PLUGINS
+from steersman.cli.flags.readers import (
+    address,
+    boolean,
+    chance,
+    controllers,
+    file,
+    folder,
+    header_names,
+    issuer,
+    modes,
+    names,
+    number,
+    one,
+    one_file,
+    pairs,
+    patterns,
+    plugins,
+    port,
+    seconds,
+    storage,
+    token_expiration,
+    whole_seconds,
+)
+from steersman.controlplane.controllers import CONTROLLERS
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """A flag: the option it sets, how its text is read, and whether giving it again adds to it.
+
+    `values` are what a shell offers.
+    """
+
+    option: str
+    read: Callable[[str], Any]
+    help: str
+    repeats: bool = False
+    boolean: bool = False
+    values: tuple[str, ...] = ()
+
+
+_PLUGINS: Final = tuple(sorted({*ADMISSION_PLUGINS} - UNSUPPORTED_PLUGINS))
+
+SECTIONS: Final[dict[str, dict[str, Flag]]] = {
+    "Generic": {
+        "data-dir": Flag("data_dir", folder, "folder of the data, keys and kubeconfig"),
+        "storage": Flag(
+            "storage", storage, "sqlite (in the folder) or memory (gone at the end)", values=("sqlite", "memory")
+        ),
+        "unsafe-no-fsync": Flag("unsafe_no_fsync", boolean, "let a power cut take the last writes", boolean=True),
+        "advertise-address": Flag("advertise_address", address, "address by which others reach this server"),
+        "request-timeout": Flag("request_timeout", seconds, "longest time of a request, e.g. 1m0s"),
+        "min-request-timeout": Flag("min_request_timeout", number, "shortest default time of a watch, seconds"),
+        "max-requests-inflight": Flag("max_requests_inflight", number, "read-only requests at a time"),
+        "max-mutating-requests-inflight": Flag("max_mutating_requests_inflight", number, "writing requests at a time"),
+        "goaway-chance": Flag("goaway_chance", chance, "chance that a request ends its HTTP/2 connection"),
+        "cors-allowed-origins": Flag("cors_allowed_origins", patterns, "regular expressions of allowed origins", True),
+        "strict-transport-security-directives": Flag(
+            "strict_transport_security_directives", names, "HSTS directives", repeats=True
+        ),
+        "shutdown-delay-duration": Flag("shutdown_delay_duration", seconds, "time between not ready and not serving"),
+        "shutdown-send-retry-after": Flag("shutdown_send_retry_after", boolean, "429 while draining", boolean=True),
+        "etcd-compaction-interval": Flag("etcd_compaction_interval", seconds, "time between compactions, 0 for never"),
+    },
+    "Secure serving": {
+        "bind-address": Flag("bind_address", address, "address to listen on"),
+        "secure-port": Flag("secure_port", port, "port to listen on, 0 for a free one"),
+        "tls-cert-file": Flag("tls_cert_file", file, "serving certificate, PEM"),
+        "tls-private-key-file": Flag("tls_private_key_file", file, "key of --tls-cert-file"),
+        "tls-sni-cert-key": Flag("tls_sni_cert_key", one, "CERT,KEY[:NAME,...] for server names", repeats=True),
+        "tls-min-version": Flag(
+            "tls_min_version", str, "VersionTLS12 or VersionTLS13", values=("VersionTLS12", "VersionTLS13")
+        ),
+        "tls-cipher-suites": Flag(
+            "tls_cipher_suites", names, "suites of TLS 1.2, by upstream's or OpenSSL's names", True
+        ),
+    },
+    "Authentication": {
+        "anonymous-auth": Flag("anonymous_auth", boolean, "let requests without credentials in", boolean=True),
+        "client-ca-file": Flag("client_ca_file", file, "CA of client certificates, PEM"),
+        "token-auth-file": Flag("token_auth_file", file, 'CSV of token,user,uid,"groups"'),
+        "requestheader-client-ca-file": Flag(
+            "requestheader_client_ca_file", file, "CA of proxies whose headers say who sends a request, PEM"
+        ),
+        "requestheader-allowed-names": Flag(
+            "requestheader_allowed_names", header_names, "common names of these proxies, none for any", repeats=True
+        ),
+        "requestheader-username-headers": Flag(
+            "requestheader_username_headers", header_names, "headers of user names", repeats=True
+        ),
+        "requestheader-uid-headers": Flag("requestheader_uid_headers", header_names, "headers of users' uids", True),
+        "requestheader-group-headers": Flag("requestheader_group_headers", header_names, "headers of groups", True),
+        "requestheader-extra-headers-prefix": Flag(
+            "requestheader_extra_headers_prefix", header_names, "how headers of extra fields begin", repeats=True
+        ),
+        "service-account-issuer": Flag(
+            "service_account_issuer", issuer, "issuer of service account tokens", repeats=True
+        ),
+        "service-account-signing-key-file": Flag("service_account_signing_key_file", file, "key that signs tokens"),
+        "service-account-key-file": Flag("service_account_key_file", one_file, "keys that verify tokens", repeats=True),
+        "service-account-jwks-uri": Flag("service_account_jwks_uri", str, "address of the keys in OpenID discovery"),
+        "service-account-max-token-expiration": Flag(
+            "service_account_max_token_expiration", token_expiration, "longest life of a requested token, 0s for any"
+        ),
+        "service-account-extend-token-expiration": Flag(
+            "service_account_extend_token_expiration", boolean, "let tokens in pods live for a year", boolean=True
+        ),
+        "api-audiences": Flag("api_audiences", names, "audiences of tokens for this server", True),
+    },
+    "Authorization": {
+        "authorization-mode": Flag(
+            "authorization_mode",
+            modes,
+            "RBAC, AlwaysAllow, AlwaysDeny, in order",
+            True,
+            values=("RBAC", "AlwaysAllow", "AlwaysDeny"),
+        ),
+    },
+    "API enablement": {
+        "runtime-config": Flag(
+            "runtime_config",
+            pairs,
+            "group versions to serve, e.g. api/all=true",
+            True,
+            values=("api/all=true", "api/all=false", "api/alpha=true", "api/beta=true"),
+        ),
+    },
+    "Admission": {
+        "enable-admission-plugins": Flag(
+            "enable_admission_plugins", plugins, "plugins beside the default ones", True, values=_PLUGINS
+        ),
+        "disable-admission-plugins": Flag(
+            "disable_admission_plugins", plugins, "default plugins to leave out", True, values=_PLUGINS
+        ),
+        "admission-control-config-file": Flag("admission_control_config_file", str, "what plugins are configured with"),
+    },
+    "Objects": {
+        "allow-privileged": Flag("allow_privileged", boolean, "allow privileged containers", boolean=True),
+        "default-not-ready-toleration-seconds": Flag(
+            "default_not_ready_toleration_seconds", number, "how long new pods stay on nodes that are not ready"
+        ),
+        "default-unreachable-toleration-seconds": Flag(
+            "default_unreachable_toleration_seconds", number, "how long new pods stay on nodes that cannot be reached"
+        ),
+        "event-ttl": Flag("event_ttl", whole_seconds, "how long events are kept"),
+        "service-cluster-ip-range": Flag("service_cluster_ip_range", str, "CIDR of service addresses"),
+        "service-node-port-range": Flag("service_node_port_range", str, "FIRST-LAST port of services on nodes"),
+    },
+    "Kubelets": {
+        "kubelet-preferred-address-types": Flag(
+            "kubelet_preferred_address_types", names, "types of node addresses, in order of preference", repeats=True
+        ),
+        "kubelet-client-certificate": Flag("kubelet_client_certificate", file, "shown to kubelets, PEM"),
+        "kubelet-client-key": Flag("kubelet_client_key", file, "key of --kubelet-client-certificate"),
+        "kubelet-certificate-authority": Flag("kubelet_certificate_authority", file, "CA of kubelets, PEM"),
+        "kubelet-port": Flag("kubelet_port", port, "port of kubelets whose nodes tell none"),
+        "kubelet-read-only-port": Flag("kubelet_read_only_port", port, "has no effect"),
+        "kubelet-timeout": Flag("kubelet_timeout", seconds, "has no effect"),
+    },
+    "Aggregated servers": {
+        "proxy-client-cert-file": Flag("proxy_client_cert_file", file, "shown to aggregated servers, PEM"),
+        "proxy-client-key-file": Flag("proxy_client_key_file", file, "key of --proxy-client-cert-file"),
+        "enable-aggregator-routing": Flag(
+            "enable_aggregator_routing",
+            boolean,
+            "reach aggregated servers and webhooks at endpoints only",
+            boolean=True,
+        ),
+        "aggregator-reject-forwarding-redirect": Flag(
+            "aggregator_reject_forwarding_redirect",
+            boolean,
+            "answer 502 for redirects of aggregated servers",
+            boolean=True,
+        ),
+    },
+    "Controllers": {
+        "controllers": Flag(
+            "controllers",
+            controllers,
+            "controllers of kube-controller-manager to run in the server: * for all, -NAME for all but one",
+            repeats=True,
+            values=("*", *CONTROLLERS),
+        ),
+    },
+    "Logs and debugging": {
+        "v": Flag(
+            "verbosity",
+            number,
+            "log level: 2 what is unusual, 3 every request, 6 what libraries say",
+            values=("0", "2", "3", "6"),
+        ),
+        "profiling": Flag("profiling", boolean, "serve /debug/pprof", boolean=True),
+        "debug-loop-watchdog": Flag(
+            "debug_loop_watchdog", seconds, "log what holds the event loop longer, 0s for never"
+        ),
+    },
+}
+
+FLAGS: Final[dict[str, Flag]] = {name: flag for section in SECTIONS.values() for name, flag in section.items()}

@@ -1,0 +1,30 @@
+"""`steersman scheduler`: the scheduler on an API server elsewhere."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import click
+
+from steersman.cli.elsewhere import run_on
+
+
+@click.command()
+@click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    help="Where the API server is, and who this is to it.",
+)
+@click.option("--leader-elect/--no-leader-elect", default=True, help="Work only while no other instance does.")
+def scheduler(kubeconfig: Path, leader_elect: bool) -> None:
+    """Run the scheduler on any API server.
+
+    The lease kube-system/kube-scheduler says which instance works: beside a kube-scheduler that runs, this one waits;
+    it ends when it loses the lease.
+    """
+    logging.basicConfig(level=logging.WARNING)
+    from steersman.scheduler.standalone import Standalone
+
+    run_on(kubeconfig, Standalone(leader_elect=leader_elect).run)

@@ -1,0 +1,153 @@
+"""What a cluster is doing, in figures: its nodes and pods, and the requests that it answers."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.client.api_resource import APIResource
+from steersman.client.client import Client
+from steersman.client.informer import Informers
+from steersman.machinery.go.strings import to_lower
+
+REQUESTS: Final = "apiserver_request_total"
+
+
+class _Condition(msgspec.Struct):
+    type: str = ""
+    status: str = ""
+
+
+class _Status(msgspec.Struct):
+    phase: str = ""
+    conditions: list[_Condition] = []
+
+
+class Part(msgspec.Struct):
+    """What is asked of a node or a pod: metadata, its phase or its conditions."""
+
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    status: _Status = msgspec.field(default_factory=_Status)
+    kind: str = ""
+    api_version: str = msgspec.field(default="", name="apiVersion")
+
+
+NODES: Final = APIResource("", "v1", "nodes", "Node", Part, namespaced=False)
+PODS: Final = APIResource("", "v1", "pods", "Pod", Part)
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """`pods` are their numbers by phase; `requests` are those of a second."""
+
+    nodes: int = 0
+    ready: int = 0
+    pods: dict[str, int] = field(default_factory=dict)
+    requests: float = 0.0
+
+
+def is_ready(node: Part) -> bool:
+    """Whether its kubelet says so."""
+    return any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
+
+
+def phase(pod: Part) -> str:
+    """In which phase of its life it is: Pending, Running, Succeeded, Failed, Unknown."""
+    return pod.status.phase or "Unknown"
+
+
+async def asked(client: Client, seconds: float = 1.0) -> Figures:
+    """The figures of a cluster elsewhere: its nodes and pods, then two looks at its requests, some seconds apart.
+
+    Raises StatusError, Unreachable.
+    """
+    nodes = [is_ready(node) async for node in client.each(NODES)]
+    pods = Counter([phase(pod) async for pod in client.each(PODS)])
+    before, began = _requests(await client.raw("GET", "/metrics")), time.monotonic()
+    await asyncio.sleep(seconds)
+    after, ended = _requests(await client.raw("GET", "/metrics")), time.monotonic()
+    look = 1  # the first is counted when the second is answered
+    return Figures(len(nodes), sum(nodes), dict(pods), max(after - before - look, 0) / (ended - began))
+
+
+def _requests(metrics: bytes) -> float:
+    """The requests that were answered so far, as a scrape tells them."""
+    lines = (line for line in metrics.split(b"\n") if line.startswith(REQUESTS.encode() + b"{"))
+    return sum(float(line.rpartition(b" ")[2]) for line in lines)
+
+
+class Followed:
+    """The figures of a cluster as it changes, by watches: `start`, then `now` as often as one likes, then `stop`.
+
+    `requests` tells how many were answered so far.
+    """
+
+    def __init__(self, client: Client, requests: Callable[[], float]) -> None:
+        self._informers = Informers(client)
+        self._requests = requests
+        self._nodes = self._ready = 0
+        self._pods: Counter[str] = Counter()
+        self._before = (time.monotonic(), requests())
+        self._rate = 0.0
+
+    def start(self) -> None:
+        self._informers.of(NODES).on_change(self._node_changed)
+        self._informers.of(PODS).on_change(self._pod_changed)
+        self._informers.start()
+
+    async def stop(self) -> None:
+        await self._informers.stop()
+
+    def now(self) -> Figures:
+        """The figures; requests are those of a second since this was asked last, at least half a second ago."""
+        moment, before = self._before
+        now = time.monotonic()
+        if now - moment >= 0.5:
+            answered = self._requests()
+            self._rate = (answered - before) / (now - moment)
+            self._before = (now, answered)
+        return Figures(self._nodes, self._ready, dict(+self._pods), self._rate)
+
+    def _node_changed(self, old: Part | None, new: Part | None) -> None:
+        self._nodes += (new is not None) - (old is not None)
+        self._ready += (new is not None and is_ready(new)) - (old is not None and is_ready(old))
+
+    def _pod_changed(self, old: Part | None, new: Part | None) -> None:
+        if old is not None:
+            self._pods[phase(old)] -= 1
+        if new is not None:
+            self._pods[phase(new)] += 1
+
+
+_PHASES: Final = ("Running", "Pending", "Succeeded", "Failed", "Unknown")
+
+
+def nodes_in_words(figures: Figures) -> str:
+    """`3 ready`, `2 of 3 ready`, `none`."""
+    if not figures.nodes:
+        return "none"
+    return f"{figures.ready} ready" if figures.ready == figures.nodes else f"{figures.ready} of {figures.nodes} ready"
+
+
+def pods_in_words(figures: Figures) -> str:
+    """`12 running, 1 pending`, `none`."""
+    order: Iterable[str] = (*_PHASES, *sorted({*figures.pods} - {*_PHASES}))
+    told = [f"{figures.pods[each]} {to_lower(each)}" for each in order if figures.pods.get(each)]
+    return ", ".join(told) or "none"
+
+
+def duration_in_words(seconds: float) -> str:
+    """`12s`, `3m4s`, `2h5m`, `3d4h`: as kubectl tells ages, in two units at most."""
+    whole = int(seconds)
+    for unit, small, name, smaller in ((86400, 3600, "d", "h"), (3600, 60, "h", "m"), (60, 1, "m", "s")):
+        if whole >= unit:
+            rest = whole % unit // small
+            return f"{whole // unit}{name}" + (f"{rest}{smaller}" if rest else "")
+    return f"{whole}s"

@@ -1,0 +1,77 @@
+"""A few lines at the end of a terminal that are drawn again in place."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import TextIO
+
+
+def can_redraw(out: TextIO) -> bool:
+    """Whether it is a terminal that moves its cursor, and its user has nothing against that (no-color.org)."""
+    return out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") not in ("", "dumb")
+
+
+def size_of(out: TextIO) -> tuple[int, int]:
+    """Columns and rows of a terminal as it is now, whatever the environment said of it once."""
+    try:
+        columns, rows = os.get_terminal_size(out.fileno())
+    except (OSError, ValueError):
+        return 80, 24
+    return (columns, rows) if columns and rows else (80, 24)
+
+
+class Screen:
+    """Draws lines where it drew those before. What others write in between must come through `above`.
+
+    Lines are ASCII; they are cut at the width that the terminal has when they are drawn.
+    """
+
+    def __init__(self, out: TextIO, size: Callable[[TextIO], tuple[int, int]] = size_of) -> None:
+        self._out = out
+        self._size = size
+        self._wanted: Sequence[str] = ()
+        self._drawn: list[str] = []
+
+    def show(self, lines: Sequence[str]) -> None:
+        """Draws these lines in the place of those before."""
+        self._wanted = lines
+        self._write("")
+
+    def redraw(self) -> None:
+        """Draws the same lines again: the terminal has another size."""
+        self._write("")
+
+    def above(self, text: str) -> None:
+        """Writes text that stays, above the lines."""
+        self._write(text)
+
+    def _write(self, text: str) -> None:
+        columns, rows = self._size(self._out)
+        width = max(columns - 1, 1)
+        # A terminal that has become narrower since has broken the longer of its lines.
+        up = sum(-(-len(line) // columns) or 1 for line in self._drawn)
+        parts = [f"\x1b[{min(up, rows)}F" if up else "", "\x1b[J", text]
+        if text and not text.endswith("\n"):
+            parts.append("\n")
+        self._drawn = [line[:width] for line in self._wanted][: max(rows - 1, 0)]
+        parts += [f"{line}\n" for line in self._drawn]
+        self._out.write("".join(parts))
+        self._out.flush()
+
+
+class Above:
+    """A stream whose text is written above the lines of a screen; for logs."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._waiting = ""
+
+    def write(self, text: str) -> int:
+        whole, newline, self._waiting = (self._waiting + text).rpartition("\n")
+        if newline:
+            self._screen.above(whole + newline)
+        return len(text)
+
+    def flush(self) -> None:
+        """Whole lines are written at once."""

@@ -1,0 +1,120 @@
+"""A cluster whose start and life are shown on a terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from steersman.authentication.user import UserInfo
+from steersman.cli.up.figures import Figures, Followed, duration_in_words, nodes_in_words, pods_in_words
+from steersman.cli.up.screen import Above, Screen
+
+if TYPE_CHECKING:
+    from steersman.cluster.cluster import Cluster
+    from steersman.controlplane.control_plane import Address
+
+_EVERY: Final = 0.5
+_OFTEN: Final = 0.1
+"""Seconds between two looks: while it runs, and while it starts."""
+_WATCHER: Final = UserInfo("steersman:view", groups=("system:masters",))
+
+
+class ShownCluster:
+    """A cluster, and lines on a terminal that say what becomes of it."""
+
+    def __init__(self, make: Callable[[], Cluster], nodes: int) -> None:
+        """`make` is called once something can be shown; `nodes` are those that are to be there."""
+        self._make = make
+        self._cluster: Cluster | None = None
+        self._wanted = nodes
+        self._screen = Screen(sys.stdout)
+        self._followed: Followed | None = None
+        self._address: Address | None = None
+        self._began = time.monotonic()
+        self._ending = False
+        self._drawing: asyncio.Task[None] | None = None
+
+    async def start(self) -> Address:
+        """Starts the cluster. Raises what its start raises, below what was shown last."""
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGWINCH, self._screen.redraw)
+        for handler in logging.getLogger().handlers:
+            if isinstance(handler, logging.StreamHandler) and sys.stderr.isatty():
+                handler.setStream(Above(self._screen))
+        self._drawing = asyncio.create_task(self._draw_on(), name="view of the cluster")
+        try:
+            await asyncio.sleep(0)
+            self._cluster = self._make()
+            return await self._cluster.start()
+        except BaseException:
+            await self._end()
+            raise
+
+    def ready(self, address: Address) -> None:
+        """From now on it is shown as running."""
+        self._address = address
+        self._draw()
+
+    async def stop(self) -> None:
+        """Ends the cluster; what it was last stays on the terminal."""
+        self._ending = True
+        self._draw()
+        await self._end()
+        if self._cluster is not None:
+            await self._cluster.stop()
+        self._screen.above("ended")
+
+    async def _end(self) -> None:
+        asyncio.get_running_loop().remove_signal_handler(signal.SIGWINCH)
+        if self._drawing is not None:
+            self._drawing.cancel()
+            await asyncio.wait([self._drawing])
+        if self._followed is not None:
+            await self._followed.stop()
+        self._screen.show(())
+
+    async def _draw_on(self) -> None:
+        while True:
+            self._follow()
+            self._draw()
+            await asyncio.sleep(_OFTEN if self._address is None else _EVERY)
+
+    def _follow(self) -> None:
+        """Begins to, once there is a server that answers."""
+        server = None if self._cluster is None else self._cluster.plane.server
+        if self._cluster is None or self._followed is not None or server is None or not server.lifecycle.serving:
+            return
+        client = self._cluster.client(_WATCHER, "steersman")
+        self._followed = Followed(client, server.config.metrics.total.sum)
+        self._followed.start()
+
+    def _draw(self) -> None:
+        figures = Figures() if self._followed is None else self._followed.now()
+        if self._ending:
+            self._screen.show(["ending"])
+        elif self._address is None:
+            self._screen.show([starting(figures, self._wanted, served=self._followed is not None)])
+        else:
+            self._screen.show(view(figures, self._address, time.monotonic() - self._began))
+
+
+def starting(figures: Figures, nodes: int, *, served: bool) -> str:
+    """The line that is shown until the cluster is ready."""
+    if not served:
+        return "starting: the API server"
+    return f"starting: controllers, scheduler, nodes ({figures.ready} of {nodes} ready)"
+
+
+def view(figures: Figures, address: Address, seconds: float) -> list[str]:
+    """The lines that are shown while it runs."""
+    return [
+        f"steersman  {address.url}, up {duration_in_words(seconds)}, {figures.requests:.0f} requests a second",
+        f"nodes      {nodes_in_words(figures)}",
+        f"pods       {pods_in_words(figures)}",
+        f"kubectl    export KUBECONFIG={address.kubeconfig}      (Ctrl-C ends the cluster)",
+    ]

@@ -1,0 +1,39 @@
+"""`steersman status`: how a cluster is, by its API."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Final
+
+from steersman.cli.up.detached import log_file
+from steersman.cli.up.figures import asked, duration_in_words, nodes_in_words, pods_in_words
+from steersman.cli.up.process_file import Running
+from steersman.client.client import Client
+from steersman.client.over_tls import TLSTransport
+from steersman.webhooks.kubeconfig import load_kubeconfig
+
+_PATIENCE: Final = 20.0
+
+
+async def look(folder: Path, process: Running) -> list[str]:
+    """What there is to say, a line each. Raises KubeconfigError, StatusError, TimeoutError, Unreachable."""
+    kubeconfig = folder / "admin.kubeconfig"
+    endpoint = load_kubeconfig(kubeconfig)
+    client = Client(TLSTransport(endpoint), "steersman")
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            figures = await asked(client)
+    finally:
+        await client.aclose()
+    up = duration_in_words(time.time() - process.since)
+    log = log_file(folder)
+    return [
+        f"address     {endpoint.url}, up {up}, {figures.requests:.0f} requests a second",
+        f"nodes       {nodes_in_words(figures)}",
+        f"pods        {pods_in_words(figures)}",
+        f"kubeconfig  {kubeconfig}",
+        f"process     {process.pid}",
+        *([f"log         {log}"] if log.exists() else []),
+    ]

@@ -1,0 +1,16 @@
+"""Indexes of informers that several ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from steersman.api.core.v1 import Pod
+
+BY_NODE: Final = "spec.nodeName"
+"""Pods by the node that they are bound to."""
+
+
+def by_node(pod: Pod) -> Iterable[str]:
+    """The values of BY_NODE."""
+    return (pod.spec.node_name,) if pod.spec.node_name else ()

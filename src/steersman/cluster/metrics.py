@@ -1,0 +1,73 @@
+"""The metrics APIs of a simulated cluster, put into its control plane."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from steersman.api.apiregistration.v1 import APIService, APIServiceSpec
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.client.client import Client
+from steersman.client.errors import is_already_exists
+from steersman.client.informer import Informers
+from steersman.client.metrics_types import CUSTOM_METRICS, EXTERNAL_METRICS, RESOURCE_METRICS
+from steersman.client.resources import API_SERVICES
+from steersman.controlplane.control_plane import ControlPlane
+from steersman.machinery.codec.serializer import encode_in_order
+from steersman.machinery.errors.status import StatusError
+from steersman.simulated_metrics.given_metrics import CUSTOM_VERSIONS, EXTERNAL_VERSIONS, GivenMetrics
+from steersman.simulated_metrics.resource_metrics import (
+    NODE_METRICS_RESOURCE,
+    POD_METRICS_RESOURCE,
+    Measured,
+    MeasuredNodes,
+    MeasuredPods,
+    UsageStorage,
+)
+
+_PRIORITY: Final = 100
+"""Of the APIServices of metrics-server and of adapters."""
+
+
+async def serve_metrics(plane: ControlPlane, client: Client, informers: Callable[[], Informers]) -> None:
+    """Serves the metrics APIs from now on, until the control plane stops. `client` may read everything; `informers` are
+    those that run at the time.
+
+    Where an APIService leads to another server, that one answers in the place of this. Raises StatusError, Unreachable.
+    """
+    await _serve(plane, POD_METRICS_RESOURCE, MeasuredPods(informers))
+    await _serve(plane, NODE_METRICS_RESOURCE, MeasuredNodes(informers))
+    server = plane.server
+    assert server is not None
+    given = GivenMetrics(client, server.catalogue)
+    versions = [(RESOURCE_METRICS, "v1beta1")]
+    for group, of_group, answer in (
+        (CUSTOM_METRICS, CUSTOM_VERSIONS, given.custom), (EXTERNAL_METRICS, EXTERNAL_VERSIONS, given.external),
+    ):  # fmt: skip
+        server.add_prefix(f"/apis/{group}/", answer)
+        for version in of_group:
+            found = {"version": version, "resources": [], "freshness": "Current"}
+            server.catalogue.declare(group, version, encode_in_order(found))
+            versions.append((group, version))
+    for group, version in versions:
+        await _register(client, group, version)
+
+
+async def _serve(plane: ControlPlane, resource: Any, objects: Measured[Any]) -> None:
+    storage = UsageStorage(resource, objects)
+    await plane.serve_custom(resource, lambda *_: True, on=lambda *_: storage)
+
+
+async def _register(client: Client, group: str, version: str) -> None:
+    """Makes the APIService of a group version that this process answers, if there is none."""
+    service = APIService(
+        metadata=ObjectMeta(name=f"{version}.{group}"),
+        spec=APIServiceSpec(
+            group=group, version=version, group_priority_minimum=_PRIORITY, version_priority=_PRIORITY
+        ),
+    )  # fmt: skip
+    try:
+        await client.create(API_SERVICES, service)
+    except StatusError as error:
+        if not is_already_exists(error):
+            raise

@@ -1,0 +1,73 @@
+"""What makes things move in a cluster: controllers, the scheduler, the nodes, as clients of the control plane."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from typing import Any, Final, Protocol
+
+from steersman.authentication.user import UserInfo
+from steersman.client.client import Client
+from steersman.controllers.controller import Controller, Settings
+from steersman.controllers.manager import ControllerManager
+from steersman.nodes.kubelets import Kubelets
+from steersman.nodes.server.servers import NodeServers
+from steersman.nodes.simulated_node import SimulatedNode
+from steersman.scheduler.scheduler import Scheduler
+
+MANAGER: Final = "kube-controller-manager"
+SCHEDULER: Final = "kube-scheduler"
+_NODES: Final = UserInfo("steersman:nodes", groups=("system:masters",))
+
+
+class Clients(Protocol):
+    """Who gives clients of the control plane."""
+
+    def client(self, user: UserInfo, manager: str) -> Client:
+        """Requests of a user; `manager` owns the fields that they write."""
+        ...
+
+    def client_of_account(self, name: str) -> Client:
+        """Requests of a service account of kube-system."""
+        ...
+
+
+class Movers:
+    """`await start()`, then `await stop()`: the controllers, the nodes and, if it `schedules`, the scheduler."""
+
+    def __init__(
+        self, clients: Clients, settings: Settings, controllers: Sequence[type[Controller[Any]]],
+        nodes: Sequence[SimulatedNode], servers: NodeServers, *, schedules: bool,
+    ) -> None:  # fmt: skip
+        manager = ControllerManager(
+            clients.client(UserInfo(f"system:{MANAGER}"), MANAGER), clients.client_of_account, settings, controllers
+        )
+        self._manager = manager
+        self.informers = manager.informers
+        self._scheduler: Scheduler | None = None
+        if schedules:
+            self._scheduler = Scheduler(clients.client(UserInfo(f"system:{SCHEDULER}"), SCHEDULER), manager.informers)
+        self._kubelets = Kubelets(clients.client(_NODES, "kubelet"), manager.informers, manager.events, nodes, servers)
+        self._running = AsyncExitStack()
+
+    async def start(self) -> None:
+        """Begins. Raises StatusError, Unreachable; `stop` ends what runs then."""
+        for each in (self._manager, self._scheduler, self._kubelets):
+            if each is not None:
+                self._running.push_async_callback(each.stop)
+                await each.start()
+
+    async def stop(self) -> None:
+        """Ends, the controllers last."""
+        await self._running.aclose()
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is under way."""
+        return self._manager.idle and self._kubelets.idle and (self._scheduler is None or self._scheduler.idle)
+
+    def forget_events(self) -> None:
+        """Counts events anew: what was told is gone from the server."""
+        self._manager.events.forget()
+        if self._scheduler is not None:
+            self._scheduler.forget_events()

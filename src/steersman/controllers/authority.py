@@ -1,0 +1,50 @@
+"""An authority that signs certificates of a cluster: where it is, and how long what it signs lasts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
+
+_LEAST: Final = timedelta(minutes=10)
+
+
+class CannotSign(Exception):
+    """The files hold no authority, it has expired, or the request is not signed by its own key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """Where the certificate and key of an authority are, which may be replaced at any time, and how long what it signs
+    lasts at most, in seconds."""
+
+    certificate: Path
+    key: Path
+    lasts: float = 365 * 86400.0
+
+    def duration(self, asked: int | None) -> timedelta:
+        """How long a certificate lasts for which so many seconds are asked."""
+        if asked is None or asked > self.lasts:
+            return timedelta(seconds=self.lasts)
+        return max(_LEAST, timedelta(seconds=asked))
+
+    def load(self) -> tuple[Certificate, Any]:
+        """The certificate and the key. Raises CannotSign."""
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key
+        from cryptography.x509 import load_pem_x509_certificates
+
+        try:
+            certificates = load_pem_x509_certificates(self.certificate.read_bytes())
+        except (OSError, ValueError) as error:
+            raise CannotSign(f"error reading CA cert file {self.certificate}") from error
+        if len(certificates) != 1:
+            found = len(certificates)
+            raise CannotSign(f"error reading CA cert file {self.certificate}: expected 1 certificate, found {found}")
+        try:
+            return certificates[0], load_pem_private_key(self.key.read_bytes(), None)
+        except (OSError, ValueError, TypeError) as error:
+            raise CannotSign(f"error reading CA key file {self.key}") from error

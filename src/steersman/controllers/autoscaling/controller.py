@@ -1,0 +1,355 @@
+"""HorizontalPodAutoscalers: measure, decide, scale (pkg/controller/podautoscaler/horizontal.go).
+
+Feature gates are those of 1.36: HPAConfigurableTolerance is on, HPAScaleToZero is off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from steersman.api.autoscaling.v1 import Scale
+from steersman.api.autoscaling.v2 import (
+    HorizontalPodAutoscaler,
+    HorizontalPodAutoscalerCondition,
+    HorizontalPodAutoscalerStatus,
+    MetricStatus,
+)
+from steersman.api.core.v1 import Pod
+from steersman.client.api_resource import APIResource
+from steersman.client.errors import is_conflict
+from steersman.client.events import reference
+from steersman.client.informer import Key, key_of
+from steersman.client.resources import HORIZONTAL_POD_AUTOSCALERS, PODS
+from steersman.client.transport import Unreachable
+from steersman.controllers.autoscaling import history
+from steersman.controllers.autoscaling.evaluation import Evaluated, Evaluation, MetricFailed, Scaled
+from steersman.controllers.autoscaling.history import Bounds, History
+from steersman.controllers.autoscaling.metrics import MetricsClient
+from steersman.controllers.autoscaling.replicas import NoProposal, Readiness, Tolerances
+from steersman.controllers.autoscaling.selectors import Selectors
+from steersman.controllers.autoscaling.targets import Mapper, get_scale, group_of, put_scale
+from steersman.controllers.controller import Controller, Surroundings
+from steersman.machinery.codec.serializer import deep_copy
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.selectors import labels
+from steersman.machinery.selectors.labels import Selector, SelectorError
+from steersman.machinery.values import times
+from steersman.machinery.values.quantity import parse
+
+logger = logging.getLogger(__name__)
+
+_TRIES: Final = 5
+"""How often a scale is written that others write too (client-go retry.DefaultRetry)."""
+_WAIT: Final = 0.01
+
+
+@dataclass(slots=True)
+class _Wanted:
+    """What metrics have come to; `error` tells of those that have not."""
+
+    replicas: int = 0
+    name: str = ""
+    statuses: list[MetricStatus] | None = None
+    error: str = ""
+
+
+@dataclass(slots=True)
+class _Pass:
+    """One look at an autoscaler: `hpa` is a copy, which the status is made in."""
+
+    key: Key
+    hpa: HorizontalPodAutoscaler
+    before: HorizontalPodAutoscalerStatus
+    history: History
+    resource: APIResource[Any] | None = None
+    statuses: list[MetricStatus] | None = field(default=None)
+
+    @property
+    def least(self) -> int:
+        least = self.hpa.spec.min_replicas
+        return 1 if least is None else least
+
+
+class _Failed(Exception):
+    """A look that came to nothing; what it is about was told already."""
+
+
+class HorizontalPodAutoscalerController(Controller[Key]):
+    """A key is namespace and name of an autoscaler, which is looked at once each period, whatever comes of it."""
+
+    name = "horizontal-pod-autoscaler-controller"
+    account = "horizontal-pod-autoscaler"
+
+    def __init__(self, given: Surroundings) -> None:
+        super().__init__(given)
+        self._settings = given.settings.autoscaling
+        self._hpas = self.informers.of(HORIZONTAL_POD_AUTOSCALERS)
+        self._pods = self.informers.of(PODS)
+        self._mapper = Mapper(self.client)
+        self._metrics = MetricsClient(self.client, self._mapper)
+        self._selectors = Selectors()
+        self._histories: dict[Key, History] = {}
+        self._hpas.on_change(self._changed)
+
+    def _changed(self, old: HorizontalPodAutoscaler | None, new: HorizontalPodAutoscaler | None) -> None:
+        one = new or old
+        assert one is not None
+        key = key_of(one)
+        if new is None:
+            self._selectors.remove(key)
+            self._histories.pop(key, None)
+        else:
+            self.queue.add_after(key, self._settings.sync_period)
+
+    async def sync(self, key: Key) -> None:
+        known = self._hpas.get(*key)
+        if known is None:
+            return
+        try:
+            await self._look_at(key, known)
+        except (_Failed, StatusError, Unreachable, msgspec.DecodeError) as error:
+            logger.debug("%s: %s", self.name, error)
+        finally:
+            if self._hpas.get(*key) is not None:
+                self.queue.add_after(key, self._settings.sync_period)
+
+    async def _look_at(self, key: Key, known: HorizontalPodAutoscaler) -> None:
+        hpa = deep_copy(known)
+        this = _Pass(key, hpa, known.status, self._histories.setdefault(key, History()))
+        this.resource, scale = await self._scale_of(this)
+        current = scale.spec.replicas
+        this.history.begin(current, times.moment())
+        wanted, reason, failed = await self._decide(this, scale)
+        if wanted is None:
+            wanted = current
+            _set_status(this, current, wanted)
+        else:
+            await self._rescale(this, scale, wanted, reason)
+            _set_status(this, current, wanted, rescaled=True)
+        await self._write(this)
+        if failed:
+            raise _Failed(failed)
+
+    # What is scaled
+
+    async def _scale_of(self, this: _Pass) -> tuple[APIResource[Any], Scale]:
+        target, namespace = this.hpa.spec.scale_target_ref, this.key[0]
+        try:
+            resource = await self._mapper.resource_of(group_of(target.api_version), target.kind)
+            scale = await get_scale(self.client, resource, namespace, target.name)
+        except (NoProposal, StatusError, Unreachable) as error:
+            self._say(this, "Warning", "FailedGetScale", str(error))
+            text = f"the HPA controller was unable to get the target's current scale: {error}"
+            _set_condition(this, "AbleToScale", "False", "FailedGetScale", text)
+            await self._write_somehow(this)
+            raise _Failed(str(error)) from None
+        text = "the HPA controller was able to get the target's current scale"
+        _set_condition(this, "AbleToScale", "True", "SucceededGetScale", text)
+        return resource, scale
+
+    async def _rescale(self, this: _Pass, scale: Scale, wanted: int, reason: str) -> None:
+        current = scale.spec.replicas
+        try:
+            await self._write_scale(this, scale, wanted)
+        except (StatusError, Unreachable) as error:
+            self._say(this, "Warning", "FailedRescale", f"New size: {wanted}; reason: {reason}; error: {error}")
+            text = f"the HPA controller was unable to update the target scale: {error}"
+            _set_condition(this, "AbleToScale", "False", "FailedUpdateScale", text)
+            _set_status(this, current, this.hpa.status.desired_replicas)
+            await self._write_somehow(this)
+            raise _Failed(str(error)) from None
+        text = f"the HPA controller was able to update the target scale to {wanted}"
+        _set_condition(this, "AbleToScale", "True", "SucceededRescale", text)
+        self._say(this, "Normal", "SuccessfulRescale", f"New size: {wanted}; reason: {reason}")
+        this.history.scaled(this.hpa.spec.behavior, current, wanted, times.moment())
+
+    async def _write_scale(self, this: _Pass, scale: Scale, wanted: int) -> None:
+        assert this.resource is not None
+        scale = deep_copy(scale)
+        for attempt in range(_TRIES):
+            scale.spec.replicas = wanted
+            try:
+                await put_scale(self.client, this.resource, scale)
+                return
+            except StatusError as error:
+                if not is_conflict(error) or attempt == _TRIES - 1:
+                    raise
+            await asyncio.sleep(_WAIT)
+            scale = await get_scale(self.client, this.resource, scale.metadata.namespace, scale.metadata.name)
+
+    # How many are wanted
+
+    async def _decide(self, this: _Pass, scale: Scale) -> tuple[int | None, str, str]:
+        """How many replicas there are to be (None: as many as there are), why, and which metrics have failed."""
+        current, most = scale.spec.replicas, this.hpa.spec.max_replicas
+        if current == 0:
+            text = "scaling is disabled since the replica count of the target is zero"
+            _set_condition(this, "ScalingActive", "False", "ScalingDisabled", text)
+            return None, "", ""
+        if current > most:
+            return most, "Current number of replicas above Spec.MaxReplicas", ""
+        if current < this.least:
+            return this.least, "Current number of replicas below Spec.MinReplicas", ""
+        found = await self._measure(this, scale)
+        wanted, name = (found.replicas, found.name) if found.replicas > 0 else (0, "")
+        reason = f"{name} above target" if wanted > current else "All metrics below target" if wanted < current else ""
+        bounds = Bounds(current, this.least, most)
+        allowed = self._allowed_by_rules(this, wanted, bounds)
+        return (None if allowed == current else allowed), reason, found.error
+
+    def _allowed_by_rules(self, this: _Pass, wanted: int, bounds: Bounds) -> int:
+        rules, now = this.hpa.spec.behavior, times.moment()
+        if rules is None:
+            stable = this.history.stabilized(wanted, self._settings.downscale_stabilization, now)
+            reason, message = "ScaleDownStabilized", history.HIGHER
+            allowed = history.limited(stable, bounds)
+        else:
+            rules = deep_copy(rules)
+            if rules.scale_down is not None and rules.scale_down.stabilization_window_seconds is None:
+                rules.scale_down.stabilization_window_seconds = int(self._settings.downscale_stabilization)
+            stable, reason, message = this.history.stabilized_by(rules, wanted, bounds.current, now)
+            allowed = this.history.limited_by(rules, stable, bounds, now)
+        if stable == wanted:
+            reason, message = "ReadyForNewScale", "recommended size matches current size"
+        _set_condition(this, "AbleToScale", "True", reason, message)
+        is_limited = "False" if allowed.replicas == stable else "True"
+        _set_condition(this, "ScalingLimited", is_limited, allowed.reason, allowed.message)
+        return allowed.replicas
+
+    async def _measure(self, this: _Pass, scale: Scale) -> _Wanted:
+        """The most that any metric asks for. Raises _Failed where nothing can be said, which the status tells."""
+        try:
+            selector = self._selector(this, scale.status.selector)
+        except NoProposal as error:
+            raise await self._unmeasured(this, scale, None, str(error)) from None
+        of = Scaled(
+            this.key[0], scale.spec.replicas, scale.status.replicas, str(selector),
+            lambda: self._selected(this.key[0], selector),
+        )  # fmt: skip
+        readiness = Readiness(
+            times.moment(), self._settings.cpu_initialization_period, self._settings.initial_readiness_delay
+        )
+        evaluation = Evaluation(self._metrics, of, self._tolerances(this.hpa), readiness)
+        specs = this.hpa.spec.metrics
+        found: list[Evaluated] = []
+        statuses: list[MetricStatus] = []
+        failures: list[MetricFailed] = []
+        for spec in specs:
+            try:
+                evaluated = await evaluation.evaluate(spec)
+            except MetricFailed as error:
+                self._say(this, "Warning", error.reason, error.why)
+                failures.append(error)
+                statuses.append(MetricStatus())
+            else:
+                found.append(evaluated)
+                statuses.append(evaluated.status)
+        text = ""
+        if failures:
+            text = f"invalid metrics ({len(failures)} invalid out of {len(specs)}), first error is: {failures[0]}"
+        best = max(found, key=lambda each: each.replicas) if found else None
+        if best is None or (failures and best.replicas < scale.spec.replicas):
+            if failures:
+                why = f"the HPA was unable to compute the replica count: {failures[0].why}"
+                _set_condition(this, "ScalingActive", "False", failures[0].reason, why)
+            raise await self._unmeasured(this, scale, statuses, text)
+        why = f"the HPA was able to successfully calculate a replica count from {best.name}"
+        _set_condition(this, "ScalingActive", "True", "ValidMetricFound", why)
+        this.statuses = statuses
+        return _Wanted(best.replicas, best.name, statuses, text)
+
+    async def _unmeasured(
+        self, this: _Pass, scale: Scale, statuses: list[MetricStatus] | None, text: str
+    ) -> _Failed:  # fmt: skip
+        this.statuses = statuses
+        _set_status(this, scale.spec.replicas, this.hpa.status.desired_replicas)
+        await self._write_somehow(this)
+        self._say(this, "Warning", "FailedComputeMetricsReplicas", text)
+        return _Failed(text)
+
+    def _tolerances(self, hpa: HorizontalPodAutoscaler) -> Tolerances:
+        usual, rules = self._settings.tolerance, hpa.spec.behavior
+        down = None if rules is None or rules.scale_down is None else rules.scale_down.tolerance
+        up = None if rules is None or rules.scale_up is None else rules.scale_up.tolerance
+        return Tolerances(
+            usual if down is None else parse(down).as_float(), usual if up is None else parse(up).as_float()
+        )
+
+    # Its pods
+
+    def _selector(self, this: _Pass, text: str) -> Selector:
+        """The selector of a target, of which no other autoscaler selects a pod. Raises NoProposal."""
+        if not text:
+            self._say(this, "Warning", "SelectorRequired", "selector is required")
+            why = "the HPA target's scale is missing a selector"
+            _set_condition(this, "ScalingActive", "False", "InvalidSelector", why)
+            raise NoProposal("selector is required")
+        try:
+            selector = labels.parse(text)
+        except SelectorError as error:
+            why = f"couldn't convert selector into a corresponding internal selector object: {error}"
+            raise self._bad_selector(this, "InvalidSelector", why) from None
+        self._selectors.put(this.key, selector)
+        namespace = this.key[0]
+        pods = self._selected(namespace, selector)
+        selecting = self._selectors.of(namespace, (pod.metadata.labels for pod in pods))
+        if len(selecting) > 1:
+            shown = " ".join(f"{of}/{name}" for of, name in selecting)
+            why = f"pods by selector {text} are controlled by multiple HPAs: [{shown}]"
+            raise self._bad_selector(this, "AmbiguousSelector", why)
+        return selector
+
+    def _bad_selector(self, this: _Pass, reason: str, why: str) -> NoProposal:
+        self._say(this, "Warning", reason, why)
+        _set_condition(this, "ScalingActive", "False", reason, why)
+        return NoProposal(why)
+
+    def _selected(self, namespace: str, selector: Selector) -> Sequence[Pod]:
+        return [pod for pod in self._pods.list(namespace) if selector.matches(pod.metadata.labels)]
+
+    # What is told
+
+    async def _write(self, this: _Pass) -> None:
+        """Writes the status if it has changed. Raises StatusError, Unreachable."""
+        if this.hpa.status == this.before:
+            return
+        try:
+            await self.client.update_status(HORIZONTAL_POD_AUTOSCALERS, this.hpa)
+        except (StatusError, Unreachable) as error:
+            self._say(this, "Warning", "FailedUpdateStatus", str(error))
+            raise
+
+    async def _write_somehow(self, this: _Pass) -> None:
+        """The same where another failure counts."""
+        try:
+            await self._write(this)
+        except (StatusError, Unreachable) as error:
+            logger.debug("%s: status of %s: %s", self.name, this.key, error)
+
+    def _say(self, this: _Pass, type_: str, reason: str, message: str) -> None:
+        self.recorder.event(reference(HORIZONTAL_POD_AUTOSCALERS, this.hpa), type_, reason, message)
+
+
+def _set_condition(this: _Pass, type_: str, status: str, reason: str, message: str) -> None:
+    conditions = this.hpa.status.conditions
+    found = next((each for each in conditions if each.type == type_), None)
+    if found is None:
+        found = HorizontalPodAutoscalerCondition(type=type_)
+        conditions.append(found)
+    if found.status != status:
+        found.last_transition_time = times.now()
+    found.status, found.reason, found.message = status, reason, message
+
+
+def _set_status(this: _Pass, current: int, desired: int, *, rescaled: bool = False) -> None:
+    before = this.hpa.status
+    this.hpa.status = HorizontalPodAutoscalerStatus(
+        current_replicas=current, desired_replicas=desired, current_metrics=this.statuses,
+        last_scale_time=times.now() if rescaled else before.last_scale_time, conditions=before.conditions,
+    )  # fmt: skip

@@ -1,0 +1,311 @@
+"""What one metric of an autoscaler asks for: measured, held against its target, with the status that tells of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from steersman.api.autoscaling.v2 import (
+    ContainerResourceMetricStatus,
+    ExternalMetricSource,
+    ExternalMetricStatus,
+    MetricIdentifier,
+    MetricSpec,
+    MetricStatus,
+    MetricTarget,
+    MetricValueStatus,
+    ObjectMetricSource,
+    ObjectMetricStatus,
+    PodsMetricSource,
+    PodsMetricStatus,
+    ResourceMetricStatus,
+)
+from steersman.api.core.v1 import Pod
+from steersman.api.meta.v1 import LabelSelector
+from steersman.controllers.autoscaling import replicas
+from steersman.controllers.autoscaling.metrics import MetricsClient
+from steersman.controllers.autoscaling.replicas import (
+    Group,
+    NoProposal,
+    PodMetric,
+    Proposal,
+    Readiness,
+    Target,
+    Tolerances,
+    UtilizationTarget,
+)
+from steersman.machinery.errors.field import quote
+from steersman.machinery.selectors import labels
+from steersman.machinery.selectors.labels import SelectorError
+from steersman.machinery.values.quantity import BINARY_SI, DECIMAL_SI, Quantity, parse
+
+_AT_ONCE: Final = 500
+"""Pods that are looked at before others have their turn."""
+
+
+class Evaluated(NamedTuple):
+    """A number of replicas, what it comes from in words, and what the status says."""
+
+    replicas: int
+    name: str
+    status: MetricStatus
+
+
+class MetricFailed(Exception):
+    """A metric has nothing to say. The text is that of the error as a whole; `reason` and `why` are a condition's and
+    an event's."""
+
+    def __init__(self, text: str, reason: str, why: str) -> None:
+        super().__init__(text)
+        self.reason = reason
+        self.why = why
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """What is scaled: its replicas, wanted and counted, and its pods."""
+
+    namespace: str
+    wanted: int
+    counted: int
+    selector: str
+    pods: Callable[[], Sequence[Pod]]
+
+
+class Evaluation:
+    """Of the metrics of one autoscaler at one time."""
+
+    def __init__(self, client: MetricsClient, of: Scaled, tolerances: Tolerances, readiness: Readiness) -> None:
+        self._client = client
+        self._of = of
+        self._tolerances = tolerances
+        self._readiness = readiness
+
+    async def evaluate(self, spec: MetricSpec) -> Evaluated:
+        """What a metric asks for. Raises MetricFailed."""
+        if spec.type == "Object" and spec.object is not None:
+            return await self._object(spec.object)
+        if spec.type == "Pods" and spec.pods is not None:
+            return await self._pods_metric(spec.pods)
+        if spec.type == "Resource" and spec.resource is not None:
+            resource = spec.resource
+            try:
+                proposal, value, name = await self._resource(resource.name, resource.target, "")
+            except NoProposal as error:
+                whole = f"failed to get {resource.name} resource metric value: {error}"
+                raise MetricFailed(whole, "FailedGetResourceMetric", str(error)) from None
+            resource_status = ResourceMetricStatus(name=resource.name, current=value)
+            return Evaluated(proposal.replicas, name, MetricStatus(type="Resource", resource=resource_status))
+        if spec.type == "ContainerResource" and spec.container_resource is not None:
+            part = spec.container_resource
+            try:
+                proposal, value, name = await self._resource(part.name, part.target, part.container)
+            except NoProposal as error:
+                whole = f"failed to get {part.container} container metric value: {error}"
+                raise MetricFailed(whole, "FailedGetContainerResourceMetric", str(error)) from None
+            status = ContainerResourceMetricStatus(name=part.name, container=part.container, current=value)
+            return Evaluated(proposal.replicas, name, MetricStatus(type="ContainerResource", container_resource=status))
+        if spec.type == "External" and spec.external is not None:
+            return await self._external(spec.external)
+        text = f"unknown metric source type {quote(spec.type)}"
+        raise MetricFailed(text, "InvalidMetricSourceType", text)
+
+    # Usage of pods
+
+    async def _resource(
+        self, name: str, target: MetricTarget, container: str
+    ) -> tuple[Proposal, MetricValueStatus, str]:  # fmt: skip
+        wants_amount = target.average_value is not None
+        if not wants_amount and target.average_utilization is None:
+            kinds = "neither an average utilization target nor an average value (usage) target"
+            raise NoProposal(f"invalid resource metric source: {kinds} was set")
+        try:
+            found = await self._usage(name, target, container)
+        except NoProposal as error:
+            raise NoProposal(f"failed to get {name} {'usage' if wants_amount else 'utilization'}: {error}") from None
+        usage = str(Quantity(found.usage, -3, BINARY_SI if name == "memory" else DECIMAL_SI))
+        value = MetricValueStatus(average_value=usage, average_utilization=found.utilization)
+        if wants_amount:
+            return found, value, f"{name} resource"
+        of = "container resource" if container else "resource"
+        return found, value, f"{name} {of} utilization (percentage of request)"
+
+    async def _usage(self, name: str, target: MetricTarget, container: str) -> Proposal:
+        of = self._of
+        try:
+            metrics = await self._client.of_resource(of.namespace, of.selector, name, container)
+        except NoProposal as error:
+            raise NoProposal(f"unable to get metrics for resource {name}: {error}") from None
+        pods = self._pods()
+        grouped = await self._grouped(pods, metrics, name)
+        counted = replicas.counted(metrics, grouped)
+        if target.average_value is not None:
+            wanted = Target(_milli(target.average_value))
+        else:
+            requests: dict[str, int] = {}
+            for part in _parts(pods):
+                requests |= replicas.requests_of(part, container, name)
+                await asyncio.sleep(0)
+            wanted = UtilizationTarget(target.average_utilization or 0, requests)
+        return replicas.of_pods(of.wanted, counted, wanted, self._tolerances, grouped)
+
+    async def _grouped(self, pods: Sequence[Pod], metrics: dict[str, PodMetric], resource: str) -> Group:
+        """The pods by what can be said of them; others have their turn meanwhile."""
+        found: list[Group] = []
+        for part in _parts(pods):
+            found.append(replicas.group(part, metrics, resource, self._readiness))
+            await asyncio.sleep(0)
+        return replicas.merged(found)
+
+    async def _pods_metric(self, source: PodsMetricSource) -> Evaluated:
+        metric = source.metric
+        try:
+            selector = _selector(metric.selector)
+            try:
+                metrics = await self._client.of_pods(self._of.namespace, self._of.selector, metric.name, selector)
+            except NoProposal as error:
+                raise NoProposal(f"unable to get metric {metric.name}: {error}") from None
+            target = Target(_milli(source.target.average_value or "0"))
+            grouped = await self._grouped(self._pods(), metrics, "")
+            counted = replicas.counted(metrics, grouped)
+            proposal = replicas.of_pods(self._of.wanted, counted, target, self._tolerances, grouped)
+        except NoProposal as error:
+            whole = f"failed to get pods metric value: {error}"
+            raise MetricFailed(whole, "FailedGetPodsMetric", str(error)) from None
+        status = PodsMetricStatus(metric=_identifier(metric), current=_average(proposal.usage))
+        return Evaluated(proposal.replicas, f"pods metric {metric.name}", MetricStatus(type="Pods", pods=status))
+
+    def _pods(self) -> Sequence[Pod]:
+        pods = self._of.pods()
+        if not pods:
+            raise NoProposal("no pods returned by selector while calculating replica count")
+        return pods
+
+    # Other values
+
+    async def _object(self, source: ObjectMetricSource) -> Evaluated:
+        metric, target = source.metric, source.target
+        try:
+            selector = _selector(metric.selector)
+            if target.type == "Value" and target.value is not None:
+                usage = await self._of_object(source, selector)
+                proposal = replicas.of_value(
+                    self._of.wanted, usage, _milli(target.value), self._tolerances, self._of.pods
+                )
+                value, name = _value(proposal.usage), f"{source.described_object.kind} metric {metric.name}"
+            elif target.type == "AverageValue" and target.average_value is not None:
+                proposal = await self._object_per_pod(source, selector, _milli(target.average_value))
+                value, name = _average(proposal.usage), f"external metric {metric.name}({as_go(metric.selector)})"
+            else:
+                kinds = "neither a value target nor an average value target"
+                raise NoProposal(f"invalid object metric source: {kinds} was set")
+        except NoProposal as error:
+            raise _object_failed(str(error), str(error)) from None
+        status = ObjectMetricStatus(
+            metric=_identifier(metric), current=value, described_object=source.described_object
+        )  # fmt: skip
+        return Evaluated(proposal.replicas, name, MetricStatus(type="Object", object=status))
+
+    async def _object_per_pod(self, source: ObjectMetricSource, selector: str, target: int) -> Proposal:
+        try:
+            usage = await self._of_object(source, selector)
+        except NoProposal as error:
+            raise _object_failed(f"failed to get {source.metric.name} object metric: {error}", str(error)) from None
+        return replicas.of_value_per_pod(self._of.counted, usage, target, self._tolerances)
+
+    async def _of_object(self, source: ObjectMetricSource, selector: str) -> int:
+        of, namespace = source.described_object, self._of.namespace
+        try:
+            return await self._client.of_object(namespace, of, source.metric.name, selector)
+        except NoProposal as error:
+            text = f"unable to get metric {source.metric.name}: {of.kind} on {namespace} {of.name}/{error}"
+            raise NoProposal(text) from None
+
+    async def _external(self, source: ExternalMetricSource) -> Evaluated:
+        metric, target = source.metric, source.target
+        per_pod = target.average_value is not None
+        try:
+            if not per_pod and target.value is None:
+                kinds = "neither a value target nor an average value target"
+                raise NoProposal(f"invalid external metric source: {kinds} was set")
+            try:
+                usage = await self._external_usage(metric)
+                proposal = self._of_external(usage, target)
+            except NoProposal as error:
+                text = f"failed to get {metric.name} external metric: {error}"
+                why = text if per_pod else f"failed to get external metric {metric.name}: {error}"
+                raise _external_failed(metric.name, why, str(error)) from None
+        except NoProposal as error:
+            raise _external_failed(metric.name, str(error), str(error)) from None
+        value = _average(proposal.usage) if per_pod else _value(proposal.usage)
+        status = ExternalMetricStatus(metric=_identifier(metric), current=value)
+        name = f"external metric {metric.name}({as_go(metric.selector)})"
+        return Evaluated(proposal.replicas, name, MetricStatus(type="External", external=status))
+
+    async def _external_usage(self, metric: MetricIdentifier) -> int:
+        namespace, selector = self._of.namespace, _selector(metric.selector)
+        try:
+            return replicas.total(await self._client.external(namespace, metric.name, selector))
+        except NoProposal as error:
+            where = f"{namespace}/{metric.name}/{as_go(metric.selector)}"
+            raise NoProposal(f"unable to get external metric {where}: {error}") from None
+
+    def _of_external(self, usage: int, target: MetricTarget) -> Proposal:
+        of = self._of
+        if target.average_value is not None:
+            return replicas.of_value_per_pod(of.counted, usage, _milli(target.average_value), self._tolerances)
+        return replicas.of_value(of.wanted, usage, _milli(target.value or "0"), self._tolerances, of.pods)
+
+
+def _parts(pods: Sequence[Pod]) -> Iterator[Sequence[Pod]]:
+    for start in range(0, len(pods), _AT_ONCE):
+        yield pods[start : start + _AT_ONCE]
+
+
+def _object_failed(text: str, why: str) -> MetricFailed:
+    return MetricFailed(f"failed to get object metric value: {text}", "FailedGetObjectMetric", why)
+
+
+def _external_failed(name: str, text: str, why: str) -> MetricFailed:
+    return MetricFailed(f"failed to get {name} external metric value: {text}", "FailedGetExternalMetric", why)
+
+
+def _identifier(metric: MetricIdentifier) -> MetricIdentifier:
+    return MetricIdentifier(name=metric.name, selector=metric.selector)
+
+
+def _average(usage: int) -> MetricValueStatus:
+    return MetricValueStatus(average_value=str(Quantity(usage, -3)))
+
+
+def _value(usage: int) -> MetricValueStatus:
+    return MetricValueStatus(value=str(Quantity(usage, -3)))
+
+
+def _milli(text: str) -> int:
+    return parse(text).as_milli()
+
+
+def _selector(selector: LabelSelector | None) -> str:
+    try:
+        return str(labels.from_label_selector(selector))
+    except SelectorError as error:
+        raise NoProposal(str(error)) from None
+
+
+def as_go(selector: LabelSelector | None) -> str:
+    """A selector as Go prints it: it is in names of metrics and in errors."""
+    if selector is None:
+        return "nil"
+    pairs: dict[str, Any] = dict(selector.match_labels)
+    mapped = "".join(f"{key}: {pairs[key]}," for key in sorted(pairs))
+    requirements = "".join(
+        f"LabelSelectorRequirement{{Key:{each.key},Operator:{each.operator},Values:[{' '.join(each.values)}],}},"
+        for each in selector.match_expressions
+    )
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{mapped}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{requirements}}},}}"
+    )

@@ -1,0 +1,175 @@
+"""What an autoscaler has recommended and done lately, and how fast it may go (horizontal.go, its normalization).
+
+Times are in seconds since 1970.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from steersman.api.autoscaling.v2 import HorizontalPodAutoscalerBehavior, HPAScalingPolicy, HPAScalingRules
+
+_FASTEST: Final = 2.0
+_AT_LEAST: Final = 4
+"""Without a behaviour: to twice as many at once, or to four."""
+
+LOWER: Final = "recent recommendations were lower than current one, applying the lowest recent recommendation"
+HIGHER: Final = "recent recommendations were higher than current one, applying the highest recent recommendation"
+_WITHIN: Final = ("DesiredWithinRange", "the desired count is within the acceptable range")
+_TOO_MANY: Final = ("TooManyReplicas", "the desired replica count is more than the maximum replica count")
+_TOO_FEW: Final = ("TooFewReplicas", "the desired replica count is less than the minimum replica count")
+_TOO_FAST_UP: Final = ("ScaleUpLimit", "the desired replica count is increasing faster than the maximum scale rate")
+_TOO_FAST_DOWN: Final = (
+    "ScaleDownLimit", "the desired replica count is decreasing faster than the maximum scale rate",
+)  # fmt: skip
+
+
+class Limited(NamedTuple):
+    """A number of replicas, with the reason and message of a condition about it."""
+
+    replicas: int
+    reason: str
+    message: str
+
+
+class Bounds(NamedTuple):
+    """What an autoscaler allows, and the number of replicas that there is."""
+
+    current: int
+    least: int
+    most: int
+
+
+class _Change(NamedTuple):
+    """So many replicas, recommended, added or taken away, at that time."""
+
+    replicas: int
+    at: float
+
+
+@dataclass(slots=True)
+class History:
+    """Of one autoscaler. Old entries are overwritten, so that there are no more than a window has."""
+
+    recommendations: list[_Change] = field(default_factory=list)
+    added: list[_Change] = field(default_factory=list)
+    removed: list[_Change] = field(default_factory=list)
+
+    def begin(self, replicas: int, now: float) -> None:
+        """Takes the number that there is for the first recommendation."""
+        if not self.recommendations:
+            self.recommendations.append(_Change(replicas, now))
+
+    def stabilized(self, wanted: int, window: float, now: float) -> int:
+        """The highest recommendation of the last `window` seconds, with this one, which is kept."""
+        cutoff = now - window
+        highest = max((each.replicas for each in self.recommendations if each.at >= cutoff), default=wanted)
+        self._recommend(_Change(wanted, now), lambda each: each.at < cutoff)
+        return max(highest, wanted)
+
+    def stabilized_by(self, rules: HorizontalPodAutoscalerBehavior, wanted: int, current: int, now: float) -> Limited:
+        """The number nearest to the current one that the windows of both directions allow."""
+        up, down = _both(rules)
+        up_cutoff = now - (up.stabilization_window_seconds or 0)
+        down_cutoff = now - (down.stabilization_window_seconds or 0)
+        lowest = min([wanted, *(each.replicas for each in self.recommendations if each.at > up_cutoff)])
+        highest = max([wanted, *(each.replicas for each in self.recommendations if each.at > down_cutoff)])
+        self._recommend(_Change(wanted, now), lambda each: each.at < up_cutoff and each.at < down_cutoff)
+        replicas = min(max(current, lowest), highest)
+        if wanted >= current:
+            return Limited(replicas, "ScaleUpStabilized", LOWER)
+        return Limited(replicas, "ScaleDownStabilized", HIGHER)
+
+    def scaled(self, rules: HorizontalPodAutoscalerBehavior | None, before: int, after: int, now: float) -> None:
+        """Keeps what was done, as far as rules look back."""
+        if rules is None:
+            return
+        up, down = _both(rules)
+        (changes, of) = (self.added, up) if after > before else (self.removed, down)
+        longest = max((each.period_seconds for each in of.policies or ()), default=0)
+        _put(changes, _Change(abs(after - before), now), lambda each: each.at < now - longest)
+
+    def limited_by(self, rules: HorizontalPodAutoscalerBehavior, wanted: int, bounds: Bounds, now: float) -> Limited:
+        """The number that the policies of the direction allow."""
+        up, down = _both(rules)
+        current, least, most = bounds
+        if wanted > current:
+            fastest = max(_limit(up, current, self._starts(up, current, now), _ADDING), current)
+            reason = _TOO_FAST_UP if most > fastest else _TOO_MANY
+            return Limited(wanted, *_WITHIN) if wanted <= min(most, fastest) else Limited(min(most, fastest), *reason)
+        if wanted < current:
+            fastest = min(_limit(down, current, self._starts(down, current, now), _REMOVING), current)
+            reason = _TOO_FAST_DOWN if least < fastest else _TOO_FEW
+            return Limited(wanted, *_WITHIN) if wanted >= max(least, fastest) else Limited(max(least, fastest), *reason)
+        return Limited(wanted, *_WITHIN)
+
+    def _starts(self, rules: HPAScalingRules, current: int, now: float) -> list[int]:
+        """How many replicas there were at the beginning of each policy's period."""
+        return [
+            current - _within(self.added, now - each.period_seconds) + _within(self.removed, now - each.period_seconds)
+            for each in rules.policies or ()
+        ]
+
+    def _recommend(self, change: _Change, is_old: Callable[[_Change], bool]) -> None:
+        _put(self.recommendations, change, is_old)
+
+
+def limited(wanted: int, bounds: Bounds) -> Limited:
+    """The number that is allowed without a behaviour."""
+    current, least, most = bounds
+    fastest = int(max(_FASTEST * current, _AT_LEAST))
+    if wanted < least:
+        return Limited(least, *_TOO_FEW)
+    if wanted > min(most, fastest):
+        return Limited(min(most, fastest), *(_TOO_FAST_UP if most > fastest else _TOO_MANY))
+    return Limited(wanted, *_WITHIN)
+
+
+class _Direction(NamedTuple):
+    """How a policy changes a number, and which of several results is the largest and the smallest change."""
+
+    by_pods: Callable[[int, int], int]
+    by_percent: Callable[[int, int], int]
+    largest: Callable[[Sequence[int]], int]
+    smallest: Callable[[Sequence[int]], int]
+
+
+_ADDING: Final = _Direction(
+    lambda start, value: start + value, lambda start, value: math.ceil(start * (1 + value / 100)), max, min
+)
+_REMOVING: Final = _Direction(
+    lambda start, value: start - value, lambda start, value: int(start * (1 - value / 100)), min, max
+)
+
+
+def _limit(rules: HPAScalingRules, current: int, starts: Sequence[int], direction: _Direction) -> int:
+    if rules.select_policy == "Disabled" or not rules.policies:
+        return current
+
+    def proposed(policy: HPAScalingPolicy, start: int) -> int:
+        change = direction.by_pods if policy.type == "Pods" else direction.by_percent
+        return change(start, policy.value)
+
+    found = [proposed(policy, start) for policy, start in zip(rules.policies, starts, strict=True)]
+    return direction.smallest(found) if rules.select_policy == "Min" else direction.largest(found)
+
+
+def _both(rules: HorizontalPodAutoscalerBehavior) -> tuple[HPAScalingRules, HPAScalingRules]:
+    """The rules of both directions, which the server's defaults have filled in."""
+    return rules.scale_up or HPAScalingRules(), rules.scale_down or HPAScalingRules()
+
+
+def _within(changes: Sequence[_Change], cutoff: float) -> int:
+    return sum(each.replicas for each in changes if each.at > cutoff)
+
+
+def _put(changes: list[_Change], change: _Change, is_old: Callable[[_Change], bool]) -> None:
+    """Puts a change in the place of the last old one, or behind all."""
+    for index in reversed(range(len(changes))):
+        if is_old(changes[index]):
+            changes[index] = change
+            return
+    changes.append(change)

@@ -1,0 +1,221 @@
+"""What is measured, asked of the metrics APIs (podautoscaler/metrics/client.go, k8s.io/metrics/pkg/client)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from typing import Any, Final, TypeVar
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from steersman.api.autoscaling.v2 import CrossVersionObjectReference
+from steersman.client.client import Client
+from steersman.client.metrics_types import (
+    CUSTOM_METRICS,
+    EXTERNAL_METRICS,
+    POD_METRICS,
+    ExternalMetricValueList,
+    MetricIdentifier,
+    MetricValue,
+    MetricValueList,
+    OldMetricValue,
+    OldMetricValueList,
+    PodMetrics,
+)
+from steersman.client.transport import Unreachable
+from steersman.controllers.autoscaling.replicas import NoProposal, PodMetric
+from steersman.controllers.autoscaling.targets import Mapper, group_of
+from steersman.machinery.codec.serializer import decoder
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.values import times
+from steersman.machinery.values.durations import DurationError, parse_duration
+from steersman.machinery.values.quantity import Quantity, QuantityError
+
+_MINUTE: Final = 60.0
+_AT_ONCE: Final = 100
+"""Objects between two of which others have their turn."""
+_VERSION_GOOD_FOR: Final = 30.0
+_KNOWN_VERSIONS: Final = ("v1beta2", "v1beta1")
+_GENERIC: Final = {
+    (404, "404 page not found"): "the server could not find the requested resource",
+    (503, "service unavailable"): "the server is currently unable to handle the request",
+}
+"""What client-go says of answers that are no Status: by their code and the beginning of their text."""
+
+T = TypeVar("T")
+
+
+class _Items(msgspec.Struct):
+    """A list whose objects are decoded a few at a time, as there may be thousands."""
+
+    items: list[msgspec.Raw] | None = None
+
+
+class MetricsClient:
+    """Asks one server. All methods raise NoProposal, with upstream's words for what could not be had."""
+
+    def __init__(self, client: Client, mapper: Mapper) -> None:
+        self._client = client
+        self._mapper = mapper
+        self._version: tuple[float, str] | None = None
+        """Which version of custom metrics is asked, and since when."""
+
+    async def of_resource(self, namespace: str, selector: str, resource: str, container: str) -> dict[str, PodMetric]:
+        """Usage of pods by their names; of one container if it is named."""
+        asked = self._client.raw("GET", POD_METRICS.path(namespace) + _query(labelSelector=selector))
+        found = _decoded("resource", _Items, await _answer("resource", asked, "pods.metrics.k8s.io"))
+        if not found.items:
+            raise NoProposal("no metrics returned from resource metrics API")
+        values: dict[str, PodMetric] = {}
+        for number, raw in enumerate(found.items):
+            if number % _AT_ONCE == _AT_ONCE - 1:
+                await asyncio.sleep(0)
+            each = _decoded("resource", PodMetrics, bytes(raw))
+            value = _usage(each, resource, container)
+            if value is not None:
+                values[each.metadata.name] = PodMetric(value, _unix(each.timestamp), _seconds(each.window))
+        return values
+
+    async def of_pods(self, namespace: str, selector: str, metric: str, metric_selector: str) -> dict[str, PodMetric]:
+        """A custom metric of pods by their names."""
+        query = _query(labelSelector=selector, metricLabelSelector=metric_selector)
+        found = await self._custom(namespace, "", "Pod", "*", metric, query)
+        if not found.items:
+            raise NoProposal("no metrics returned from custom metrics API")
+        values: dict[str, PodMetric] = {}
+        for each in found.items:
+            seconds = _MINUTE if each.window_seconds is None else float(each.window_seconds)
+            values[each.described_object.name] = PodMetric(_milli(each.value), _unix(each.timestamp), seconds)
+        return values
+
+    async def of_object(
+        self, namespace: str, of: CrossVersionObjectReference, metric: str, metric_selector: str
+    ) -> int:  # fmt: skip
+        """A custom metric of an object."""
+        try:
+            group = group_of(of.api_version)
+        except NoProposal:
+            group = ""
+        query = _query(metricLabelSelector=metric_selector)
+        found = await self._custom(namespace, group, of.kind, of.name, metric, query)
+        if len(found.items) != 1:
+            text = f"the custom metrics API server returned {len(found.items)} results when we asked for exactly one"
+            raise NoProposal(f"unable to fetch metrics from custom metrics API: {text}")
+        return _milli(found.items[0].value)
+
+    async def external(self, namespace: str, metric: str, selector: str) -> Sequence[int]:
+        """The values of an external metric."""
+        path = f"/apis/{EXTERNAL_METRICS}/v1beta1/namespaces/{_part(namespace)}/{_part(metric)}"
+        asked = self._client.raw("GET", path + _query(labelSelector=selector))
+        body = await _answer("external", asked, f"{metric}.{EXTERNAL_METRICS}")
+        found = _decoded("external", ExternalMetricValueList, body)
+        if not found.items:
+            raise NoProposal("no metrics returned from external metrics API")
+        return [_milli(each.value) for each in found.items]
+
+    async def _custom(
+        self, namespace: str, group: str, kind: str, name: str, metric: str, query: str
+    ) -> MetricValueList:  # fmt: skip
+        version = await _answer("custom", self._custom_version(), CUSTOM_METRICS)
+        if (group, kind) == ("", "Namespace"):
+            plural, name, path = "metrics", metric, f"namespaces/{_part(namespace)}/metrics/{_part(metric)}"
+        else:
+            try:
+                found = await self._mapper.resource_of(group, kind)
+            except (NoProposal, StatusError, Unreachable) as error:
+                shown = f"{kind}.{group}" if group else kind
+                text = f"unable to map kind {shown} to resource: {error}"
+                raise NoProposal(f"unable to fetch metrics from custom metrics API: {text}") from None
+            plural = f"{found.plural}.{found.group}" if found.group else found.plural
+            path = f"namespaces/{_part(namespace)}/{_part(plural)}/{_part(name)}/{_part(metric)}"
+        asked = self._client.raw("GET", f"/apis/{CUSTOM_METRICS}/{version}/{path}{query}")
+        body = await _answer("custom", asked, f"{plural}.{CUSTOM_METRICS} {name}")
+        if version == "v1beta2":
+            return _decoded("custom", MetricValueList, body)
+        return MetricValueList(items=[_converted(each) for each in _decoded("custom", OldMetricValueList, body).items])
+
+    async def _custom_version(self) -> str:
+        """The version that the server prefers, of those that are known."""
+        now = asyncio.get_running_loop().time()
+        if self._version is not None and now - self._version[0] < _VERSION_GOOD_FOR:
+            return self._version[1]
+        groups: list[dict[str, Any]] = (await self._client.plain("/apis")).get("groups") or []
+        found = next((each for each in groups if each.get("name") == CUSTOM_METRICS), None)
+        if found is None:
+            raise NoProposal(f"no custom metrics API ({CUSTOM_METRICS}) registered")
+        served = (found.get("preferredVersion") or {}, *(found.get("versions") or ()))
+        versions = [each.get("version") for each in served]
+        version: str | None = next((each for each in versions if each in _KNOWN_VERSIONS), None)
+        if version is None:
+            raise NoProposal("no known available metric versions found")
+        self._version = now, version
+        return version
+
+
+async def _answer(api: str, asked: Awaitable[T], resource: str) -> T:
+    try:
+        return await asked
+    except StatusError as error:
+        text = error.message
+        for (code, beginning), generic in _GENERIC.items():
+            if error.code == code and text.startswith(beginning):
+                text = f"{generic} (get {resource})"
+    except (NoProposal, Unreachable) as error:
+        text = str(error)
+    except msgspec.DecodeError:
+        text = "the answer cannot be read"
+    raise NoProposal(f"unable to fetch metrics from {api} metrics API: {text}")
+
+
+def _decoded(api: str, cls: type[T], body: bytes) -> T:
+    try:
+        found: T = decoder(cls).decode(body)
+    except msgspec.DecodeError:
+        raise NoProposal(f"unable to fetch metrics from {api} metrics API: the answer cannot be read") from None
+    return found
+
+
+def _converted(old: OldMetricValue) -> MetricValue:
+    return MetricValue(
+        described_object=old.described_object, metric=MetricIdentifier(name=old.metric_name, selector=old.selector),
+        timestamp=old.timestamp, window_seconds=old.window, value=old.value,
+    )  # fmt: skip
+
+
+def _usage(metrics: PodMetrics, resource: str, container: str) -> int | None:
+    """What a pod uses, or one container of it; None if that is not known."""
+    if container:
+        texts = [each.usage.get(resource) for each in metrics.containers if each.name == container][:1]
+    else:
+        texts = [each.usage.get(resource) for each in metrics.containers]
+    if not texts or None in texts:
+        return None
+    return sum(_milli(each) for each in texts if each is not None)
+
+
+def _milli(text: str) -> int:
+    try:
+        return Quantity.of(text).as_milli()
+    except QuantityError as error:
+        raise NoProposal(str(error)) from None
+
+
+def _unix(text: str | None) -> float:
+    return 0.0 if text is None else float(times.unix(text))
+
+
+def _seconds(text: str) -> float:
+    try:
+        return parse_duration(text) / 1e9
+    except DurationError:
+        return 0.0
+
+
+def _part(text: str) -> str:
+    return quote(text, safe="")
+
+
+def _query(**given: str) -> str:
+    wanted = {name: text for name, text in given.items() if text}
+    return f"?{urlencode(wanted)}" if wanted else ""

@@ -1,0 +1,67 @@
+"""What autoscalers scale: resources by their kinds, and the scale of an object (RESTMapper, ScalesGetter)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from steersman.api.autoscaling.v1 import Scale
+from steersman.client.api_resource import APIResource
+from steersman.client.client import Client
+from steersman.client.discovery import preferred_resources
+from steersman.client.resources import SCALES
+from steersman.controllers.autoscaling.replicas import NoProposal
+from steersman.machinery.errors.field import quote
+
+_GOOD_FOR: Final = 30.0
+"""Seconds for which what a server has said of its resources counts (kube-controller-manager's RESTMapper)."""
+_NOT_AGAIN: Final = 2.0
+"""Seconds for which a kind that was not there is not asked for again."""
+
+
+class Mapper:
+    """Which resource objects of a kind are."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._known: dict[tuple[str, str], APIResource[Any]] = {}
+        self._at = float("-inf")
+        self._asking = asyncio.Lock()
+
+    async def resource_of(self, group: str, kind: str) -> APIResource[Any]:
+        """The resource in the version that is preferred. Raises NoProposal for a kind that is not served, StatusError,
+        Unreachable."""
+        async with self._asking:
+            age = asyncio.get_running_loop().time() - self._at
+            if age > _GOOD_FOR or ((group, kind) not in self._known and age > _NOT_AGAIN):
+                found = await preferred_resources(self._client)
+                self._known = {
+                    (each.resource.group, each.resource.kind): each.resource for each in reversed(found.served)
+                }
+                self._at = asyncio.get_running_loop().time()
+        resource = self._known.get((group, kind))
+        if resource is None:
+            raise NoProposal(f"no matches for kind {quote(kind)} in group {quote(group)}")
+        return resource
+
+
+def group_of(api_version: str) -> str:
+    """The group of an apiVersion. Raises NoProposal for a text that is none."""
+    parts = api_version.split("/")
+    if len(parts) > 2:
+        raise NoProposal(f"unexpected GroupVersion string: {api_version}")
+    return parts[0] if len(parts) == 2 else ""
+
+
+async def get_scale(client: Client, resource: APIResource[Any], namespace: str, name: str) -> Scale:
+    """The scale of an object. Raises StatusError, Unreachable."""
+    return SCALES.decode(await client.raw("GET", resource.path(namespace, name, "scale")))
+
+
+async def put_scale(client: Client, resource: APIResource[Any], scale: Scale) -> Scale:
+    """Changes the scale of an object. Raises StatusError (Conflict) if that has changed, Unreachable."""
+    metadata = scale.metadata
+    path = resource.path(metadata.namespace, metadata.name, "scale")
+    target = f"{path}?{urlencode({'fieldManager': client.manager})}"
+    return SCALES.decode(await client.raw("PUT", target, SCALES.encode(scale)))

@@ -1,0 +1,1 @@
+"""Certificates that are asked for: approved, signed, and forgotten (pkg/controller/certificates)."""

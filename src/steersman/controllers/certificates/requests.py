@@ -1,0 +1,145 @@
+"""What a CertificateSigningRequest asks for, and whether its signer signs that (pkg/apis/certificates/helpers.go)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from steersman.api.certificates.v1 import CertificateSigningRequest
+from steersman.machinery.go.pem import decode_block
+
+if TYPE_CHECKING:
+    from cryptography.x509 import CertificateSigningRequest as Asked
+    from cryptography.x509 import GeneralName
+
+APPROVED: Final = "Approved"
+DENIED: Final = "Denied"
+FAILED: Final = "Failed"
+
+KUBE_APISERVER_CLIENT: Final = "kubernetes.io/kube-apiserver-client"
+KUBELET_CLIENT: Final = "kubernetes.io/kube-apiserver-client-kubelet"
+KUBELET_SERVING: Final = "kubernetes.io/kubelet-serving"
+LEGACY_UNKNOWN: Final = "kubernetes.io/legacy-unknown"
+SIGNERS: Final = (KUBELET_SERVING, KUBELET_CLIENT, KUBE_APISERVER_CLIENT, LEGACY_UNKNOWN)
+
+_NODES: Final = "system:nodes"
+_NODE: Final = "system:node:"
+_CLIENT_USAGES: Final = ("client auth", "digital signature", "key encipherment")
+_SERVING_USAGES: Final = ("digital signature", "key encipherment", "server auth")
+_NO_RSA: Final = "key encipherment"
+"""The usage that keys other than RSA's do without."""
+
+
+class Unreadable(Exception):
+    """The request holds no PKCS #10 request."""
+
+
+class Unfit(Exception):
+    """The signer does not sign such requests; the message is what users see."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlternativeNames:
+    """The names beside the subject, of the sorts that are signed."""
+
+    dns: Sequence[GeneralName] = ()
+    emails: Sequence[GeneralName] = ()
+    addresses: Sequence[GeneralName] = ()
+    uris: Sequence[GeneralName] = ()
+
+    @property
+    def all(self) -> Sequence[GeneralName]:
+        """In the order in which certificates have them."""
+        return (*self.dns, *self.emails, *self.addresses, *self.uris)
+
+
+def parse(pem: bytes | None) -> Asked:
+    """The request in the PEM. Loads the cryptography. Raises Unreadable."""
+    from cryptography.x509 import load_der_x509_csr
+
+    block, _ = decode_block(pem or b"")
+    if block is None or block.type != "CERTIFICATE REQUEST":
+        raise Unreadable("PEM block type must be CERTIFICATE REQUEST")
+    try:
+        return load_der_x509_csr(block.content)
+    except ValueError as error:
+        raise Unreadable("x509: malformed certificate request") from error
+
+
+def common_name(asked: Asked) -> str:
+    """The last common name of the subject, "" if there is none."""
+    from cryptography.x509.oid import NameOID
+
+    found = asked.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(found[-1].value) if found else ""
+
+
+def alternative_names(asked: Asked) -> AlternativeNames:
+    """The names beside the subject. Raises Unreadable."""
+    from cryptography import x509
+
+    try:
+        found = list(asked.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
+    except x509.ExtensionNotFound:
+        return AlternativeNames()
+    except ValueError as error:
+        raise Unreadable("x509: malformed extension") from error
+    sorts = (x509.DNSName, x509.RFC822Name, x509.IPAddress, x509.UniformResourceIdentifier)
+    return AlternativeNames(*([each for each in found if isinstance(each, sort)] for sort in sorts))
+
+
+def check(asked: Asked, usages: Collection[str], signer: str) -> None:
+    """Raises Unfit for what one of Kubernetes' own signers does not sign, Unreadable."""
+    if signer == KUBE_APISERVER_CLIENT:
+        _check_client_usages(usages)
+    elif signer in (KUBELET_CLIENT, KUBELET_SERVING):
+        _check_kubelet(asked, frozenset(usages), serving=signer == KUBELET_SERVING)
+
+
+def _check_client_usages(usages: Collection[str]) -> None:
+    for each in usages:
+        if each not in _CLIENT_USAGES:
+            raise Unfit(f"invalid usage for client certificate: {each}")
+    if "client auth" not in usages:
+        raise Unfit("missing required usage for client certificate: client auth")
+
+
+def _check_kubelet(asked: Asked, usages: frozenset[str], *, serving: bool) -> None:
+    from cryptography.x509.oid import NameOID
+
+    organizations = [each.value for each in asked.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]
+    if organizations != [_NODES]:
+        raise Unfit("subject organization is not system:nodes")
+    names = alternative_names(asked)
+    if serving and not (names.dns or names.addresses):
+        raise Unfit("DNS or IP subjectAltName is required")
+    if names.dns and not serving:
+        raise Unfit("DNS subjectAltNames are not allowed")
+    if names.emails:
+        raise Unfit("Email subjectAltNames are not allowed")
+    if names.addresses and not serving:
+        raise Unfit("IP subjectAltNames are not allowed")
+    if names.uris:
+        raise Unfit("URI subjectAltNames are not allowed")
+    required = _SERVING_USAGES if serving else _CLIENT_USAGES
+    if usages not in (set(required), set(required) - {_NO_RSA}):
+        raise Unfit(f"usages did not match [{' '.join(required)}]")
+    if not common_name(asked).startswith(_NODE):
+        raise Unfit("subject common name does not begin with system:node:")
+
+
+def is_approved(request: CertificateSigningRequest) -> bool:
+    """Whether it is approved and not denied."""
+    types = {each.type for each in request.status.conditions}
+    return APPROVED in types and DENIED not in types
+
+
+def is_judged(request: CertificateSigningRequest) -> bool:
+    """Whether it is approved or denied."""
+    return any(each.type in (APPROVED, DENIED) for each in request.status.conditions)
+
+
+def has_failed(request: CertificateSigningRequest) -> bool:
+    """Whether its signer has given it up."""
+    return any(each.type == FAILED and each.status in ("", "True") for each in request.status.conditions)

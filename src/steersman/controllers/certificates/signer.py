@@ -1,0 +1,59 @@
+"""Signs what was approved, for Kubernetes' own signers (pkg/controller/certificates/signer)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from steersman.api.certificates.v1 import CertificateSigningRequest, CertificateSigningRequestCondition
+from steersman.client.resources import CERTIFICATE_SIGNING_REQUESTS
+from steersman.controllers.authority import Authority, CannotSign
+from steersman.controllers.certificates.certificate_controller import CertificateController
+from steersman.controllers.certificates.requests import FAILED, Unfit, Unreadable, check, has_failed, is_approved, parse
+from steersman.controllers.certificates.signing import sign
+from steersman.controllers.controller import Settings, Surroundings, TryLater
+from steersman.machinery.codec.serializer import deep_copy
+from steersman.machinery.values import times
+
+
+class CSRSigner(CertificateController):
+    """Each signer has an authority; those that are given none are left to others."""
+
+    name = "certificatesigningrequest-signing-controller"
+
+    def __init__(self, given: Surroundings) -> None:
+        super().__init__(given)
+        self._authorities = given.settings.signers
+
+    @classmethod
+    def can_run(cls, settings: Settings) -> bool:
+        return bool(settings.signers)
+
+    async def sync(self, key: str) -> None:
+        request = self.unsigned(key)
+        if request is None or not is_approved(request) or has_failed(request):
+            return
+        authority = self._authorities.get(request.spec.signer_name)
+        if authority is None:
+            return
+        changed = deep_copy(request)
+        try:
+            changed.status.certificate = await asyncio.to_thread(_signed, authority, request)
+        except Unfit as error:
+            condition = CertificateSigningRequestCondition(
+                type=FAILED, status="True", reason="SignerValidationFailure", message=str(error),
+                last_update_time=times.now(),
+            )  # fmt: skip
+            changed.status.conditions.append(condition)
+        except Unreadable as error:
+            raise TryLater(f'unable to parse csr "{key}": {error}') from None
+        except CannotSign as error:
+            raise TryLater(f"error auto signing csr: {error}") from None
+        await self.client.update_status(CERTIFICATE_SIGNING_REQUESTS, changed)
+
+
+def _signed(authority: Authority, request: CertificateSigningRequest) -> bytes:
+    """The certificate. Raises Unfit, Unreadable, CannotSign."""
+    spec = request.spec
+    asked = parse(spec.request)
+    check(asked, spec.usages, spec.signer_name)
+    return sign(authority, asked, spec.usages, spec.expiration_seconds, times.moment())

@@ -1,0 +1,1 @@
+"""The disruption controller: how many pods budgets let go."""

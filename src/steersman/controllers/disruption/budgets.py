@@ -1,0 +1,138 @@
+"""What budgets come to: how many pods are healthy, how many must be, and what their status says
+(pkg/controller/disruption)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from steersman.api.core.v1 import Pod
+from steersman.api.meta.v1 import Condition, LabelSelector
+from steersman.api.policy.v1 import PodDisruptionBudget, PodDisruptionBudgetStatus
+from steersman.controllers.workloads.int_or_percent import scaled
+from steersman.controllers.workloads.pod_state import is_ready
+from steersman.machinery.values import times
+
+DELETION_TIMEOUT: Final = 120.0
+"""Seconds within which a pod that was evicted must be seen going."""
+_ALLOWED: Final = "DisruptionAllowed"
+
+
+@dataclass(slots=True)
+class Counted:
+    """Pods of a budget."""
+
+    healthy: int = 0
+    disrupted: dict[str, str] = field(default_factory=dict)
+    """Pods that were evicted and are still there, with the times of that."""
+    late: list[Pod] = field(default_factory=list)
+    """Pods that were evicted and did not go in time."""
+    look_again: float | None = None
+    """In how many seconds the first of those that were evicted is late."""
+
+    def add(self, pod: Pod, disrupted: Mapping[str, str], now: float) -> None:
+        """Counts a pod; `disrupted` is what the status said so far, `now` seconds since 1970."""
+        if pod.metadata.deletion_timestamp:
+            return
+        since = disrupted.get(pod.metadata.name)
+        if since is not None:
+            left = times.parse(since).timestamp() + DELETION_TIMEOUT - now
+            if left >= 0:
+                self.disrupted[pod.metadata.name] = since
+                self.look_again = left if self.look_again is None else min(left, self.look_again)
+                if left > 0:
+                    return
+            else:
+                self.late.append(pod)
+        self.healthy += is_ready(pod)
+
+
+def needs_scale(budget: PodDisruptionBudget) -> bool:
+    """Whether a budget is a matter of how many pods their owners ask for."""
+    spec = budget.spec
+    return spec.max_unavailable is not None or isinstance(spec.min_available, str)
+
+
+def desired_healthy(budget: PodDisruptionBudget, expected: int) -> int:
+    """How many pods must be healthy of those that are expected."""
+    spec = budget.spec
+    if spec.max_unavailable is not None:
+        return max(expected - scaled(spec.max_unavailable, expected, round_up=True), 0)
+    return scaled(spec.min_available, expected, round_up=True)
+
+
+def new_status(
+    budget: PodDisruptionBudget, counted: Counted, desired: int, expected: int
+) -> PodDisruptionBudgetStatus | None:
+    """The status that follows; None if it is so already."""
+    allowed = max(counted.healthy - desired, 0) if expected > 0 else 0
+    status = PodDisruptionBudgetStatus(
+        observed_generation=budget.metadata.generation, disrupted_pods=counted.disrupted, disruptions_allowed=allowed,
+        current_healthy=counted.healthy, desired_healthy=desired, expected_pods=expected,
+        conditions=list(budget.status.conditions),
+    )  # fmt: skip
+    if status == budget.status and _is_up_to_date(status):
+        return None
+    says = ("True", "SufficientPods") if allowed > 0 else ("False", "InsufficientPods")
+    set_condition(status, *says)
+    return status
+
+
+def set_condition(status: PodDisruptionBudgetStatus, value: str, reason: str, message: str = "") -> None:
+    """Sets DisruptionAllowed; its time is that of the last change of its status."""
+    new = Condition(
+        type=_ALLOWED, status=value, reason=reason, message=message, observed_generation=status.observed_generation,
+        last_transition_time=times.now(),
+    )  # fmt: skip
+    for index, each in enumerate(status.conditions):
+        if each.type == _ALLOWED:
+            if each.status == value:
+                new.last_transition_time = each.last_transition_time
+            status.conditions[index] = new
+            return
+    status.conditions.append(new)
+
+
+def failed_status(budget: PodDisruptionBudget, error: str) -> PodDisruptionBudgetStatus:
+    """The status where nothing could be found out: no pod may be evicted."""
+    status = msgspec.structs.replace(
+        budget.status, disruptions_allowed=0, conditions=list(budget.status.conditions)
+    )  # fmt: skip
+    set_condition(status, "False", "SyncFailed", error)
+    return status
+
+
+def unmanaged_message(selector: LabelSelector | None) -> str:
+    """What users are told of pods that nobody controls."""
+    return (
+        f"Pods selected by this PodDisruptionBudget (selector: {_shown(selector)}) were found to be unmanaged. As a "
+        "result, the status of the PDB cannot be calculated correctly, which may result in undefined behavior. To "
+        'account for these pods please set ".spec.minAvailable" field of the PDB to an integer value.'
+    )
+
+
+def _is_up_to_date(status: PodDisruptionBudgetStatus) -> bool:
+    wanted = ("True", "SufficientPods") if status.disruptions_allowed > 0 else ("False", "InsufficientPods")
+    return any(each.type == _ALLOWED and (each.status, each.reason) == wanted for each in status.conditions)
+
+
+def _shown(selector: LabelSelector | None) -> str:
+    """A selector as Go prints it."""
+    if selector is None:
+        return "nil"
+    labels = "".join(f"{key}: {selector.match_labels[key]}," for key in sorted(selector.match_labels))
+    expressions = "".join(
+        f"LabelSelectorRequirement{{Key:{each.key},Operator:{each.operator},Values:{_values(each.values)},}},"
+        for each in selector.match_expressions
+    )
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
+    )
+
+
+def _values(values: Iterable[str]) -> str:
+    return f"[{' '.join(values)}]"

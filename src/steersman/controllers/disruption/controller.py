@@ -1,0 +1,211 @@
+"""Keeps the status of PodDisruptionBudgets, and clears DisruptionTarget of pods that stayed
+(pkg/controller/disruption)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Final, NamedTuple
+
+import msgspec
+
+from steersman.api.core.v1 import Pod, PodCondition
+from steersman.api.policy.v1 import PodDisruptionBudget
+from steersman.client.errors import is_conflict
+from steersman.client.events import reference
+from steersman.client.informer import Key, key_of
+from steersman.client.resources import POD_DISRUPTION_BUDGETS, PODS
+from steersman.client.transport import Unreachable
+from steersman.controllers.controller import Controller, Surroundings, TryLater
+from steersman.controllers.disruption.budgets import (
+    Counted,
+    desired_healthy,
+    failed_status,
+    needs_scale,
+    new_status,
+    unmanaged_message,
+)
+from steersman.controllers.disruption.scales import Scales
+from steersman.controllers.workloads.controller_ref import controller_of
+from steersman.controllers.workloads.pod_state import condition_of, is_terminal
+from steersman.machinery.errors.field import quote
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.selectors.labels import Selector, from_label_selector
+from steersman.machinery.values import times
+
+STALE_AFTER: Final = 120.0
+"""Seconds after which a pod that was to be disrupted, and is not going, is taken to stay."""
+_TARGET: Final = "DisruptionTarget"
+_BY_KUBELET: Final = "TerminationByKubelet"
+_WAIT_FOR_EACH: Final = 50e-6
+"""Seconds for each pod of a budget that a change of one may wait for others."""
+_MOST_WAIT: Final = 0.5
+_AT_ONCE: Final = 500
+"""Pods that are looked at in one turn of the loop."""
+
+
+class Subject(NamedTuple):
+    """What is looked at: a budget, or a pod that may stay."""
+
+    is_budget: bool
+    namespace: str
+    name: str
+
+
+class DisruptionController(Controller[Subject]):
+    """A key is a budget, or a pod with the condition DisruptionTarget."""
+
+    name = "disruption-controller"
+    account = "disruption-controller"
+    component = "controllermanager"
+
+    def __init__(self, given: Surroundings) -> None:
+        super().__init__(given)
+        self._scales = Scales(self.client, self.informers)
+        self._selectors: dict[Key, Selector] = {}
+        self._sizes: dict[Key, int] = {}
+        """How many pods budgets had when they were looked at last."""
+        self._budgets = self.informers.of(POD_DISRUPTION_BUDGETS)
+        self._pods = self.informers.of(PODS)
+        self._budgets.on_change(self._budget_changed)
+        self._pods.on_change(self._pod_changed)
+
+    def _budget_changed(self, old: PodDisruptionBudget | None, new: PodDisruptionBudget | None) -> None:
+        one = new or old
+        assert one is not None
+        key = key_of(one)
+        if new is None:
+            self._selectors.pop(key, None)
+            self._sizes.pop(key, None)
+        elif old is None or old.spec != new.spec:
+            self._selectors[key] = from_label_selector(new.spec.selector)
+        self.queue.add(Subject(True, *key))
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        pod = new or old
+        assert pod is not None
+        key = self._budget_of(pod)
+        if key is not None:
+            wait = min(self._sizes.get(key, 0) * _WAIT_FOR_EACH, _MOST_WAIT)
+            self.queue.add_after(Subject(True, *key), wait)
+        stays_after = seconds_to_stay(pod) if new is not None else None
+        if stays_after is not None:
+            self.queue.add_after(Subject(False, *key_of(pod)), stays_after)
+
+    def _budget_of(self, pod: Pod) -> Key | None:
+        """The budget of a pod; of several any, of which users are told."""
+        labels, namespace = pod.metadata.labels, pod.metadata.namespace
+        found = [key for each in self._budgets.list(namespace) if self._selectors[key := key_of(each)].matches(labels)]
+        if len(found) > 1:
+            text = (
+                f"Pod {quote(namespace)}/{quote(pod.metadata.name)} matches multiple PodDisruptionBudgets.  "
+                f"Chose {quote(found[0][1])} arbitrarily."
+            )
+            self.recorder.event(reference(PODS, pod), "Warning", "MultiplePodDisruptionBudgets", text)
+        return found[0] if found else None
+
+    async def sync(self, key: Subject) -> None:
+        if not key.is_budget:
+            await self._clear_condition(key)
+            return
+        budget = self._budgets.get(key.namespace, key.name)
+        if budget is None:
+            return
+        try:
+            await self._sync(budget)
+        except (StatusError, TryLater, Unreachable) as error:
+            if isinstance(error, StatusError) and is_conflict(error):
+                raise
+            failed = failed_status(budget, str(error))
+            await self.client.update_status(
+                POD_DISRUPTION_BUDGETS, msgspec.structs.replace(budget, status=failed)
+            )  # fmt: skip
+
+    async def _sync(self, budget: PodDisruptionBudget) -> None:
+        """Counts pods and writes the status. Raises StatusError, Unreachable, TryLater."""
+        about, key = reference(POD_DISRUPTION_BUDGETS, budget), key_of(budget)
+        counted, now = Counted(), times.moment()
+        owned: dict[str, Pod] = {}
+        size, has_unmanaged = 0, False
+        async for pod in self._pods_of(budget):
+            size += 1
+            counted.add(pod, budget.status.disrupted_pods, now)
+            owner = controller_of(pod)
+            if owner is None:
+                has_unmanaged = True
+            else:
+                owned.setdefault(owner.uid, pod)
+        self._sizes[key] = size
+        if not size:
+            self.recorder.event(about, "Normal", "NoPods", "No matching pods found")
+        expected = size
+        if needs_scale(budget):
+            try:
+                expected = await self._expected(owned)
+            except (StatusError, TryLater, Unreachable) as error:
+                text = f"Failed to calculate the number of expected pods: {error}"
+                self.recorder.event(about, "Warning", "CalculateExpectedPodCountFailed", text)
+                raise
+            if has_unmanaged:
+                self.recorder.event(about, "Warning", "UnmanagedPods", unmanaged_message(budget.spec.selector))
+        for pod in counted.late:
+            text = f"Pod was expected by PDB {key[0]}/{key[0]} to be deleted but it wasn't"  # twice, as upstream
+            self.recorder.event(reference(PODS, pod), "Warning", "NotDeleted", text)
+        status = new_status(budget, counted, desired_healthy(budget, expected), expected)
+        if status is not None:
+            await self.client.update_status(
+                POD_DISRUPTION_BUDGETS, msgspec.structs.replace(budget, status=status)
+            )  # fmt: skip
+        if counted.look_again is not None:
+            self.queue.add_after(Subject(True, *key), counted.look_again)
+
+    async def _pods_of(self, budget: PodDisruptionBudget) -> AsyncIterator[Pod]:
+        """The pods that a budget selects, some in each turn of the loop."""
+        matches = self._selectors[key_of(budget)].matches
+        for count, pod in enumerate(self._pods.list(budget.metadata.namespace), 1):
+            if matches(pod.metadata.labels):
+                yield pod
+            if count % _AT_ONCE == 0:
+                await asyncio.sleep(0)
+
+    async def _expected(self, owned: dict[str, Pod]) -> int:
+        """How many pods the owners of these ask for. Raises StatusError, Unreachable, TryLater."""
+        scales: dict[str, int] = {}
+        for pod in owned.values():
+            owner = controller_of(pod)
+            assert owner is not None
+            if owner.uid in scales:
+                continue
+            found = await self._scales.of(owner, pod.metadata.namespace)
+            if found is None:
+                raise TryLater(f"found no controllers for pod {quote(pod.metadata.name)}")
+            scales[found[0]] = found[1]
+        return sum(scales.values())
+
+    async def _clear_condition(self, key: Subject) -> None:
+        """Takes back that a pod is to be disrupted, when it has stayed for long enough."""
+        pod = self._pods.get(key.namespace, key.name)
+        wait = seconds_to_stay(pod) if pod is not None else None
+        if pod is None or wait is None:
+            return
+        if wait > 0:
+            self.queue.add_after(key, wait)
+            return
+        cleared = PodCondition(
+            type=_TARGET, status="False", observed_generation=pod.metadata.generation, last_transition_time=times.now()
+        )  # fmt: skip
+        conditions = [cleared if each.type == _TARGET else each for each in pod.status.conditions]
+        replace = msgspec.structs.replace
+        await self.client.update_status(PODS, replace(pod, status=replace(pod.status, conditions=conditions)))
+
+
+def seconds_to_stay(pod: Pod) -> float | None:
+    """In how many seconds a pod that is to be disrupted is taken to stay; None if it is not, or is going."""
+    found = condition_of(pod, _TARGET)
+    if (
+        pod.metadata.deletion_timestamp or found is None or found.status != "True" or found.reason == _BY_KUBELET
+        or is_terminal(pod)
+    ):  # fmt: skip
+        return None
+    since = times.parse(found.last_transition_time).timestamp() if found.last_transition_time else 0.0
+    return max(since + STALE_AFTER - times.moment(), 0.0)

@@ -1,0 +1,124 @@
+"""How many pods their owners ask for, whatever kind these are of."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any, Final
+
+from steersman.api.apps.v1 import Deployment, ReplicaSet, StatefulSet
+from steersman.api.core.v1 import ReplicationController
+from steersman.api.meta.v1 import OwnerReference
+from steersman.client.api_resource import APIResource
+from steersman.client.client import Client
+from steersman.client.errors import is_not_found
+from steersman.client.informer import Informer, Informers
+from steersman.client.resources import DEPLOYMENTS, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS
+from steersman.controllers.controller import TryLater
+from steersman.controllers.workloads.controller_ref import controller_of, resolve
+from steersman.machinery.errors.status import StatusError
+
+_KNOWN_FOR: Final = 30.0
+"""Seconds for which a version of a group is taken to serve what it served."""
+_MOST_KNOWN: Final = 100
+_APPS: Final = ("apps", "extensions")
+_SCALES: Final = (("autoscaling", "v1"), ("extensions", "v1beta1"), ("apps", "v1beta1"), ("apps", "v1beta2"))
+
+Scale = tuple[str, int]
+"""Whose scale it is (a uid), and how many pods are asked for."""
+_Workload = Deployment | ReplicaSet | StatefulSet | ReplicationController
+
+
+@dataclass(frozen=True, slots=True)
+class _Served:
+    """What a version of a group serves: resources by kinds, and which of them have a scale."""
+
+    at: float
+    plurals: dict[str, str]
+    scalable: frozenset[str]
+
+
+class Scales:
+    """Of built-in workloads they are known, of others they are asked for."""
+
+    def __init__(self, client: Client, informers: Informers) -> None:
+        self._client = client
+        self._replication_controllers = informers.of(REPLICATION_CONTROLLERS)
+        self._replica_sets = informers.of(REPLICA_SETS)
+        self._deployments = informers.of(DEPLOYMENTS)
+        self._stateful_sets = informers.of(STATEFUL_SETS)
+        self._served: dict[str, _Served] = {}
+
+    async def of(self, owner: OwnerReference, namespace: str) -> Scale | None:
+        """The scale of who controls a pod, or of the Deployment of that; None if it is gone.
+
+        Raises StatusError, Unreachable, and TryLater where there is no scale.
+        """
+        group = owner.api_version.partition("/")[0] if "/" in owner.api_version else ""
+        found: _Workload | None = None
+        if owner.kind == "ReplicationController" and not group:
+            found = resolve(self._replication_controllers, namespace, owner)
+        elif owner.kind == "ReplicaSet" and group in _APPS:
+            found = self._of_replica_set(resolve(self._replica_sets, namespace, owner))
+        elif owner.kind == "StatefulSet" and group == "apps":
+            found = resolve(self._stateful_sets, namespace, owner)
+        if found is not None:
+            return _scale(found)
+        return await self._ask(owner, group, namespace)
+
+    def _of_replica_set(self, found: ReplicaSet | None) -> ReplicaSet | Deployment | None:
+        """A ReplicaSet, or the Deployment that controls it."""
+        reference = controller_of(found) if found is not None else None
+        if found is None or reference is None or reference.kind != "Deployment":
+            return found
+        informer: Informer[Deployment] = self._deployments
+        return resolve(informer, found.metadata.namespace, reference)
+
+    async def _ask(self, owner: OwnerReference, group: str, namespace: str) -> Scale | None:
+        served = await self._serves(owner.api_version)
+        plural = served.plurals.get(owner.kind) if served is not None else None
+        if served is None or plural is None:
+            raise TryLater(f'no matches for kind "{owner.kind}" in version "{owner.api_version}"')
+        version = owner.api_version.rpartition("/")[2]
+        resource: APIResource[Any] = APIResource(group, version, plural, owner.kind, dict)
+        try:
+            scale = await self._client.plain(resource.path(namespace, owner.name, "scale"))
+        except StatusError as error:
+            if not is_not_found(error):
+                raise
+            if plural not in served.scalable:
+                name = f"{plural}.{group}" if group else plural
+                raise TryLater(f"{name} does not implement the scale subresource") from None
+            return None
+        if scale.get("metadata", {}).get("uid") != owner.uid:
+            return None
+        return owner.uid, int((scale.get("spec") or {}).get("replicas") or 0)
+
+    async def _serves(self, api_version: str) -> _Served | None:
+        """What a version of a group serves, as it was said a short time ago; None if there is none."""
+        now = asyncio.get_running_loop().time()
+        known = self._served.get(api_version)
+        if known is not None and now - known.at < _KNOWN_FOR:
+            return known
+        try:
+            said = await self._client.plain(f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}")
+        except StatusError as error:
+            if is_not_found(error):
+                return None
+            raise
+        resources = said.get("resources") or ()
+        plurals = {each["kind"]: each["name"] for each in resources if "/" not in each["name"]}
+        scalable = frozenset(
+            each["name"].removesuffix("/scale") for each in resources
+            if each["name"].endswith("/scale") and each["kind"] == "Scale"
+            and (each.get("group"), each.get("version")) in _SCALES
+        )  # fmt: skip
+        if len(self._served) >= _MOST_KNOWN:
+            self._served.clear()
+        found = self._served[api_version] = _Served(now, plurals, scalable)
+        return found
+
+
+def _scale(found: _Workload) -> Scale:
+    replicas = found.spec.replicas
+    return found.metadata.uid, 1 if replicas is None else replicas

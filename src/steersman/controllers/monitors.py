@@ -1,0 +1,143 @@
+"""Metadata of every object of every resource that can be deleted, followed as resources come and go.
+
+The garbage collector and the quotas' controller share what is followed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection
+from typing import Final
+
+from steersman.api.meta.v1 import ObjectMeta, PartialObjectMetadata
+from steersman.client.api_resource import APIResource
+from steersman.client.client import Client
+from steersman.client.discovery import preferred_resources
+from steersman.client.informer import Informer, Informers
+from steersman.client.transport import Unreachable
+from steersman.machinery.errors.status import StatusError
+
+logger = logging.getLogger(__name__)
+
+_NEEDED: Final = frozenset({"delete", "list", "watch"})
+_IGNORED: Final = frozenset({("", "events"), ("events.k8s.io", "events")})
+_AGAIN_AFTER: Final = 30.0
+"""Seconds until it is looked whether there are other resources."""
+_SOON: Final = 0.1
+_DEFINING: Final = (
+    APIResource(
+        "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", PartialObjectMetadata,
+        namespaced=False,
+    ),
+    APIResource("apiregistration.k8s.io", "v1", "apiservices", "APIService", PartialObjectMetadata, namespaced=False),
+)  # fmt: skip
+"""A change of these is a reason to look at once."""
+
+Told = Callable[[APIResource[PartialObjectMetadata], ObjectMeta | None, ObjectMeta | None], None]
+
+
+class Monitors:
+    """Follows all resources once `start` is called, and calls who asked with each change of an object's metadata."""
+
+    def __init__(self, client: Client, informers: Informers) -> None:
+        self._client = client
+        self._shared = informers
+        self._told: list[Told] = []
+        self._added: list[Callable[[APIResource[PartialObjectMetadata]], None]] = []
+        self._monitors: dict[APIResource[PartialObjectMetadata], Informer[PartialObjectMetadata]] = {}
+        self._kinds: dict[tuple[str, str], APIResource[PartialObjectMetadata]] = {}
+        self._look = asyncio.Event()
+        self._looked = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def on_change(self, told: Told) -> None:
+        """Calls `told(resource, old, new)` at each change. Before the start only."""
+        assert self._task is None
+        self._told.append(told)
+
+    def on_resource(self, added: Callable[[APIResource[PartialObjectMetadata]], None]) -> None:
+        """Calls `added` with each resource that is followed from then on. Before the start only."""
+        assert self._task is None
+        self._added.append(added)
+
+    def start(self) -> None:
+        """Begins to follow, once."""
+        if self._task is not None:
+            return
+        self._task = asyncio.create_task(self._follow(), name="monitors of all resources")
+        for each in _DEFINING:
+            self._shared.of(each).on_change(lambda *_: self._look.set())
+
+    async def stop(self) -> None:
+        """Ends."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        for each in self._monitors.values():
+            await each.stop()
+
+    def resource_of(self, group: str, kind: str) -> APIResource[PartialObjectMetadata] | None:
+        """The resource of a kind, of those that are followed."""
+        return self._kinds.get((group, kind))
+
+    def followed(self) -> Collection[tuple[APIResource[PartialObjectMetadata], Informer[PartialObjectMetadata]]]:
+        """The resources that are followed, and their objects."""
+        return self._monitors.items()
+
+    async def _follow(self) -> None:
+        while True:
+            try:
+                await self._put_right()
+                self._looked.set()
+            except (StatusError, Unreachable) as error:
+                logger.warning("what is served cannot be found out: %s", error)
+            try:
+                async with asyncio.timeout(_AGAIN_AFTER):
+                    await self._look.wait()
+            except TimeoutError:
+                continue
+            await asyncio.sleep(_SOON)
+            self._look.clear()
+
+    async def _put_right(self) -> None:
+        found = await preferred_resources(self._client)
+        wanted = {
+            each.resource for each in found.served
+            if each.verbs >= _NEEDED and (each.resource.group, each.resource.plural) not in _IGNORED
+        }  # fmt: skip
+        if found.failed:
+            lost = set(found.failed)
+            wanted |= {each for each in self._monitors if each.api_version in lost}
+        for resource in self._monitors.keys() - wanted:
+            self._kinds.pop((resource.group, resource.kind), None)
+            await self._monitors.pop(resource).stop()
+        for resource in wanted - self._monitors.keys():
+            self._add(resource)
+
+    def _add(self, resource: APIResource[PartialObjectMetadata]) -> None:
+        monitor = self._monitors[resource] = Informer(self._client, resource, transform=_only_ownership)
+        self._kinds[resource.group, resource.kind] = resource
+
+        def changed(old: PartialObjectMetadata | None, new: PartialObjectMetadata | None) -> None:
+            before, after = old.metadata if old else None, new.metadata if new else None
+            for told in self._told:
+                told(resource, before, after)
+
+        monitor.on_change(changed)
+        monitor.start()
+        for added in self._added:
+            added(resource)
+
+    async def synced(self) -> None:
+        """Returns once it is known which resources there are, and all objects of these."""
+        await self._looked.wait()
+        for each in list(self._monitors.values()):
+            await each.synced()
+
+
+def _only_ownership(obj: PartialObjectMetadata) -> None:
+    """Forgets what ownership does not depend on."""
+    metadata = obj.metadata
+    metadata.labels, metadata.annotations, metadata.generate_name = {}, {}, ""
+    metadata.creation_timestamp = None

@@ -1,0 +1,1 @@
+"""Gives each node addresses for its pods (pkg/controller/nodeipam)."""

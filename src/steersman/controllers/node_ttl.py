@@ -1,0 +1,58 @@
+"""Tells kubelets for how long they may go by what they know of secrets and ConfigMaps: longer in larger clusters.
+
+Follows pkg/controller/ttl.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from steersman.api.core.v1 import Node
+from steersman.client.client import STRATEGIC_MERGE_PATCH
+from steersman.client.errors import is_not_found
+from steersman.client.resources import NODES
+from steersman.controllers.controller import Controller, Surroundings
+from steersman.machinery.errors.status import StatusError
+
+ANNOTATION: Final = "node.alpha.kubernetes.io/ttl"
+STEPS: Final = ((0, 100, 0), (90, 500, 15), (450, 1000, 30), (900, 2000, 60), (1800, 1 << 31, 300))
+"""From how many nodes down, and up to how many, so many seconds are told. They overlap, so that a node that comes and
+goes does not change it for all."""
+
+
+class TTLController(Controller[str]):
+    """A key is a node's name. Nodes that do not change are told with their next change, as each has one in minutes."""
+
+    name = "ttl-controller"
+    account = "ttl-controller"
+
+    def __init__(self, given: Surroundings) -> None:
+        super().__init__(given)
+        self._count = 0
+        self._step = 0
+        self._nodes = self.informers.of(NODES)
+        self._nodes.on_change(self._changed)
+
+    def _changed(self, old: Node | None, new: Node | None) -> None:
+        self._count += (new is not None) - (old is not None)
+        self._step = next_step(self._step, self._count)
+        if new is not None:
+            self.queue.add(new.metadata.name)
+
+    async def sync(self, key: str) -> None:
+        node = self._nodes.get("", key)
+        wanted = str(STEPS[self._step][2])
+        if node is None or node.metadata.annotations.get(ANNOTATION) == wanted:
+            return
+        change = {"metadata": {"annotations": {ANNOTATION: wanted}}}
+        try:
+            await self.client.patch(NODES, key, "", change, media=STRATEGIC_MERGE_PATCH)
+        except StatusError as error:
+            if not is_not_found(error):
+                raise
+
+
+def next_step(step: int, count: int) -> int:
+    """The step of a cluster of so many nodes that was at another before one came or went."""
+    least, most, _ = STEPS[step]
+    return step + (count > most) - (count < least)

@@ -1,0 +1,1 @@
+"""Claims of devices: made for pods, given back by them."""

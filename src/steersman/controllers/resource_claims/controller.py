@@ -1,0 +1,290 @@
+"""Makes claims of templates for pods, and gives back what nobody uses any more (pkg/controller/resourceclaim)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, Literal
+
+from steersman.api.core.v1 import Pod, PodResourceClaim
+from steersman.api.meta.v1 import ObjectMeta, OwnerReference
+from steersman.api.resource.v1 import ResourceClaim, ResourceClaimConsumerReference, ResourceClaimTemplate
+from steersman.client.errors import is_not_found
+from steersman.client.events import reference
+from steersman.client.informer import Key as ObjectKey
+from steersman.client.informer import key_of
+from steersman.client.resources import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
+from steersman.controllers.controller import Controller, Surroundings, TryLater
+from steersman.controllers.resource_claims.giving_back import (
+    deallocated,
+    is_done,
+    is_held,
+    is_pod,
+    owner_of,
+    with_consumers,
+    without_protection,
+)
+from steersman.machinery.built_in.resource_claims import (
+    OF_POD_CLAIM,
+    ClaimNotMade,
+    is_of_template,
+    is_owned_by,
+    is_reserved_for,
+    name_of,
+)
+from steersman.machinery.errors.status import StatusError
+
+_BY_CLAIM: Final = "resource claim"
+_BY_TEMPLATE: Final = "resource claim template"
+_BY_OWNER: Final = "owner"
+_MANAGER: Final = "ResourceClaimController"
+_LONGEST_PREFIX: Final = 57
+"""What leaves room for a hyphen and five random characters in a name of 63."""
+
+Key = tuple[Literal["claim", "pod"], ObjectKey]
+
+
+class ResourceClaimController(Controller[Key]):
+    """A key is a pod whose claims have to be made or reserved, or a claim that may be given back."""
+
+    name = "resourceclaim-controller"
+    account = "resource-claim-controller"
+    component = "resource_claim"
+    workers = 10
+
+    def __init__(self, given: Surroundings) -> None:
+        super().__init__(given)
+        self._pods = self.informers.of(PODS)
+        self._claims = self.informers.of(RESOURCE_CLAIMS)
+        self._templates = self.informers.of(RESOURCE_CLAIM_TEMPLATES)
+        self._pods.add_index(_BY_CLAIM, _claims)
+        self._pods.add_index(_BY_TEMPLATE, _templates)
+        self._claims.add_index(_BY_OWNER, _owners)
+        self._made: dict[tuple[str, str], ResourceClaim] = {}
+        """Claims that were made and are not known yet, by the uid of the pod and the name of its claim."""
+        self._pods.on_change(self._pod_changed)
+        self._claims.on_change(self._claim_changed)
+        self._templates.on_change(self._template_changed)
+
+    # what changes
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        pod = new or old
+        if pod is None or not (pod.spec.resource_claims or pod.status.extended_resource_claim_status is not None):
+            return
+        if new is None or is_done(new):
+            for name in (*_names(pod), *_extended(pod)):
+                self.queue.add(("claim", (pod.metadata.namespace, name)))
+        if new is None:
+            for each in pod.spec.resource_claims:
+                self._made.pop((pod.metadata.uid, each.name), None)
+        elif not is_done(new) and self._needs_work(new):
+            self.queue.add(("pod", key_of(new)))
+
+    def _claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        claim = new or old
+        if claim is None:
+            return
+        _, uid = owner_of(claim)
+        self._made.pop((uid, claim.metadata.annotations.get(OF_POD_CLAIM, "")), None)
+        if new is not None:
+            self.queue.add(("claim", key_of(new)))
+        for pod in self._pods.indexed(_BY_CLAIM, "/".join(key_of(claim))):
+            self._pod_changed(None, pod)
+
+    def _template_changed(self, _: ResourceClaimTemplate | None, new: ResourceClaimTemplate | None) -> None:
+        if new is not None:
+            for pod in self._pods.indexed(_BY_TEMPLATE, "/".join(key_of(new))):
+                self._pod_changed(None, pod)
+
+    def _needs_work(self, pod: Pod) -> bool:
+        """Whether a claim of a pod has to be made, or reserved for it."""
+        if pod.metadata.deletion_timestamp:
+            return False
+        for given in pod.spec.resource_claims:
+            try:
+                name = name_of(pod, given)
+            except ClaimNotMade:
+                return True
+            if name is None:
+                continue
+            claim = self._claims.get(pod.metadata.namespace, name)
+            if claim is None:
+                if is_of_template(given):
+                    return True
+            elif self._is_to_be_reserved(pod, given, claim):
+                return True
+        return False
+
+    def _is_to_be_reserved(self, pod: Pod, given: PodResourceClaim, claim: ResourceClaim) -> bool:
+        """Whether a claim has devices, and a pod that was bound without the scheduler has still to be named in it."""
+        usable = not is_of_template(given) or is_owned_by(claim, pod)
+        allocated = claim.status.allocation is not None
+        return bool(pod.spec.node_name) and usable and allocated and not is_reserved_for(claim, pod)
+
+    # what follows
+
+    async def sync(self, key: Key) -> None:
+        kind, (namespace, name) = key
+        if kind == "claim":
+            claim = self._claims.get(namespace, name)
+            if claim is not None:
+                await self._sync_claim(claim)
+            return
+        pod = self._pods.get(namespace, name)
+        if pod is not None and not pod.metadata.deletion_timestamp and not is_done(pod):
+            await self._sync_pod(pod)
+
+    async def _sync_pod(self, pod: Pod) -> None:
+        made = {}
+        for given in pod.spec.resource_claims:
+            try:
+                claim = await self._provide(pod, given)
+            except TryLater as error:
+                text = f"PodResourceClaim {given.name}: {error}"
+                self.recorder.event(reference(PODS, pod), "Warning", "FailedResourceClaimCreation", text)
+                raise
+            if claim is not None:
+                made[given.name] = claim.metadata.name
+        if made:
+            await self._put_names(pod, made)
+        if not pod.spec.node_name:
+            return
+        for given in pod.spec.resource_claims:
+            name = made.get(given.name) or name_of(pod, given)
+            known = None if name is None else self._claims.get(pod.metadata.namespace, name)
+            if known is not None and self._is_to_be_reserved(pod, given, known):
+                consumer = ResourceClaimConsumerReference(resource="pods", name=pod.metadata.name, uid=pod.metadata.uid)
+                wanted = with_consumers(known, [*known.status.reserved_for, consumer])
+                await self.client.update_status(RESOURCE_CLAIMS, wanted)
+
+    async def _provide(self, pod: Pod, given: PodResourceClaim) -> ResourceClaim | None:
+        """The claim that a pod gets and does not name yet; None if it has what it needs. Raises TryLater."""
+        try:
+            name = name_of(pod, given)
+        except ClaimNotMade:
+            name = ""
+        if name is None or given.resource_claim_template_name is None:
+            return None
+        known = self._claims.get(pod.metadata.namespace, name) if name else None
+        if known is not None and is_owned_by(known, pod):
+            return None
+        key = pod.metadata.uid, given.name
+        for each in self._claims.indexed(_BY_OWNER, pod.metadata.uid):
+            if each.metadata.annotations.get(OF_POD_CLAIM) == given.name:
+                return each
+        if key in self._made:
+            return self._made[key]
+        template = self._templates.get(pod.metadata.namespace, given.resource_claim_template_name)
+        if template is None:
+            name = given.resource_claim_template_name
+            raise TryLater(
+                f'resource claim template "{name}": resourceclaimtemplate.resource.k8s.io "{name}" not found'
+            )
+        try:
+            claim = await self.client.create(RESOURCE_CLAIMS, _claim_of(template, pod, given))
+        except StatusError as error:
+            raise TryLater(f"create ResourceClaim : {error}") from None
+        if self._claims.get(*key_of(claim)) is None:
+            self._made[key] = claim
+        return claim
+
+    async def _put_names(self, pod: Pod, made: dict[str, str]) -> None:
+        """Has the status of a pod name the claims that were made for it."""
+        statuses = [{"name": each, "resourceClaimName": name} for each, name in made.items()]
+        namespace, name = key_of(pod)
+        configuration = {
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace},
+            "status": {"resourceClaimStatuses": statuses},
+        }  # fmt: skip
+        await self.client.apply(PODS, name, namespace, configuration, manager=_MANAGER, subresource="status")
+
+    async def _sync_claim(self, claim: ResourceClaim) -> None:
+        consumers = [each for each in claim.status.reserved_for if not is_pod(each) or await self._uses(claim, each)]
+        if len(consumers) < len(claim.status.reserved_for):
+            wanted = with_consumers(claim, consumers)
+            if not consumers and is_held(claim):
+                wanted = deallocated(wanted)
+            now = await self.client.update_status(RESOURCE_CLAIMS, wanted)
+            if is_held(now) and now.status.allocation is None:
+                await self.client.update(RESOURCE_CLAIMS, without_protection(now))
+        elif not consumers and is_held(claim) and claim.metadata.deletion_timestamp:
+            now = claim
+            if claim.status.allocation is not None:
+                now = await self.client.update_status(RESOURCE_CLAIMS, deallocated(claim))
+            await self.client.update(RESOURCE_CLAIMS, without_protection(now))
+        if not consumers:
+            await self._delete_unneeded(claim)
+
+    async def _uses(self, claim: ResourceClaim, consumer: ResourceClaimConsumerReference) -> bool:
+        """Whether the pod for which a claim is reserved is there and has not ended."""
+        namespace = claim.metadata.namespace
+        pod = self._pods.get(namespace, consumer.name)
+        if pod is not None:
+            return pod.metadata.uid == consumer.uid and not is_done(pod)
+        try:
+            return (await self.client.get(PODS, consumer.name, namespace)).metadata.uid == consumer.uid
+        except StatusError as error:
+            if is_not_found(error):
+                return False
+            raise
+
+    async def _delete_unneeded(self, claim: ResourceClaim) -> None:
+        """Deletes a claim whose pod has ended; those of pods that are gone are garbage."""
+        name, uid = owner_of(claim)
+        pod = self._pods.get(claim.metadata.namespace, name) if name else None
+        if pod is None or (pod.metadata.uid == uid and not is_done(pod)):
+            return
+        try:
+            await self.client.delete(RESOURCE_CLAIMS, claim.metadata.name, claim.metadata.namespace)
+        except StatusError as error:
+            if not is_not_found(error):
+                raise
+
+
+def _claim_of(template: ResourceClaimTemplate, pod: Pod, given: PodResourceClaim) -> ResourceClaim:
+    """The claim that a template stands for, for one of a pod's claims."""
+    owner = OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True)
+    first, second = pod.metadata.name, given.name
+    prefix = f"{first}-{second}-"
+    if len(prefix) > _LONGEST_PREFIX:
+        parts = (each[: len(each) * _LONGEST_PREFIX // len(prefix)] for each in (first, second))
+        prefix = "-".join(parts)
+    return ResourceClaim(
+        metadata=ObjectMeta(
+            generate_name=prefix, namespace=pod.metadata.namespace, owner_references=[owner],
+            annotations={**template.spec.metadata.annotations, OF_POD_CLAIM: given.name},
+            labels=dict(template.spec.metadata.labels),
+        ),
+        spec=template.spec.spec,
+    )  # fmt: skip
+
+
+def _names(pod: Pod) -> Iterable[str]:
+    """The names of the claims that a pod uses, of those that are made."""
+    for each in pod.spec.resource_claims:
+        try:
+            name = name_of(pod, each)
+        except ClaimNotMade:
+            continue
+        if name is not None:
+            yield name
+
+
+def _extended(pod: Pod) -> Iterable[str]:
+    """The claim that the scheduler made for the pod's extended resources."""
+    status = pod.status.extended_resource_claim_status
+    return () if status is None else (status.resource_claim_name,)
+
+
+def _claims(pod: Pod) -> Iterable[str]:
+    return {f"{pod.metadata.namespace}/{name}" for name in _names(pod)}
+
+
+def _templates(pod: Pod) -> Iterable[str]:
+    names = {each.resource_claim_template_name for each in pod.spec.resource_claims}
+    return [f"{pod.metadata.namespace}/{name}" for name in names if name is not None]
+
+
+def _owners(claim: ResourceClaim) -> Iterable[str]:
+    _, uid = owner_of(claim)
+    return (uid,) if uid else ()

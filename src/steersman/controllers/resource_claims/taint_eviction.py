@@ -1,0 +1,205 @@
+"""Deletes pods whose devices have NoExecute taints that they do not tolerate (pkg/controller/devicetainteviction)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from steersman.api.core.v1 import ObjectReference, Pod, PodCondition
+from steersman.api.meta.v1 import DeleteOptions, Preconditions
+from steersman.api.resource.v1 import (
+    DeviceRequestAllocationResult,
+    DeviceTaint,
+    DeviceToleration,
+    ResourceClaim,
+    ResourceSlice,
+)
+from steersman.client.errors import is_not_found
+from steersman.client.informer import Key, key_of
+from steersman.client.pod_status import patch_pod_status
+from steersman.client.resources import PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
+from steersman.controllers.controller import Controller, Surroundings
+from steersman.machinery.built_in.resource_claims import (
+    ClaimNotMade,
+    is_of_template,
+    is_owned_by,
+    is_reserved_for,
+    name_of,
+)
+from steersman.machinery.codec.serializer import to_plain
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.values import times
+
+NO_EXECUTE: Final = "NoExecute"
+_BY_POOL: Final = "pool"
+
+
+class DeviceTaintEviction(Controller[Key]):
+    """A key is a pod that may have to go."""
+
+    name = "device-taint-eviction-controller"
+    account = "device-taint-eviction-controller"
+    component = "device-taint-eviction-controller"
+    workers = 8
+
+    def __init__(self, given: Surroundings) -> None:
+        super().__init__(given)
+        self._pods = self.informers.of(PODS)
+        self._claims = self.informers.of(RESOURCE_CLAIMS)
+        self._slices = self.informers.of(RESOURCE_SLICES)
+        self._claims.add_index(_BY_POOL, _pools_of_claim)
+        self._slices.add_index(_BY_POOL, lambda each: (_pool(each.spec.driver, each.spec.pool.name),))
+        self._due: set[str] = set()
+        """The uids of pods that are to go."""
+        self._evicted: set[str] = set()
+        """Those of pods that were told to."""
+        self._claims.on_change(self._claim_changed)
+        self._pods.on_change(self._pod_changed)
+        self._slices.on_change(self._slice_changed)
+
+    def _claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        for claim in (old, new):
+            if claim is not None and claim.status.allocation is not None:
+                self._add_consumers(claim)
+
+    def _add_consumers(self, claim: ResourceClaim) -> None:
+        for each in claim.status.reserved_for:
+            if not each.api_group and each.resource == "pods":
+                self.queue.add((claim.metadata.namespace, each.name))
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        if new is None:
+            if old is not None:
+                self._due.discard(old.metadata.uid)
+                self._evicted.discard(old.metadata.uid)
+        elif new.spec.resource_claims and (old is None or _concern(old) != _concern(new)):
+            self.queue.add(key_of(new))
+
+    def _slice_changed(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
+        pools = {_pool(each.spec.driver, each.spec.pool.name) for each in (old, new) if each is not None}
+        for pool in pools:
+            for claim in self._claims.indexed(_BY_POOL, pool):
+                self._add_consumers(claim)
+
+    async def sync(self, key: Key) -> None:
+        pod = self._pods.get(*key)
+        if pod is None or pod.metadata.uid in self._evicted:
+            return
+        uid = pod.metadata.uid
+        when = self._eviction_time(pod)
+        if when is None:
+            if uid in self._due:
+                self._due.discard(uid)
+                self._tell(pod, "Cancelling deletion")
+            return
+        self._due.add(uid)
+        left = when - times.moment()
+        if left > 0:
+            self.queue.add_after(key, left)
+            return
+        await self._evict(pod)
+
+    def _eviction_time(self, pod: Pod) -> float | None:
+        """When a pod has to go, in seconds since 1970; None if it may stay."""
+        if not pod.spec.node_name:
+            return None
+        return min((time for claim in self._claims_of(pod) for time in self._times(claim)), default=None)
+
+    def _claims_of(self, pod: Pod) -> Iterator[ResourceClaim]:
+        """The claims that a pod uses."""
+        for given in pod.spec.resource_claims:
+            try:
+                name = name_of(pod, given)
+            except ClaimNotMade:
+                continue
+            claim = None if name is None else self._claims.get(pod.metadata.namespace, name)
+            if claim is None or (is_of_template(given) and not is_owned_by(claim, pod)):
+                continue
+            if is_reserved_for(claim, pod):
+                yield claim
+
+    def _times(self, claim: ResourceClaim) -> Iterator[float]:
+        """When each taint of a claim's devices ends its use."""
+        allocation = claim.status.allocation
+        for result in allocation.devices.results if allocation is not None else ():
+            for taint in self._taints(result):
+                time = _end(taint, result.tolerations)
+                if time is not None:
+                    yield time
+
+    def _taints(self, result: DeviceRequestAllocationResult) -> Iterator[DeviceTaint]:
+        """The NoExecute taints of a device, as the newest slices of its pool have it."""
+        slices = self._slices.indexed(_BY_POOL, _pool(result.driver, result.pool))
+        newest = max((each.spec.pool.generation for each in slices), default=0)
+        for each in slices:
+            if each.spec.pool.generation != newest:
+                continue
+            for device in each.spec.devices or ():
+                if device.name == result.device:
+                    yield from (taint for taint in device.taints if taint.effect == NO_EXECUTE)
+
+    async def _evict(self, pod: Pod) -> None:
+        namespace, name = key_of(pod)
+        uid = pod.metadata.uid
+        try:
+            now = await self.client.get(PODS, name, namespace)
+            if now.metadata.uid == uid and not now.metadata.deletion_timestamp:
+                self._tell(pod, "Marking for deletion")
+                await self._put_condition(now)
+                await self.client.delete(PODS, name, namespace, DeleteOptions(preconditions=Preconditions(uid=uid)))
+        except StatusError as error:
+            if not is_not_found(error):
+                raise
+        self._due.discard(uid)
+        self._evicted.add(uid)
+
+    async def _put_condition(self, pod: Pod) -> None:
+        """Has a pod say why it goes."""
+        condition = PodCondition(
+            type="DisruptionTarget", status="True", reason="DeletionByDeviceTaintManager",
+            message="Device Taint manager: deleting due to NoExecute taint", last_transition_time=times.now(),
+        )  # fmt: skip
+        known = pod.status.conditions
+        if any(each.type == condition.type and each.status == "True" for each in known):
+            return
+        types = dict.fromkeys([*(each.type for each in known), condition.type])
+        order = [{"type": each} for each in types]
+        change = {"conditions": [to_plain(condition)], "$setElementOrder/conditions": order}
+        await patch_pod_status(self.client, pod, change)
+
+    def _tell(self, pod: Pod, message: str) -> None:
+        metadata = pod.metadata
+        about = ObjectReference(
+            api_version="v1", kind="Pod", namespace=metadata.namespace, name=metadata.name, uid=metadata.uid
+        )  # fmt: skip
+        self.recorder.event(about, "Normal", "DeviceTaintManagerEviction", message)
+
+
+def _end(taint: DeviceTaint, tolerations: Iterable[DeviceToleration]) -> float | None:
+    """When a taint ends the use of a device; None if it is tolerated for ever."""
+    since = float(times.unix(taint.time_added)) if taint.time_added else times.moment()
+    fitting = [each for each in tolerations if each.effect == NO_EXECUTE and _tolerates(each, taint)]
+    limits = [each.toleration_seconds for each in fitting if each.toleration_seconds is not None]
+    if len(limits) < len(fitting):
+        return None
+    return since + max(0, min(limits, default=0))
+
+
+def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
+    if toleration.key and toleration.key != taint.key:
+        return False
+    return toleration.operator == "Exists" or toleration.value == taint.value
+
+
+def _pool(driver: str, pool: str) -> str:
+    return f"{driver}/{pool}"
+
+
+def _pools_of_claim(claim: ResourceClaim) -> Iterable[str]:
+    allocation = claim.status.allocation
+    return () if allocation is None else {_pool(each.driver, each.pool) for each in allocation.devices.results}
+
+
+def _concern(pod: Pod) -> tuple[object, ...]:
+    """What of a pod matters here."""
+    return pod.spec.node_name, pod.status.resource_claim_statuses

@@ -1,0 +1,1 @@
+"""Tells quotas what is used of them (pkg/controller/resourcequota)."""

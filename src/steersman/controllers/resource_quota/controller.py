@@ -1,0 +1,151 @@
+"""Keeps the status of quotas: what is limited, and what is used of it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from typing import Any, Final
+
+from steersman.api.core.v1 import ResourceQuota, ResourceQuotaStatus
+from steersman.api.meta.v1 import ObjectMeta, PartialObjectMetadata
+from steersman.client.api_resource import APIResource
+from steersman.client.informer import Informer, Key, key_of
+from steersman.client.resources import RESOURCE_QUOTAS
+from steersman.controllers.controller import Controller, Surroundings, TryLater
+from steersman.controllers.resource_quota.counted import ZERO, Counted, counted, used_by
+from steersman.machinery.built_in.pod_resources import Amounts
+from steersman.machinery.built_in.quota.measure import IGNORED, Measure, counting, scopes_of
+from steersman.machinery.codec.serializer import deep_copy
+from steersman.machinery.identity.schema import GroupResource
+from steersman.machinery.values.quantity import Quantity, parse
+
+RESYNC: Final = 300.0
+"""Seconds after which all quotas are looked at anew (`--resource-quota-sync-period`)."""
+_SHARE: Final = 4
+"""How many times as long as it took, a quota is left alone until it is looked at again for what was given back."""
+
+
+class ResourceQuotaController(Controller[Key]):
+    """A key is namespace and name of a quota.
+
+    What is made is charged by admission. This controller finds out what is used when a quota is made or limits
+    something else, and when something is given back: an object was deleted, a pod has ended, a service is of another
+    type.
+    """
+
+    name = "resourcequota-controller"
+    account = "resourcequota-controller"
+
+    def __init__(self, given: Surroundings) -> None:
+        super().__init__(given)
+        self._quotas = self.informers.of(RESOURCE_QUOTAS)
+        self._quotas.on_change(self._quota_changed)
+        self._pauses: dict[Key, float] = {}
+        self._counted: dict[GroupResource, Counted[Any]] = {}
+        for each in counted(self.informers):
+            self._counted[each.measure.resource] = each
+            self._follow(each)
+        self._monitors = given.monitors
+        self._monitors.on_change(self._object_changed)
+        self._monitors.on_resource(self._resource_added)
+
+    async def run(self) -> None:
+        self._monitors.start()
+        await self._monitors.synced()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._resync(), name="resync of quotas")
+            group.create_task(super().run(), name=self.name)
+
+    async def _resync(self) -> None:
+        while True:
+            await asyncio.sleep(RESYNC)
+            for quota in self._quotas:
+                self.queue.add(key_of(quota))
+
+    # What is a reason to look at quotas
+
+    def _quota_changed(self, old: ResourceQuota | None, new: ResourceQuota | None) -> None:
+        if new is None:
+            if old is not None:
+                self._pauses.pop(key_of(old), None)
+        elif old is None or not _equal(old.spec.hard, new.spec.hard):
+            self.queue.add(key_of(new))
+
+    def _follow(self, each: Counted[Any]) -> None:
+        def changed(old: Any, new: Any) -> None:
+            if old is not None and (new is None or each.gives_back(old, new)):
+                self._replenish(each.measure, old.metadata.namespace)
+
+        each.objects.on_change(changed)
+
+    def _object_changed(
+        self, resource: APIResource[PartialObjectMetadata], old: ObjectMeta | None, new: ObjectMeta | None
+    ) -> None:  # fmt: skip
+        if old is not None and new is None and resource.group_resource not in self._counted:
+            self._replenish(counting(resource.group_resource), old.namespace)
+
+    def _replenish(self, measure: Measure[Any], namespace: str) -> None:
+        for quota in self._quotas.list(namespace) if namespace else ():
+            if measure.matching(quota.status.hard):
+                key = key_of(quota)
+                self.queue.add_after(key, self._pauses.get(key, 0.0))
+
+    def _resource_added(self, resource: APIResource[PartialObjectMetadata]) -> None:
+        name = counting(resource.group_resource).count
+        for quota in self._quotas:
+            if name in quota.spec.hard and name not in quota.status.used:
+                self.queue.add(key_of(quota))
+
+    # What is used
+
+    async def sync(self, key: Key) -> None:
+        quota = self._quotas.get(*key)
+        if quota is None:
+            return
+        started = time.perf_counter()
+        found, unknown = await self._used(quota)
+        took = time.perf_counter() - started
+        self._pauses[key] = _SHARE * took if took > 0.01 else 0.0
+        hard = quota.spec.hard
+        used = {name: text for name, text in quota.status.used.items() if name in hard}
+        used |= {name: str(amount) for name, amount in found.items()}
+        if not (_equal(hard, quota.status.hard) and _equal(used, quota.status.used)):
+            changed = deep_copy(quota)
+            changed.status = ResourceQuotaStatus(hard=dict(hard), used=used)
+            await self.client.update_status(RESOURCE_QUOTAS, changed)
+        if unknown:
+            raise TryLater(f"{unknown} is not known yet")
+
+    async def _used(self, quota: ResourceQuota) -> tuple[Amounts, str]:
+        """What is used of what the quota limits, and a resource of which that is not known yet, "" if there is none."""
+        names, namespace, scopes = quota.spec.hard, quota.metadata.namespace, scopes_of(quota)
+        total: Amounts = {}
+        for each in self._counted.values():
+            if matching := each.measure.matching(names):
+                found = await used_by(each.measure, each.objects.list(namespace), matching, scopes)
+                for name, amount in found.items():
+                    total[name] = total.get(name, ZERO) + amount
+        unknown = ""
+        for measure, objects in self._others():
+            if matching := measure.matching(names):
+                if not objects.has_synced:
+                    unknown = str(measure.resource)
+                    continue
+                number = Quantity(0 if scopes else objects.count(namespace))
+                total |= dict.fromkeys(matching, number)
+        return total, unknown
+
+    def _others(self) -> Iterator[tuple[Measure[Any], Informer[PartialObjectMetadata]]]:
+        """Resources of whose objects the number counts alone."""
+        for resource, objects in self._monitors.followed():
+            name = resource.group_resource
+            if resource.namespaced and name not in self._counted and name not in IGNORED:
+                yield counting(name), objects
+
+
+def _equal(some: dict[str, str], others: dict[str, str]) -> bool:
+    """Whether these are the same amounts, however they are written."""
+    return some == others or (
+        some.keys() == others.keys() and all(parse(each) == parse(others[name]) for name, each in some.items())
+    )

@@ -1,0 +1,148 @@
+"""What is counted: objects, how they are measured, and which changes of them give something back."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+from steersman.api.core.v1 import PersistentVolumeClaim, Pod, ScopedResourceSelectorRequirement, Service
+from steersman.api.resource.v1 import DeviceClass, ResourceClaim
+from steersman.client.api_resource import Object
+from steersman.client.informer import Informer, Informers
+from steersman.client.resources import (
+    DEVICE_CLASSES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PODS,
+    RESOURCE_CLAIMS,
+    RESOURCE_QUOTAS,
+    SERVICES,
+)
+from steersman.machinery.built_in.pod_resources import Amounts
+from steersman.machinery.built_in.quota import resource_claims
+from steersman.machinery.built_in.quota.measure import Measure, counting
+from steersman.machinery.built_in.quota.pods import PodMeasure, has_ended, is_terminating, pod_usage
+from steersman.machinery.built_in.quota.services import ServiceMeasure
+from steersman.machinery.built_in.quota.volume_claims import VolumeClaimMeasure, volume_attributes_classes
+from steersman.machinery.selectors.labels import SelectorError
+from steersman.machinery.values.quantity import Quantity
+
+O = TypeVar("O", bound=Object)  # noqa: E741
+
+ZERO: Final = Quantity(0)
+_TURN: Final = 0.004
+"""Seconds for which objects are measured until others have their turn."""
+_BY_POD: Final = "uid of the pod that a claim was made for"
+
+
+@dataclass(frozen=True, slots=True)
+class Counted(Generic[O]):
+    """A resource of whose objects more counts than their number."""
+
+    measure: Measure[O]
+    objects: Informer[O]
+    gives_back: Callable[[O, O], bool]
+    """Whether a change from the first to the second may make less, or something else, of what is used."""
+
+
+async def used_by(
+    measure: Measure[O], objects: Sequence[O], names: set[str], scopes: Sequence[ScopedResourceSelectorRequirement]
+) -> Amounts:
+    """What objects in all of the scopes use of `names`, 0 where that is nothing.
+
+    Where a scope cannot be read, what was found before that.
+    """
+    total = dict.fromkeys(names, ZERO)
+    until = time.perf_counter() + _TURN
+    for obj in objects:
+        if time.perf_counter() > until:
+            await asyncio.sleep(0)
+            until = time.perf_counter() + _TURN
+        try:
+            inside = [measure.in_scope(scope, obj) for scope in scopes]
+        except SelectorError:
+            break
+        if not all(inside):
+            continue
+        for name, amount in measure.usage(obj).items():
+            if name in total:
+                total[name] += amount
+    return total
+
+
+def counted(informers: Informers) -> tuple[Counted[Any], ...]:
+    """Everything of which more counts than its number, and quotas: one that is known counts itself."""
+    pods, claims = informers.of(PODS), informers.of(RESOURCE_CLAIMS)
+    return (
+        Counted(PodMeasure(), pods, _pod_gives_back),
+        Counted(ServiceMeasure(), informers.of(SERVICES), _service_gives_back),
+        Counted(VolumeClaimMeasure(), informers.of(PERSISTENT_VOLUME_CLAIMS), _volume_claim_gives_back),
+        Counted(_ClaimMeasure(informers.of(DEVICE_CLASSES), pods, claims), claims, lambda *_: False),
+        Counted(counting(RESOURCE_QUOTAS.group_resource), informers.of(RESOURCE_QUOTAS), lambda *_: False),
+    )
+
+
+def _pod_gives_back(old: Pod, new: Pod) -> bool:
+    return (
+        _is_resized(old, new) or is_terminating(old) != is_terminating(new) or (has_ended(new) and not has_ended(old))
+    )
+
+
+def _is_resized(old: Pod, new: Pod) -> bool:
+    """Whether a container that was there before is given something else."""
+    before = {
+        each.name: each.resources for each in (*old.status.container_statuses, *old.status.init_container_statuses)
+    }
+    now = (*new.status.container_statuses, *new.status.init_container_statuses)
+    return any(each.name in before and each.resources != before[each.name] for each in now)
+
+
+def _service_gives_back(old: Service, new: Service) -> bool:
+    return old.spec.type != new.spec.type
+
+
+def _volume_claim_gives_back(old: PersistentVolumeClaim, new: PersistentVolumeClaim) -> bool:
+    return (
+        old.spec.resources.requests != new.spec.resources.requests
+        or old.status.allocated_resources != new.status.allocated_resources
+        or volume_attributes_classes(old) != volume_attributes_classes(new)
+    )
+
+
+class _ClaimMeasure(Measure[ResourceClaim]):
+    """Counts resource claims and their devices, by the classes and pods that there are."""
+
+    def __init__(self, classes: Informer[DeviceClass], pods: Informer[Pod], claims: Informer[ResourceClaim]) -> None:
+        super().__init__(resource_claims.RESOURCE_CLAIMS)
+        self._pods = pods
+        self._claims = claims
+        self._extended: dict[str, str | None] = {}
+        classes.on_change(self._class_changed)
+        claims.add_index(_BY_POD, lambda claim: [uid] if (uid := resource_claims.made_for(claim)[0]) else [])
+
+    def _class_changed(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
+        if new is not None:
+            self._extended[new.metadata.name] = new.spec.extended_resource_name
+        elif old is not None:
+            self._extended.pop(old.metadata.name, None)
+
+    def matching(self, names: Any) -> set[str]:
+        return resource_claims.claim_names(names, self._extended)
+
+    def usage(self, obj: ResourceClaim) -> Amounts:
+        return resource_claims.claim_usage(obj, self._extended, self._charged_to_pod(obj))
+
+    def _charged_to_pod(self, claim: ResourceClaim) -> Amounts:
+        owner = resource_claims.pod_of(claim)
+        pod = None if owner is None else self._pods.get(claim.metadata.namespace, owner.name)
+        if owner is None or pod is None or pod.metadata.uid != owner.uid:
+            return {}
+        charged = resource_claims.is_charged(pod, claim)
+        if charged is None:
+            _, mine = resource_claims.made_for(claim)
+            charged = all(
+                mine <= resource_claims.made_for(each)[1] for each in self._claims.indexed(_BY_POD, owner.uid)
+            )
+        return pod_usage(pod) if charged else {}

@@ -1,0 +1,1 @@
+"""The controllers of Services: where their pods are, and addresses from outside."""

@@ -1,0 +1,50 @@
+"""Addresses of pods by their families."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from steersman.api.core.v1 import Pod, Service
+from steersman.machinery.validation.ip import ip_text, parse_ip_sloppy
+
+IPV4: Final = "IPv4"
+IPV6: Final = "IPv6"
+
+
+def canonical(address: str) -> tuple[str, str] | None:
+    """Family and canonical text of an address; None for what is none."""
+    parsed = parse_ip_sloppy(address)
+    if parsed is None:
+        return None
+    text = ip_text(parsed)
+    return (IPV6 if ":" in text else IPV4), text
+
+
+def pod_addresses(pod: Pod, family: str) -> list[str]:
+    """The addresses of a family that a pod has."""
+    found = (canonical(each.ip) for each in pod.status.pod_ips)
+    return [each[1] for each in found if each is not None and each[0] == family]
+
+
+def families_of(service: Service) -> list[str]:
+    """The families in which a Service has EndpointSlices."""
+    spec = service.spec
+    if spec.ip_families:
+        return [each for each in (IPV4, IPV6) if each in spec.ip_families]
+    if not has_cluster_ip(service):  # headless, from a server that knows no families yet
+        return [IPV4, IPV6]
+    return [IPV6 if ":" in spec.cluster_ip else IPV4]
+
+
+def has_cluster_ip(service: Service) -> bool:
+    """Whether a Service has an address of its own; without one it is headless."""
+    return service.spec.cluster_ip not in ("", "None")
+
+
+def first_family(service: Service, pod: Pod) -> str:
+    """The family of which Endpoints list addresses."""
+    spec = service.spec
+    if spec.ip_families:
+        return spec.ip_families[0]
+    address = spec.cluster_ip if has_cluster_ip(service) else pod.status.pod_ip
+    return IPV6 if ":" in address else IPV4

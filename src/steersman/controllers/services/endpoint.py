@@ -1,0 +1,61 @@
+"""What an EndpointSlice says of a pod (k8s.io/endpointslice podToEndpoint, trafficdist)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from steersman.api.core.v1 import Node, ObjectReference, Pod, Service
+from steersman.api.discovery.v1 import Endpoint, EndpointConditions, EndpointHints, ForNode, ForZone
+from steersman.controllers.services.addresses import pod_addresses
+from steersman.controllers.services.ports import Ports
+from steersman.controllers.services.selecting import hostname_in
+from steersman.controllers.workloads.pod_state import is_ready
+
+ZONE: Final = "topology.kubernetes.io/zone"
+_MODES: Final = ("service.kubernetes.io/topology-aware-hints", "service.kubernetes.io/topology-mode")
+_NEAR: Final = ("PreferClose", "PreferSameZone", "PreferSameNode")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How a pod is to be listed: with which ports, and as what; not at all if it has no address of the family."""
+
+    ports: Ports
+    endpoint: Endpoint | None
+
+
+def endpoint_of(pod: Pod, node: Node | None, service: Service, family: str) -> Endpoint | None:
+    """The endpoint of a pod, if it has addresses of a family."""
+    addresses = pod_addresses(pod, family)
+    if not addresses:
+        return None
+    serving, terminating = is_ready(pod), pod.metadata.deletion_timestamp is not None
+    ready = service.spec.publish_not_ready_addresses or (serving and not terminating)
+    zone = (node.metadata.labels.get(ZONE) if node is not None else None) or None
+    node_name = pod.spec.node_name or None
+    metadata = pod.metadata
+    return Endpoint(
+        addresses=sorted(addresses),
+        conditions=EndpointConditions(ready=ready, serving=serving, terminating=terminating),
+        target_ref=ObjectReference(kind="Pod", namespace=metadata.namespace, name=metadata.name, uid=metadata.uid),
+        node_name=node_name, zone=zone, hostname=hostname_in(pod, service) or None,
+        hints=_near(service, zone, node_name) if ready else None,
+    )  # fmt: skip
+
+
+def uses_zone_shares(service: Service) -> bool:
+    """Whether hints of a Service follow the shares of zones (topology-mode Auto) instead of `trafficDistribution`."""
+    annotations = service.metadata.annotations
+    given = next((annotations[each] for each in _MODES if each in annotations), "")
+    return given in ("Auto", "auto")
+
+
+def _near(service: Service, zone: str | None, node: str | None) -> EndpointHints | None:
+    """By whom an endpoint is to be used, where clients are to stay near."""
+    wanted = service.spec.traffic_distribution
+    if wanted not in _NEAR or uses_zone_shares(service):
+        return None
+    zones = [ForZone(name=zone)] if zone else []
+    nodes = [ForNode(name=node)] if node and wanted == "PreferSameNode" else []
+    return EndpointHints(for_zones=zones, for_nodes=nodes) if zones or nodes else None

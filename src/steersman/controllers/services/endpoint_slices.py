@@ -1,0 +1,296 @@
+"""Keeps the EndpointSlices of Services that select pods (pkg/controller/endpointslice)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from steersman.api.core.v1 import Node, Pod, Service
+from steersman.api.discovery.v1 import EndpointSlice
+from steersman.client.errors import is_namespace_terminating, is_not_found
+from steersman.client.events import reference
+from steersman.client.indexes import BY_NODE, by_node
+from steersman.client.informer import Informer, Key
+from steersman.client.resources import ENDPOINT_SLICES, NODES, SERVICES
+from steersman.controllers.controller import Surroundings, TryLater
+from steersman.controllers.services.addresses import families_of
+from steersman.controllers.services.endpoint import ZONE, Wanted, endpoint_of, uses_zone_shares
+from steersman.controllers.services.packing import (
+    MANAGED_BY,
+    MANAGER,
+    SERVICE_NAME,
+    Changes,
+    Packing,
+    prepared,
+    recycle,
+)
+from steersman.controllers.services.pods_of_services import PodsOfService, PodsOfServicesController
+from steersman.controllers.services.ports import ports_of_pod
+from steersman.controllers.services.selecting import concerned, may_be_reached
+from steersman.controllers.services.topology import ZoneShares, is_node_ready
+from steersman.machinery.errors.status import StatusError
+
+_NODES: Final[Key] = "", ""
+"""The key that stands for the zones of nodes."""
+_NODES_WAIT: Final = 1.0
+"""Seconds that a change of nodes waits for others."""
+_FOREIGN_WAIT: Final = 1.0
+"""Seconds until what others have done to slices is looked at."""
+
+
+class _State(PodsOfService):
+    """The slices of a Service, by families."""
+
+    def __init__(self, service: Service, nodes: Informer[Node]) -> None:
+        super().__init__(service)
+        self._nodes = nodes
+        self.packings: dict[str, Packing] = {}
+        self.homeless: dict[str, str] = {}
+        """Pods on nodes that are not known, with these."""
+        self.deleted: set[str] = set()
+        """Uids of slices that were deleted here and of whose end nothing was heard yet."""
+        self.is_writing = False
+        """Whether what is heard of may be what is written here."""
+
+    def packing(self, family: str) -> Packing:
+        found = self.packings.get(family)
+        if found is None:
+            found = self.packings[family] = Packing(family)
+        return found
+
+    def know(self, pod: Pod) -> None:
+        name = pod.metadata.name
+        self.homeless.pop(name, None)
+        if not may_be_reached(pod, terminating=True):
+            self.forget(name)
+            return
+        service = self.service
+        node = self._nodes.get("", pod.spec.node_name) if pod.spec.node_name else None
+        if node is None:
+            self.homeless[name] = pod.spec.node_name
+        skipped = node is None and not service.spec.publish_not_ready_addresses
+        ports = ports_of_pod(service, pod)
+        families = families_of(service)
+        for family in {*families, *self.packings}:
+            endpoint = None if skipped or family not in families else endpoint_of(pod, node, service, family)
+            self.packing(family).want(name, Wanted(ports, endpoint))
+
+    def forget(self, name: str) -> None:
+        self.homeless.pop(name, None)
+        for each in self.packings.values():
+            each.want(name, None)
+
+    def heard_of(self, slice_: EndpointSlice) -> bool:
+        """A slice is on the server in this version; whether somebody else has changed it."""
+        metadata = slice_.metadata
+        packing = self.packing(slice_.address_type)
+        known = packing.slices.get(metadata.name)
+        if metadata.uid in self.deleted or (
+            known is not None and int(known.metadata.resource_version) >= int(metadata.resource_version)
+        ):
+            return False
+        if metadata.deletion_timestamp:
+            packing.gone(metadata.name)
+        else:
+            packing.know(slice_)
+            return packing.is_dirty(metadata.name) or (packing.ignores_hints and not self.is_writing)
+        return True
+
+    def heard_of_end(self, slice_: EndpointSlice) -> bool:
+        """A slice is gone; whether that is news."""
+        metadata = slice_.metadata
+        packing = self.packing(slice_.address_type)
+        known = packing.slices.get(metadata.name)
+        self.deleted.discard(metadata.uid)
+        if known is None or known.metadata.uid != metadata.uid:
+            return False
+        packing.gone(metadata.name)
+        return True
+
+
+class EndpointSliceController(PodsOfServicesController[_State]):
+    """A key is namespace and name of a Service."""
+
+    name = "endpointslice-controller"
+    account = "endpointslice-controller"
+    component = "endpoint-slice-controller"
+    retry_delay = 1.0
+
+    def __init__(self, given: Surroundings) -> None:
+        self._nodes = given.informers.of(NODES)
+        self._slices = given.informers.of(ENDPOINT_SLICES)
+        self._slices.add_index(MANAGER, _services_of)
+        self._zones = ZoneShares()
+        self._zones_are_known = False
+        super().__init__(given)
+        self.pods.add_index(BY_NODE, by_node)
+        self._nodes.on_change(self._node_changed)
+        self._slices.on_change(self._slice_changed)
+
+    def new_state(self, service: Service) -> _State:
+        state = _State(service, self._nodes)
+        for each in self._slices.indexed(MANAGER, f"{service.metadata.namespace}/{service.metadata.name}"):
+            state.heard_of(each)
+        return state
+
+    async def gone(self, key: Key) -> None:
+        """Slices go with their owner."""
+        for family in ("IPv4", "IPv6"):
+            self._zones.forget(key, family)
+
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        moved = old is None or new is None or _zone(old) != _zone(new)
+        if moved or (old is not None and new is not None and is_node_ready(old) != is_node_ready(new)):
+            self._zones_are_known = False
+            if self._zones.has_services:
+                self.queue.add_after(_NODES, _NODES_WAIT)
+        if moved:
+            self._pods_moved((new or old).metadata.name)  # type: ignore[union-attr]
+
+    def _pods_moved(self, node: str) -> None:
+        """The pods of a node are in another zone; they are looked at with the next change of their Services."""
+        for pod in self.pods.indexed(BY_NODE, node):
+            name = pod.metadata.name
+            for key in concerned(self.services, None, pod):
+                state = self.states.get(key)
+                if state is not None:
+                    state.changed[name] = None
+                    if name in state.homeless:
+                        self.queue.add(key)
+
+    def _slice_changed(self, old: EndpointSlice | None, new: EndpointSlice | None) -> None:
+        before, after = (next(iter(_services_of(each)), "") if each is not None else "" for each in (old, new))
+        if old is not None and before and before != after:
+            self._heard(before, old, ended=True)
+        if new is not None and after:
+            self._heard(after, new, ended=False)
+
+    def _heard(self, service: str, slice_: EndpointSlice, *, ended: bool) -> None:
+        namespace, _, name = service.partition("/")
+        state = self.states.get((namespace, name))
+        if state is None or (state.heard_of_end(slice_) if ended else state.heard_of(slice_)):
+            self.queue.add_after((namespace, name), _FOREIGN_WAIT)
+
+    async def sync(self, key: Key) -> None:
+        if key != _NODES:
+            await super().sync(key)
+            return
+        for each in self._known_zones().overloaded():
+            self.queue.add(each)
+
+    def _known_zones(self) -> ZoneShares:
+        """The shares of zones as nodes are now."""
+        if not self._zones_are_known:
+            self._zones.set_nodes(self._nodes)
+            self._zones_are_known = True
+        return self._zones
+
+    async def write(self, key: Key, state: _State) -> None:
+        time = state.trigger_times.take(state.service)
+        error: StatusError | TryLater | None = None
+        state.is_writing = True
+        try:
+            await self._write_all(key, state, time)
+        except (StatusError, TryLater) as failed:
+            error = failed
+        finally:
+            state.is_writing = False
+        if error is None and not state.service.spec.publish_not_ready_addresses:
+            error = _homeless(state)
+        if error is not None:
+            about = reference(SERVICES, state.service)
+            text = f"Error updating Endpoint Slices for Service {key[0]}/{key[1]}: {error}"
+            self.recorder.event(about, "Warning", "FailedToUpdateEndpointSlices", text)
+            state.changed.update(dict.fromkeys(state.homeless))
+            raise error
+
+    async def _write_all(self, key: Key, state: _State, time: str) -> None:
+        """Makes the slices of all families as they should be. Raises StatusError, TryLater."""
+        families = families_of(state.service)
+        for family in families:
+            await self._write_family(key, state, state.packing(family), time)
+        for family, packing in list(state.packings.items()):
+            if family not in families:
+                self._zones.forget(key, family)
+                for each in list(packing.slices.values()):
+                    await self._delete(state, packing, each)
+
+    async def _write_family(self, key: Key, state: _State, packing: Packing, time: str) -> None:
+        service = state.service
+        shares_zones = uses_zone_shares(service)
+        packing.ignore_hints(shares_zones)
+        changes = packing.plan(service)
+        told = []
+        if shares_zones:
+            written = {each.metadata.name for each in (*changes.update, *changes.delete)}
+            unchanged = [each for name, each in packing.slices.items() if name not in written]
+            told = list(self._known_zones().give(key, packing.family, changes, unchanged))
+        elif self._zones.forget(key, packing.family):
+            text = f"Topology Aware Hints has been disabled, addressType: {packing.family}"
+            self.recorder.event(reference(SERVICES, service), "Warning", "TopologyAwareHintsDisabled", text)
+        recycle(changes, service)
+        await self._apply(state, packing, changes, time)
+        for each in told:
+            self.recorder.event(reference(SERVICES, service), *each)
+
+    async def _apply(self, state: _State, packing: Packing, changes: Changes, time: str) -> None:
+        service = f"{state.service.metadata.namespace}/{state.service.metadata.name}"
+        if not state.service.metadata.deletion_timestamp:
+            for each in changes.create:
+                try:
+                    packing.know(_kept(await self.client.create(ENDPOINT_SLICES, prepared(each, time))))
+                except StatusError as error:
+                    if is_namespace_terminating(error):
+                        return
+                    raise TryLater(f"failed to create EndpointSlice for Service {service}: {error}") from error
+        for each in changes.update:
+            name = each.metadata.name
+            try:
+                packing.know(_kept(await self.client.update(ENDPOINT_SLICES, prepared(each, time))))
+            except StatusError as error:
+                if is_not_found(error):
+                    packing.gone(name)
+                raise TryLater(f"failed to update {name} EndpointSlice for Service {service}: {error}") from error
+        for each in changes.delete:
+            await self._delete(state, packing, each)
+
+    async def _delete(self, state: _State, packing: Packing, slice_: EndpointSlice) -> None:
+        name, namespace = slice_.metadata.name, slice_.metadata.namespace
+        try:
+            await self.client.delete(ENDPOINT_SLICES, name, namespace)
+        except StatusError as error:
+            if not is_not_found(error):
+                service = f"{namespace}/{state.service.metadata.name}"
+                raise TryLater(f"failed to delete {name} EndpointSlice for Service {service}: {error}") from error
+        state.deleted.add(slice_.metadata.uid)
+        packing.gone(name)
+
+
+def _homeless(state: _State) -> TryLater | None:
+    """Why pods are left out, if any are."""
+    if not state.homeless:
+        return None
+    metadata = state.service.metadata
+    texts = [
+        f"skipping Pod {pod} for Service {metadata.namespace}/{metadata.name}: Node {node} Not Found"
+        for pod, node in list(state.homeless.items())[:10]
+    ]  # fmt: skip
+    return TryLater(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
+
+
+def _kept(slice_: EndpointSlice) -> EndpointSlice:
+    """A slice as informers have it."""
+    slice_.metadata.managed_fields = []
+    return slice_
+
+
+def _services_of(slice_: EndpointSlice) -> Iterable[str]:
+    """The Service of a slice that this controller manages: "NAMESPACE/NAME"."""
+    labels = slice_.metadata.labels
+    if labels.get(MANAGED_BY) != MANAGER or not labels.get(SERVICE_NAME):
+        return ()
+    return (f"{slice_.metadata.namespace}/{labels[SERVICE_NAME]}",)
+
+
+def _zone(node: Node) -> str | None:
+    return node.metadata.labels.get(ZONE)

@@ -1,0 +1,268 @@
+"""Gives Services of type LoadBalancer addresses, as a cloud would, of which only this program knows
+(k8s.io/cloud-provider controllers/service). Part of simulated clusters alone: elsewhere a cloud does it."""
+
+from __future__ import annotations
+
+import heapq
+from ipaddress import IPv4Network, IPv6Network
+from typing import Any, Final
+
+from steersman.api.core.v1 import LoadBalancerIngress, Node, Service
+from steersman.client.client import STRATEGIC_MERGE_PATCH
+from steersman.client.errors import is_not_found
+from steersman.client.events import reference
+from steersman.client.informer import Key, key_of
+from steersman.client.resources import NODES, SERVICES
+from steersman.controllers.controller import Controller, Surroundings, TryLater
+from steersman.controllers.services.addresses import IPV4, IPV6, canonical, families_of
+from steersman.machinery.codec.serializer import to_plain
+from steersman.machinery.errors.status import StatusError
+
+FINALIZER: Final = "service.kubernetes.io/load-balancer-cleanup"
+EXCLUDED: Final = "node.kubernetes.io/exclude-from-external-load-balancers"
+_LEAVES_SOON: Final = "ToBeDeletedByClusterAutoscaler"
+RANGES: Final[dict[str, IPv4Network | IPv6Network]] = {
+    IPV4: IPv4Network("198.18.0.0/15"),
+    IPV6: IPv6Network("2001:2::/48"),
+}
+"""Addresses by family: those that are reserved for tests of devices (RFC 2544, RFC 5180)."""
+_NODES: Final[Key] = "", ""
+"""The key that stands for the nodes."""
+_NODES_WAIT: Final = 1.0
+_FALSE: Final = ("0", "f", "F", "false", "FALSE", "False")
+
+
+class NoAddresses(Exception):
+    """All addresses are in use."""
+
+
+class Addresses:
+    """Addresses of one family, the lowest that is free first, and who has which. One that is asked for by name is
+    given to whoever asks."""
+
+    def __init__(self, network: IPv4Network | IPv6Network) -> None:
+        self._network = network
+        self._next = 1
+        self._free: list[int] = []
+        self._of: dict[str, int] = {}
+        self._taken: set[int] = set()
+
+    def take(self, owner: str) -> str:
+        """The address of an owner, a new one if it has none. Raises NoAddresses."""
+        number = self._of.get(owner)
+        if number is None:
+            number = self._of[owner] = self._lowest()
+            self._taken.add(number)
+        return str(self._network[number])
+
+    def keep(self, owner: str, address: str) -> None:
+        """The owner has had this address before; nothing if it is of another range, or somebody else's."""
+        number = self._number(address)
+        if number is not None and number not in self._taken and owner not in self._of:
+            self._of[owner] = number
+            self._taken.add(number)
+
+    def release(self, owner: str) -> None:
+        """The owner needs none any more."""
+        number = self._of.pop(owner, None)
+        if number is not None:
+            self._taken.discard(number)
+            if number < self._next:
+                heapq.heappush(self._free, number)
+
+    def _lowest(self) -> int:
+        while self._free:
+            number = heapq.heappop(self._free)
+            if number not in self._taken:
+                return number
+        while self._next in self._taken:
+            self._next += 1
+        if self._next >= self._network.num_addresses - 1:
+            raise NoAddresses
+        self._next += 1
+        return self._next - 1
+
+    def _number(self, address: str) -> int | None:
+        found = canonical(address)
+        if found is None or (found[0] == IPV6) != isinstance(self._network, IPv6Network):
+            return None
+        number = int(type(self._network.network_address)(found[1])) - int(self._network.network_address)
+        return number if 0 < number < self._network.num_addresses - 1 else None
+
+
+class LoadBalancerController(Controller[Key]):
+    """A key is namespace and name of a Service."""
+
+    name = "service-lb-controller"
+    account = "service-controller"
+    retry_delay = 5.0
+
+    def __init__(self, given: Surroundings) -> None:
+        super().__init__(given)
+        self._addresses = {family: Addresses(network) for family, network in RANGES.items()}
+        self._balanced: dict[Key, str] = {}
+        """Services that have addresses, with their uids."""
+        self._hosts: frozenset[str] | None = None
+        """Nodes that load balancers lead to, as it was said last."""
+        self._services = self.informers.of(SERVICES)
+        self._nodes = self.informers.of(NODES)
+        self._services.on_change(self._service_changed)
+        self._nodes.on_change(self._node_changed)
+
+    def _service_changed(self, old: Service | None, new: Service | None) -> None:
+        if old is None and new is not None:
+            for each in new.status.load_balancer.ingress:
+                for family in self._addresses.values():
+                    family.keep(new.metadata.uid, each.ip)
+        if new is None or old is None:
+            one = new or old
+            assert one is not None
+            if new is None or wants_load_balancer(new) or needs_cleanup(new):
+                self.queue.add(key_of(one))
+        elif needs_cleanup(new) or _needs_update(old, new):
+            self.queue.add(key_of(new))
+
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        if old is None or new is None or is_host(old) != is_host(new):
+            self.queue.add_after(_NODES, _NODES_WAIT)
+
+    async def sync(self, key: Key) -> None:
+        if key == _NODES:
+            self._sync_nodes()
+            return
+        service = self._services.get(*key)
+        former = self._balanced.get(key)
+        if former is not None and (service is None or service.metadata.uid != former):
+            del self._balanced[key]
+            self._release(former)
+        if service is None:
+            return
+        about = reference(SERVICES, service)
+        try:
+            if wants_load_balancer(service) and not needs_cleanup(service):
+                await self._ensure(key, service)
+            else:
+                await self._clean_up(key, service)
+        except (StatusError, TryLater) as error:
+            self.recorder.event(about, "Warning", "SyncLoadBalancerFailed", f"Error syncing load balancer: {error}")
+            raise
+
+    async def _ensure(self, key: Key, service: Service) -> None:
+        about = reference(SERVICES, service)
+        self.recorder.event(about, "Normal", "EnsuringLoadBalancer", "Ensuring load balancer")
+        if FINALIZER not in service.metadata.finalizers:
+            await self._patch(service, {"metadata": {"finalizers": [FINALIZER]}}, "add load balancer cleanup finalizer")
+        if not any(map(is_host, self._nodes)):
+            text = "There are no available nodes for LoadBalancer"
+            self.recorder.event(about, "Warning", "UnAvailableLoadBalancer", text)
+        try:
+            ingress = self._ingress(service)
+        except NoAddresses:
+            raise TryLater("failed to ensure load balancer: no address is free") from None
+        self._balanced[key] = service.metadata.uid
+        self.recorder.event(about, "Normal", "EnsuredLoadBalancer", "Ensured load balancer")
+        await self._say(service, ingress)
+
+    async def _clean_up(self, key: Key, service: Service) -> None:
+        about = reference(SERVICES, service)
+        if self._balanced.pop(key, None) is not None or service.status.load_balancer.ingress:
+            self.recorder.event(about, "Normal", "DeletingLoadBalancer", "Deleting load balancer")
+        self._release(service.metadata.uid)
+        if FINALIZER in service.metadata.finalizers:
+            change = {"metadata": {"$deleteFromPrimitiveList/finalizers": [FINALIZER]}}
+            await self._patch(service, change, "remove load balancer cleanup finalizer")
+        self.recorder.event(about, "Normal", "DeletedLoadBalancer", "Deleted load balancer")
+        await self._say(service, [])
+
+    def _ingress(self, service: Service) -> list[LoadBalancerIngress]:
+        """Where a Service is reached: at the address that it asks for, or one for each of its families. Raises
+        NoAddresses."""
+        uid, asked = service.metadata.uid, service.spec.load_balancer_ip
+        if asked:
+            self._release(uid)
+            return [LoadBalancerIngress(ip=asked, ip_mode="VIP")]
+        families = families_of(service)
+        return [LoadBalancerIngress(ip=self._addresses[each].take(uid), ip_mode="VIP") for each in families]
+
+    def _release(self, uid: str) -> None:
+        for each in self._addresses.values():
+            each.release(uid)
+
+    def _sync_nodes(self) -> None:
+        """Tells of the nodes that load balancers lead to, when these are others."""
+        hosts = frozenset(each.metadata.name for each in self._nodes if is_host(each))
+        former, self._hosts = self._hosts, hosts
+        if former is None or former == hosts:
+            return
+        for key in self._balanced:
+            service = self._services.get(*key)
+            if service is None:
+                continue
+            about = reference(SERVICES, service)
+            if hosts:
+                text = "Updated load balancer with new hosts"
+                self.recorder.event(about, "Normal", "UpdatedLoadBalancer", text)
+            else:
+                text = "There are no available nodes for LoadBalancer"
+                self.recorder.event(about, "Warning", "UnAvailableLoadBalancer", text)
+
+    async def _say(self, service: Service, ingress: list[LoadBalancerIngress]) -> None:
+        if service.status.load_balancer.ingress == ingress:
+            return
+        change = {"status": {"loadBalancer": {"ingress": to_plain(ingress)} if ingress else None}}
+        try:
+            await self._patch(service, change, "update load balancer status")
+        except TryLater as error:
+            if not (isinstance(error.__cause__, StatusError) and is_not_found(error.__cause__)):
+                raise
+
+    async def _patch(self, service: Service, change: dict[str, Any], what: str) -> None:
+        metadata = service.metadata
+        try:
+            await self.client.patch(
+                SERVICES, metadata.name, metadata.namespace, change, media=STRATEGIC_MERGE_PATCH, subresource="status"
+            )
+        except StatusError as error:
+            raise TryLater(f"failed to {what}: {error}") from error
+
+
+def wants_load_balancer(service: Service) -> bool:
+    """Whether a Service is to have addresses from here; a class says that somebody else gives them."""
+    return service.spec.type == "LoadBalancer" and service.spec.load_balancer_class is None
+
+
+def needs_cleanup(service: Service) -> bool:
+    """Whether a Service has had addresses that it needs no more."""
+    if FINALIZER not in service.metadata.finalizers:
+        return False
+    return service.metadata.deletion_timestamp is not None or service.spec.type != "LoadBalancer"
+
+
+def is_host(node: Node) -> bool:
+    """Whether load balancers lead to a node."""
+    excluded = node.metadata.labels.get(EXCLUDED)
+    return (
+        node.metadata.deletion_timestamp is None
+        and (excluded is None or excluded in _FALSE)
+        and all(each.key != _LEAVES_SOON for each in node.spec.taints)
+    )
+
+
+def _needs_update(old: Service, new: Service) -> bool:
+    """Whether what load balancers look at has changed."""
+    if not wants_load_balancer(old) and not wants_load_balancer(new):
+        return False
+    one, other = old.spec, new.spec
+    return (
+        wants_load_balancer(old) != wants_load_balancer(new)
+        or old.metadata.annotations != new.metadata.annotations
+        or one.load_balancer_source_ranges != other.load_balancer_source_ranges
+        or one.ports != other.ports
+        or one.session_affinity != other.session_affinity
+        or one.session_affinity_config != other.session_affinity_config
+        or one.load_balancer_ip != other.load_balancer_ip
+        or one.external_ips != other.external_ips
+        or one.external_traffic_policy != other.external_traffic_policy
+        or one.health_check_node_port != other.health_check_node_port
+        or len(one.ip_families) != len(other.ip_families)
+    )

@@ -1,0 +1,278 @@
+"""Mirrors Endpoints that somebody else keeps, for Services without a selector, as EndpointSlices
+(pkg/controller/endpointslicemirroring)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from steersman.api.core.v1 import EndpointAddress, Endpoints, Service
+from steersman.api.discovery.v1 import Endpoint, EndpointConditions, EndpointSlice
+from steersman.api.meta.v1 import ObjectMeta, OwnerReference
+from steersman.client.errors import is_namespace_terminating, is_not_found
+from steersman.client.events import reference
+from steersman.client.informer import Key, key_of
+from steersman.client.resources import ENDPOINT_SLICES, ENDPOINTS, SERVICES
+from steersman.controllers.controller import Controller, Surroundings, TryLater
+from steersman.controllers.services.addresses import canonical
+from steersman.controllers.services.endpoints import LEADER
+from steersman.controllers.services.packing import MANAGED_BY, SERVICE_NAME
+from steersman.controllers.services.ports import Ports, in_order, ports_of_slice
+from steersman.controllers.services.subsets import MOST, AddressKey, Subset, group_of_subset, repacked
+from steersman.controllers.services.trigger_times import ANNOTATION
+from steersman.controllers.workloads.own_writes import OwnWrites
+from steersman.machinery.errors.status import StatusError
+
+MANAGER: Final = "endpointslicemirroring-controller.k8s.io"
+_SKIP: Final = "endpointslice.kubernetes.io/skip-mirror"
+_NOT_MIRRORED: Final = (ANNOTATION, "kubectl.kubernetes.io/last-applied-configuration")
+_LONGEST_PREFIX: Final = 253
+
+_Place = tuple[str, Ports]
+"""Family and ports: what has a slice of its own."""
+
+
+@dataclass(slots=True)
+class Mirrored:
+    """What Endpoints come to: endpoints by families and ports, and how many addresses are in none."""
+
+    endpoints: dict[_Place, dict[tuple[str, ...], Endpoint]] = field(default_factory=dict)
+    invalid: int = 0
+    skipped: int = 0
+    """Of all addresses; those that are invalid, and those beyond MOST of a subset."""
+
+    def add(self, subset: Subset, addresses: Mapping[AddressKey, EndpointAddress]) -> None:
+        """Adds a subset, those that are ready first."""
+        ports = in_order(subset.ports)
+        for family in ("IPv4", "IPv6"):
+            self.endpoints.setdefault((family, ports), {})
+        added = 0
+        given = [(each, True) for each in subset.ready] + [(each, False) for each in subset.not_ready]
+        for key, ready in given:
+            if added >= MOST:
+                break
+            found = _endpoint(addresses[key], ready=ready)
+            if found is None:
+                self.invalid += 1
+                continue
+            family, endpoint = found
+            self.endpoints[family, ports][_identity(endpoint)] = endpoint
+            added += 1
+        self.skipped += len(given) - added
+
+
+class EndpointSliceMirroringController(Controller[Key]):
+    """A key is namespace and name of Endpoints, and of their Service."""
+
+    name = "endpointslice-mirroring-controller"
+    account = "endpointslicemirroring-controller"
+    component = "endpoint-slice-mirroring-controller"
+    retry_delay = 1.0
+
+    def __init__(self, given: Surroundings) -> None:
+        super().__init__(given)
+        self._endpoints = self.informers.of(ENDPOINTS)
+        self._slices = self.informers.of(ENDPOINT_SLICES)
+        self._services = self.informers.of(SERVICES)
+        self._own: OwnWrites[Key] = OwnWrites()
+        """Of slices, by their names."""
+        self._unseen: dict[Key, set[str]] = {}
+        """By Endpoints the names of slices that were made and have not been told of yet."""
+        self._slices.add_index(MANAGER, _services_of)
+        self._endpoints.on_change(self._endpoints_changed)
+        self._slices.on_change(self._slice_changed)
+        self._services.on_change(self._service_changed)
+
+    def _endpoints_changed(self, old: Endpoints | None, new: Endpoints | None) -> None:
+        if any(each is not None and is_mirrored(each) for each in (old, new)):
+            self.queue.add(key_of(new or old))  # type: ignore[arg-type]
+
+    def _slice_changed(self, old: EndpointSlice | None, new: EndpointSlice | None) -> None:
+        services = {service for each in (old, new) if each is not None for service in _services_of(each)}
+        for each in services:
+            namespace, _, name = each.partition("/")
+            if new is None and old is not None:
+                self._own.forget(key_of(old))
+            elif new is not None:
+                self._unseen.get((namespace, name), set()).discard(new.metadata.name)
+            self.queue.add((namespace, name))
+
+    def _service_changed(self, old: Service | None, new: Service | None) -> None:
+        selectors = [bool(each.spec.selector) for each in (old, new) if each is not None]
+        if (len(selectors) == 1 and not selectors[0]) or len(set(selectors)) == 2:
+            self.queue.add(key_of(new or old))  # type: ignore[arg-type]
+
+    async def sync(self, key: Key) -> None:
+        endpoints, service = self._endpoints.get(*key), self._services.get(*key)
+        slices = self._slices.indexed(MANAGER, f"{key[0]}/{key[1]}")
+        if endpoints is None or not is_mirrored(endpoints) or service is None or service.spec.selector:
+            self._unseen.pop(key, None)
+            for each in slices:
+                await self._delete(each)
+            return
+        if self._unseen.get(key) or any(self._own.is_behind(key_of(each), each) for each in slices):
+            return  # what is newer will be told of
+        mirrored = Mirrored()
+        addresses: dict[AddressKey, EndpointAddress] = {}
+        groups = [group_of_subset(each, addresses) for each in endpoints.subsets]
+        for subset in repacked(groups):
+            mirrored.add(subset, addresses)
+            await asyncio.sleep(0)
+        self._tell(endpoints, mirrored)
+        await self._write(key, endpoints, mirrored, slices)
+
+    def _tell(self, endpoints: Endpoints, mirrored: Mirrored) -> None:
+        about = reference(ENDPOINTS, endpoints)
+        if mirrored.invalid:
+            text = f"Skipped {mirrored.invalid} invalid IP addresses when mirroring to EndpointSlices"
+            self.recorder.event(about, "Warning", "InvalidIPAddress", text)
+        if mirrored.skipped > mirrored.invalid:
+            text = (
+                f"A max of {MOST} addresses can be mirrored to EndpointSlices per Endpoints subset. "
+                f"{mirrored.skipped} addresses were skipped"
+            )
+            self.recorder.event(about, "Warning", "TooManyAddressesToMirror", text)
+
+    async def _write(self, key: Key, endpoints: Endpoints, mirrored: Mirrored, slices: Iterable[EndpointSlice]) -> None:
+        """Makes what is missing, over what is too much where there is something, and deletes the rest of that."""
+        there: dict[_Place, list[EndpointSlice]] = {}
+        for each in slices:
+            there.setdefault((each.address_type, ports_of_slice(each.ports)), []).append(each)
+        create: list[EndpointSlice] = []
+        update: list[EndpointSlice] = []
+        for place, wanted in mirrored.endpoints.items():
+            if not wanted:
+                continue
+            mirrors = there.get(place, [])
+            there[place] = mirrors[1:]
+            if not mirrors:
+                create.append(_new_slice(endpoints, place, wanted.values()))
+            elif not _is_as(mirrors[0], endpoints, wanted):
+                update.append(_new_slice(endpoints, place, wanted.values(), mirrors[0].metadata.name))
+        delete = [each for slices in there.values() for each in slices]
+        for new in list(create):
+            old = next((each for each in delete if each.address_type == new.address_type), None)
+            if old is not None:
+                new.metadata.name = old.metadata.name
+                create.remove(new)
+                delete.remove(old)
+                update.append(new)
+        await self._apply(key, endpoints, create, update)
+        for each in delete:
+            await self._delete(each)
+
+    async def _apply(
+        self, key: Key, endpoints: Endpoints, create: list[EndpointSlice], update: list[EndpointSlice]
+    ) -> None:
+        name = f"{key[0]}/{key[1]}"
+        for each in create if not endpoints.metadata.deletion_timestamp else ():
+            try:
+                written = await self.client.create(ENDPOINT_SLICES, each)
+            except StatusError as error:
+                if is_namespace_terminating(error):
+                    return
+                raise TryLater(f"failed to create EndpointSlice for Endpoints {name}: {error}") from error
+            self._own.wrote(key_of(written), written)
+            if self._slices.get(*key_of(written)) is None:
+                self._unseen.setdefault(key, set()).add(written.metadata.name)
+        for each in update:
+            try:
+                written = await self.client.update(ENDPOINT_SLICES, each)
+            except StatusError as error:
+                failed = f"failed to update {each.metadata.name} EndpointSlice for Endpoints {name}"
+                raise TryLater(f"{failed}: {error}") from error
+            self._own.wrote(key_of(written), written)
+
+    async def _delete(self, slice_: EndpointSlice) -> None:
+        namespace, name = key_of(slice_)
+        try:
+            await self.client.delete(ENDPOINT_SLICES, name, namespace)
+        except StatusError as error:
+            if not is_not_found(error):
+                raise
+
+
+def is_mirrored(endpoints: Endpoints) -> bool:
+    """Whether Endpoints are to be mirrored, if their Service has no selector."""
+    metadata = endpoints.metadata
+    return metadata.labels.get(_SKIP) != "true" and LEADER not in metadata.annotations
+
+
+def _services_of(slice_: EndpointSlice) -> Iterable[str]:
+    labels = slice_.metadata.labels
+    if labels.get(MANAGED_BY) != MANAGER or not labels.get(SERVICE_NAME):
+        return ()
+    return (f"{slice_.metadata.namespace}/{labels[SERVICE_NAME]}",)
+
+
+def _endpoint(address: EndpointAddress, *, ready: bool) -> tuple[str, Endpoint] | None:
+    """Family and endpoint of an address; None if it is not valid."""
+    found = canonical(address.ip)
+    if found is None:
+        return None
+    family, text = found
+    return family, Endpoint(
+        addresses=[text], conditions=EndpointConditions(ready=ready), target_ref=address.target_ref,
+        node_name=address.node_name, hostname=address.hostname or None,
+    )  # fmt: skip
+
+
+def _identity(endpoint: Endpoint) -> tuple[str, ...]:
+    """What tells endpoints apart."""
+    target = endpoint.target_ref
+    whose = (target.namespace, target.name) if target is not None else ("", "")
+    return *(endpoint.addresses or ()), endpoint.hostname or "", *whose
+
+
+def _annotations(endpoints: Endpoints) -> dict[str, str]:
+    return {key: value for key, value in endpoints.metadata.annotations.items() if key not in _NOT_MIRRORED}
+
+
+def _new_slice(
+    endpoints: Endpoints, place: _Place, wanted: Iterable[Endpoint], name: str = ""
+) -> EndpointSlice:  # fmt: skip
+    metadata = endpoints.metadata
+    prefix = f"{metadata.name}-"
+    owner = OwnerReference(
+        api_version="v1", kind="Endpoints", name=metadata.name, uid=metadata.uid, controller=True,
+        block_owner_deletion=True,
+    )  # fmt: skip
+    family, ports = place
+    return EndpointSlice(
+        metadata=ObjectMeta(
+            name=name, namespace=metadata.namespace, owner_references=[owner], annotations=_annotations(endpoints),
+            labels={**metadata.labels, SERVICE_NAME: metadata.name, MANAGED_BY: MANAGER},
+            generate_name="" if name else prefix if len(prefix) <= _LONGEST_PREFIX else metadata.name,
+        ),
+        address_type=family, endpoints=list(wanted)[:MOST], ports=[each.of_slice for each in ports] or None,
+    )  # fmt: skip
+
+
+def _is_as(slice_: EndpointSlice, endpoints: Endpoints, wanted: Mapping[tuple[str, ...], Endpoint]) -> bool:
+    """Whether a slice mirrors Endpoints already."""
+    metadata = slice_.metadata
+    labels = {key: value for key, value in metadata.labels.items() if key not in (SERVICE_NAME, MANAGED_BY)}
+    there = {_identity(each): each for each in slice_.endpoints or ()}
+    stale = any(
+        each.kind == "Endpoints" and each.name == endpoints.metadata.name and each.uid != endpoints.metadata.uid
+        for each in metadata.owner_references
+    )
+    return (
+        not stale
+        and labels == endpoints.metadata.labels
+        and metadata.annotations == _annotations(endpoints)
+        and there.keys() == wanted.keys()
+        and all(_plain(there[key]) == _plain(each) for key, each in wanted.items())
+    )
+
+
+def _plain(endpoint: Endpoint) -> Endpoint:
+    """An endpoint without the version of what it refers to."""
+    target = endpoint.target_ref
+    if target is None or not target.resource_version:
+        return endpoint
+    return msgspec.structs.replace(endpoint, target_ref=msgspec.structs.replace(target, resource_version=""))

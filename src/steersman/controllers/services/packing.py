@@ -1,0 +1,307 @@
+"""Endpoints packed into EndpointSlices: as few writes as may be, at most 100 endpoints in each (k8s.io/endpointslice
+Reconciler). The work of a change follows how many slices it changes, not how many endpoints there are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from steersman.api.core.v1 import Service
+from steersman.api.discovery.v1 import Endpoint, EndpointSlice
+from steersman.api.meta.v1 import ObjectMeta, OwnerReference
+from steersman.controllers.services.addresses import has_cluster_ip
+from steersman.controllers.services.endpoint import Wanted
+from steersman.controllers.services.ports import Ports, ports_of_slice
+from steersman.controllers.services.trigger_times import with_trigger_time
+
+MANAGER: Final = "endpointslice-controller.k8s.io"
+SERVICE_NAME: Final = "kubernetes.io/service-name"
+MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"
+HEADLESS: Final = "service.kubernetes.io/headless"
+MOST: Final = 100
+"""Endpoints in a slice (`--max-endpoints-per-slice`)."""
+_RESERVED: Final = (SERVICE_NAME, MANAGED_BY, HEADLESS)
+
+
+@dataclass(slots=True)
+class Changes:
+    """What is to be written of the slices of one family."""
+
+    create: list[EndpointSlice] = field(default_factory=list)
+    update: list[EndpointSlice] = field(default_factory=list)
+    delete: list[EndpointSlice] = field(default_factory=list)
+
+
+class Packing:
+    """The slices of one family of a Service as the server has them, and the endpoints that should be in them."""
+
+    def __init__(self, family: str) -> None:
+        self.family: Final = family
+        self.slices: dict[str, EndpointSlice] = {}
+        self._ports: dict[str, Ports] = {}
+        self._wanted: dict[str, Wanted] = {}
+        self._place: dict[str, str] = {}
+        """By the name of a pod that of the slice that it is in."""
+        self._missing: dict[str, None] = {}
+        """Pods that should be in a slice and are in none."""
+        self._offered: Counter[Ports] = Counter()
+        self._dirty: set[str] = set()
+        """Names of slices of which not all endpoints are as they should be."""
+        self.ignores_hints = False
+
+    def ignore_hints(self, ignored: bool) -> None:
+        """Whether hints are somebody else's, who sees to them after `plan`."""
+        if ignored != self.ignores_hints:
+            self.ignores_hints = ignored
+            self._dirty.update(self.slices)
+
+    def is_dirty(self, name: str) -> bool:
+        """Whether a slice is not as it should be."""
+        return name in self._dirty
+
+    def want(self, pod: str, wanted: Wanted | None) -> None:
+        """How a pod is to be listed from now on; None: not at all."""
+        old = self._wanted.get(pod)
+        if old == wanted:
+            return
+        if old is not None:
+            self._offered[old.ports] -= 1
+            if not self._offered[old.ports]:
+                del self._offered[old.ports]
+            del self._wanted[pod]
+        if wanted is not None:
+            self._offered[wanted.ports] += 1
+            self._wanted[pod] = wanted
+        self._missing.pop(pod, None)
+        place = self._place.get(pod)
+        if place is not None:
+            self._dirty.add(place)
+            if wanted is None or wanted.endpoint is None or wanted.ports != self._ports[place]:
+                del self._place[pod]
+                place = None
+        if place is None and wanted is not None and wanted.endpoint is not None:
+            self._missing[pod] = None
+
+    def know(self, slice_: EndpointSlice) -> None:
+        """A slice is as it is on the server now."""
+        name = slice_.metadata.name
+        before = self.slices.get(name)
+        self.slices[name] = slice_
+        ports = self._ports[name] = ports_of_slice(slice_.ports)
+        self._dirty.discard(name)
+        there: set[str] = set()
+        for endpoint in slice_.endpoints or ():
+            pod = pod_of(endpoint)
+            wanted = self._wanted.get(pod)
+            if (
+                pod in there or wanted is None or wanted.endpoint is None or wanted.ports != ports
+                or self._place.get(pod, name) != name
+            ):  # fmt: skip
+                self._dirty.add(name)  # of another pod, or of one that is listed elsewhere
+                continue
+            there.add(pod)
+            self._place[pod] = name
+            self._missing.pop(pod, None)
+            if not self._same(wanted.endpoint, endpoint):
+                self._dirty.add(name)
+        self._left(before, name, there)
+
+    def gone(self, name: str) -> None:
+        """There is no slice of that name any more."""
+        before = self.slices.pop(name, None)
+        self._ports.pop(name, None)
+        self._dirty.discard(name)
+        self._left(before, name, set())
+
+    def _left(self, before: EndpointSlice | None, name: str, there: set[str]) -> None:
+        """Pods that were in a slice and are not there any more are to be listed elsewhere."""
+        for endpoint in (before.endpoints if before is not None else None) or ():
+            pod = pod_of(endpoint)
+            if pod not in there and self._place.get(pod) == name:
+                del self._place[pod]
+                wanted = self._wanted.get(pod)
+                if wanted is not None and wanted.endpoint is not None:
+                    self._missing[pod] = None
+                    if name in self.slices:
+                        self._dirty.add(name)
+
+    def plan(self, service: Service) -> Changes:
+        """What is to be written, so that all is as it should be."""
+        changes = Changes()
+        labels = slice_labels(service)
+        own_labels = _plain(labels)
+        updated: dict[Ports, list[EndpointSlice]] = {}
+        unchanged: dict[Ports, list[EndpointSlice]] = {}
+        for name, slice_ in self.slices.items():
+            ports = self._ports[name]
+            if not is_owned(slice_, service) or ports not in self._offered:
+                changes.delete.append(slice_)
+                continue
+            endpoints = self._kept(name, slice_) if name in self._dirty else None
+            if endpoints == []:
+                changes.delete.append(slice_)
+            elif endpoints is not None or _plain(slice_.metadata.labels) != own_labels:
+                kept = list(slice_.endpoints or ()) if endpoints is None else endpoints
+                updated.setdefault(ports, []).append(changed_slice(slice_, kept, labels))
+            else:
+                self._dirty.discard(name)
+                unchanged.setdefault(ports, []).append(slice_)
+        missing: dict[Ports, list[Endpoint]] = {}
+        for pod in self._missing:
+            wanted = self._wanted[pod]
+            assert wanted.endpoint is not None
+            missing.setdefault(wanted.ports, []).append(wanted.endpoint)
+        for ports, endpoints in missing.items():
+            self._place_missing(service, ports, endpoints, updated.setdefault(ports, []), unchanged.get(ports, []),
+                                changes)  # fmt: skip
+        changes.update = [each for slices in updated.values() for each in slices]
+        self._see_to_placeholder(service, changes)
+        return changes
+
+    def _kept(self, name: str, slice_: EndpointSlice) -> list[Endpoint] | None:
+        """The endpoints that stay in a slice, as they should be; None if they are so already."""
+        kept: list[Endpoint] = []
+        seen: set[str] = set()
+        changed = False
+        for endpoint in slice_.endpoints or ():
+            pod = pod_of(endpoint)
+            wanted = self._wanted.get(pod)
+            if pod in self._missing and wanted is not None and wanted.ports == self._ports[name]:
+                self._place[pod] = name  # it was listed before it was known to be wanted
+                del self._missing[pod]
+            if self._place.get(pod) != name or wanted is None or wanted.endpoint is None or pod in seen:
+                changed = True
+                continue
+            seen.add(pod)
+            kept.append(wanted.endpoint)
+            changed = changed or not self._same(wanted.endpoint, endpoint)
+        return kept if changed else None
+
+    def _place_missing(
+        self, service: Service, ports: Ports, missing: list[Endpoint], updated: list[EndpointSlice],
+        unchanged: list[EndpointSlice], changes: Changes,
+    ) -> None:  # fmt: skip
+        """Fills slices that are written anyway, the fullest first, then one that has room for all, then new ones."""
+        rest = missing[::-1]
+        for slice_ in sorted(updated, key=_length, reverse=True):
+            _fill(slice_, rest)
+        while rest:
+            room = _closest(unchanged, len(rest)) if len(rest) < MOST else None
+            if room is None:
+                slice_ = new_slice(service, self.family, ports)
+                changes.create.append(slice_)
+            else:
+                slice_ = changed_slice(room, list(room.endpoints or ()), slice_labels(service))
+                updated.append(slice_)
+            _fill(slice_, rest)
+
+    def _see_to_placeholder(self, service: Service, changes: Changes) -> None:
+        """A Service without endpoints has an empty slice."""
+        if len(self.slices) != len(changes.delete) or changes.create:
+            return
+        placeholder = new_slice(service, self.family, ())
+        if len(changes.delete) == 1:
+            there = changes.delete[0]
+            if not there.endpoints and not there.ports and there.metadata.labels == placeholder.metadata.labels:
+                changes.delete.clear()
+                self._dirty.discard(there.metadata.name)
+                return
+        changes.create.append(placeholder)
+
+    def _same(self, one: Endpoint, other: Endpoint) -> bool:
+        if one == other:
+            return True
+        return self.ignores_hints and one == msgspec.structs.replace(other, hints=one.hints)
+
+
+def pod_of(endpoint: Endpoint) -> str:
+    """The name of the pod that an endpoint is, or nothing."""
+    target = endpoint.target_ref
+    return target.name if target is not None and target.kind == "Pod" else ""
+
+
+def slice_labels(service: Service) -> dict[str, str]:
+    """The labels of a Service's slices: its own, and whose they are."""
+    labels = _plain(service.metadata.labels)
+    if not has_cluster_ip(service):
+        labels[HEADLESS] = ""
+    return {**labels, SERVICE_NAME: service.metadata.name, MANAGED_BY: MANAGER}
+
+
+def new_slice(service: Service, family: str, ports: Ports) -> EndpointSlice:
+    """A slice without endpoints."""
+    metadata = service.metadata
+    owner = OwnerReference(
+        api_version="v1", kind="Service", name=metadata.name, uid=metadata.uid, controller=True,
+        block_owner_deletion=True,
+    )  # fmt: skip
+    return EndpointSlice(
+        metadata=ObjectMeta(
+            generate_name=f"{metadata.name}-", namespace=metadata.namespace, labels=slice_labels(service),
+            owner_references=[owner],
+        ),
+        address_type=family, endpoints=[], ports=[each.of_slice for each in ports] or None,
+    )  # fmt: skip
+
+
+def is_owned(slice_: EndpointSlice, service: Service) -> bool:
+    """Whether a slice belongs to this Service, and not to one of its name that is gone."""
+    return any(
+        each.uid == service.metadata.uid and each.kind == "Service" and each.api_version == "v1"
+        for each in slice_.metadata.owner_references
+    )
+
+
+def prepared(slice_: EndpointSlice, time: str) -> EndpointSlice:
+    """A slice as it is sent: with the time of what it follows, and nothing instead of empty lists."""
+    slice_.metadata.annotations = with_trigger_time(slice_.metadata.annotations, time)
+    slice_.endpoints = slice_.endpoints or None
+    return slice_
+
+
+def recycle(changes: Changes, service: Service) -> None:
+    """Writes new slices over those that would be deleted."""
+    kept: list[EndpointSlice] = []
+    for old in changes.delete:
+        if changes.create and is_owned(old, service):
+            new = changes.create.pop()
+            new.metadata.name = old.metadata.name
+            changes.update.append(new)
+        else:
+            kept.append(old)
+    changes.delete = kept
+
+
+def _plain(labels: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in labels.items() if key not in _RESERVED}
+
+
+def _length(slice_: EndpointSlice) -> int:
+    return len(slice_.endpoints or ())
+
+
+def changed_slice(
+    slice_: EndpointSlice, endpoints: list[Endpoint], labels: dict[str, str] | None = None
+) -> EndpointSlice:
+    """A copy of a slice with other endpoints, and other labels where these are given."""
+    replace = msgspec.structs.replace
+    labels = slice_.metadata.labels if labels is None else labels
+    return replace(slice_, metadata=replace(slice_.metadata, labels=labels), endpoints=endpoints)
+
+
+def _fill(slice_: EndpointSlice, rest: list[Endpoint]) -> None:
+    """Moves endpoints from the end of `rest` into a slice, while there is room."""
+    endpoints = slice_.endpoints
+    assert endpoints is not None
+    while rest and len(endpoints) < MOST:
+        endpoints.append(rest.pop())
+
+
+def _closest(slices: Iterable[EndpointSlice], count: int) -> EndpointSlice | None:
+    """The slice that will be fullest with so many endpoints more."""
+    fitting = [each for each in slices if _length(each) + count <= MOST]
+    return max(fitting, key=_length, default=None)

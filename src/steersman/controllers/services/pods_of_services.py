@@ -1,0 +1,145 @@
+"""What the controllers of Endpoints and EndpointSlices share: the pods of each Service, of which only those that have
+changed are looked at again."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from typing import Final, Generic, TypeVar
+
+from steersman.api.core.v1 import Pod, Service
+from steersman.client.informer import Key, key_of
+from steersman.client.resources import PODS, SERVICES
+from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.services.selecting import add_selector_index, concerned, selects
+from steersman.controllers.services.trigger_times import TriggerTimes
+
+_WAIT_FOR_EACH: Final = 50e-6
+"""Seconds for each pod of a Service that a change of one may wait for others, so that a Service of many pods is not
+written each time one of them changes."""
+_MOST_WAIT: Final = 0.5
+_AT_ONCE: Final = 200
+"""Pods that are looked at in one turn of the loop."""
+
+
+class PodsOfService(ABC):
+    """What is known of the pods of a Service; `service` is the one that they were looked at for."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.trigger_times = TriggerTimes()
+        self.members: set[str] = set()
+        """Names of the pods that it selects."""
+        self.changed: dict[str, None] = {}
+        """Names of pods that are to be looked at, in the order of their changes."""
+
+    @abstractmethod
+    def know(self, pod: Pod) -> None:
+        """A pod that the Service selects is as it is now."""
+
+    @abstractmethod
+    def forget(self, name: str) -> None:
+        """A pod is not of the Service any more."""
+
+
+S = TypeVar("S", bound=PodsOfService)
+
+
+class PodsOfServicesController(Controller[Key], Generic[S]):
+    """A key is namespace and name of a Service. What is made of its pods is said by classes below."""
+
+    def __init__(self, given: Surroundings) -> None:
+        super().__init__(given)
+        self.states: dict[Key, S] = {}
+        self.services = self.informers.of(SERVICES)
+        self.pods = self.informers.of(PODS)
+        add_selector_index(self.services)
+        self.services.on_change(self._service_changed)
+        self.pods.on_change(self._pod_changed)
+
+    @abstractmethod
+    def new_state(self, service: Service) -> S:
+        """What is known of a Service at first."""
+
+    @abstractmethod
+    async def gone(self, key: Key) -> None:
+        """A Service is gone."""
+
+    @abstractmethod
+    async def write(self, key: Key, state: S) -> None:
+        """Writes what follows from the pods of a Service."""
+
+    def _service_changed(self, old: Service | None, new: Service | None) -> None:
+        one = new or old
+        assert one is not None
+        self.queue.add(key_of(one))
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        one = new or old
+        assert one is not None
+        for key in concerned(self.services, old, new):
+            self.look_again(key, one.metadata.name)
+
+    def look_again(self, key: Key, pod: str) -> None:
+        """Has a pod of a Service looked at, when more of them may have changed."""
+        state = self.states.get(key)
+        if state is not None:
+            state.changed[pod] = None
+        self.queue.add_after(key, 0 if state is None else min(len(state.members) * _WAIT_FOR_EACH, _MOST_WAIT))
+
+    async def sync(self, key: Key) -> None:
+        service = self.services.get(*key)
+        state = self.states.get(key)
+        if service is None:
+            self.states.pop(key, None)
+            await self.gone(key)
+            return
+        if service.spec.type == "ExternalName" or not service.spec.selector:
+            self.states.pop(key, None)  # what there is stays, as it may be anybody's
+            return
+        if state is None:
+            state = self.states[key] = self.new_state(service)
+            self._look_at_all(state)
+        elif state.service is not service:
+            before, state.service = state.service, service
+            if _differs(before, service):
+                self._look_at_all(state)
+        await self._look(key, state)
+        await self.write(key, state)
+
+    def _look_at_all(self, state: S) -> None:
+        service = state.service
+        state.changed.update(dict.fromkeys(state.members))
+        for pod in self.pods.list(service.metadata.namespace):
+            if selects(service, pod.metadata.labels):
+                state.changed[pod.metadata.name] = None
+
+    async def _look(self, key: Key, state: S) -> None:
+        """Looks at the pods that have changed; those that change meanwhile bring the key back."""
+        service = state.service
+        count = 0
+        while state.changed:
+            name = next(iter(state.changed))
+            del state.changed[name]
+            pod = self.pods.get(key[0], name)
+            if pod is not None and selects(service, pod.metadata.labels):
+                state.members.add(name)
+                state.trigger_times.changed(pod)
+                state.know(pod)
+            else:
+                state.members.discard(name)
+                state.trigger_times.gone(name)
+                state.forget(name)
+            count += 1
+            if count % _AT_ONCE == 0:
+                await asyncio.sleep(0)
+
+
+def _differs(old: Service, new: Service) -> bool:
+    """Whether endpoints follow in another way from pods."""
+    return (
+        old.metadata.uid != new.metadata.uid
+        or old.spec != new.spec
+        or old.metadata.labels != new.metadata.labels
+        or old.metadata.annotations != new.metadata.annotations
+    )

@@ -1,0 +1,116 @@
+"""Ports that pods offer for a Service, and the order in which Endpoints and EndpointSlices list them.
+
+Upstream orders ports by the 128-bit FNV-1a hash of what go-spew prints of the Go struct (k8s.io/utils dump.ForHash).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from steersman.api.core.v1 import Container, Pod, Service, ServicePort
+from steersman.api.core.v1 import EndpointPort as CorePort
+from steersman.api.discovery.v1 import EndpointPort
+
+_OFFSET: Final = 0x6C62272E07BB014262B821756295C58D
+_PRIME: Final = 0x0000000001000000000000000000013B
+_MASK: Final = 2**128 - 1
+
+
+class Port(NamedTuple):
+    """A port, by what both kinds of objects say of one."""
+
+    name: str | None
+    protocol: str | None
+    port: int | None
+    app_protocol: str | None
+
+    @property
+    def of_slice(self) -> EndpointPort:
+        """As EndpointSlices have it."""
+        return EndpointPort(name=self.name, protocol=self.protocol, port=self.port, app_protocol=self.app_protocol)
+
+    @property
+    def of_endpoints(self) -> CorePort:
+        """As Endpoints have it."""
+        return CorePort(
+            name=self.name or "", protocol=self.protocol or "", port=self.port or 0, app_protocol=self.app_protocol
+        )
+
+
+Ports = tuple[Port, ...]
+"""What groups endpoints: those of an EndpointSlice offer the same ports. In the order of EndpointSlices."""
+
+
+def ports_of_pod(service: Service, pod: Pod) -> Ports:
+    """The ports of a Service on a pod, without those that the pod has no container port for."""
+    spec = service.spec
+    if not spec.ports and spec.cluster_ip == "None":
+        return ()
+    found = ((each, find_port(pod, each)) for each in spec.ports)
+    return in_order(
+        Port(each.name, each.protocol, number, each.app_protocol) for each, number in found if number is not None
+    )
+
+
+def ports_of_slice(ports: Iterable[EndpointPort] | None) -> Ports:
+    """The ports of an EndpointSlice."""
+    return in_order(Port(each.name, each.protocol, each.port, each.app_protocol) for each in ports or ())
+
+
+def ports_of_subset(ports: Iterable[CorePort]) -> Iterable[Port]:
+    """The ports of a subset of Endpoints."""
+    return (Port(each.name, each.protocol, each.port, each.app_protocol) for each in ports)
+
+
+def in_order(ports: Iterable[Port]) -> Ports:
+    """Ports as EndpointSlices list them."""
+    return tuple(sorted(ports, key=_hash_in_slice))
+
+
+def in_order_of_endpoints(ports: Iterable[Port]) -> list[Port]:
+    """Ports as Endpoints list them."""
+    return sorted(ports, key=_hash_in_endpoints)
+
+
+def find_port(pod: Pod, port: ServicePort) -> int | None:
+    """The number that a port of a Service leads to on a pod: its own, or that of the container port of its name."""
+    target = port.target_port
+    if isinstance(target, int):
+        return target
+    sidecars = [each for each in pod.spec.init_containers if each.restart_policy == "Always"]
+    containers: list[Container] = [*(pod.spec.containers or ()), *sidecars]
+    for container in containers:
+        for each in container.ports:
+            if each.name == target and each.protocol == port.protocol:
+                return each.container_port
+    return None
+
+
+@lru_cache(1024)
+def _hash_in_slice(port: Port) -> int:
+    name, protocol, app_protocol = (
+        "<nil>" if each is None else each for each in (port.name, port.protocol, port.app_protocol)
+    )
+    number = "<nil>" if port.port is None else port.port
+    return _fnv128a(
+        f"(v1.EndpointPort){{Name:(*string){name} Protocol:(*v1.Protocol){protocol} Port:(*int32){number} "
+        f"AppProtocol:(*string){app_protocol}}}"
+    )
+
+
+@lru_cache(1024)
+def _hash_in_endpoints(port: Port) -> int:
+    app_protocol = "<nil>" if port.app_protocol is None else port.app_protocol
+    return _fnv128a(
+        f"(v1.EndpointPort){{Name:(string){port.name or ''} Port:(int32){port.port} "
+        f"Protocol:(v1.Protocol){port.protocol or ''} AppProtocol:(*string){app_protocol}}}"
+    )
+
+
+def _fnv128a(text: str) -> int:
+    value = _OFFSET
+    for each in text.encode():
+        value = (value ^ each) * _PRIME & _MASK
+    return value

@@ -1,0 +1,150 @@
+"""Says that ranges of Service addresses are ready, and keeps those that are used (pkg/controller/servicecidrs)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from ipaddress import ip_address, ip_network
+from typing import Any, Final
+
+from steersman.api.networking.v1 import IPAddress, ServiceCIDR
+from steersman.client.client import STRATEGIC_MERGE_PATCH
+from steersman.client.errors import is_not_found
+from steersman.client.events import reference
+from steersman.client.resources import IP_ADDRESSES, SERVICE_CIDRS
+from steersman.controllers.controller import Controller, Surroundings
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.values import times
+
+FINALIZER: Final = "networking.k8s.io/service-cidr-finalizer"
+GRACE: Final = 10.0
+"""Seconds for which API servers may not yet know that a range is being deleted."""
+_MANAGED_BY: Final = "ipaddress.kubernetes.io/managed-by"
+_ALLOCATOR: Final = "ipallocator.k8s.io"
+_AT_ONCE: Final = 500
+_IN_USE: Final = (
+    "There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new ServiceCIDR"
+)
+Block = tuple[int, int, int]
+"""A network, as it can be looked up: version, length of the prefix, the bits of that."""
+
+
+class ServiceCIDRController(Controller[str]):
+    """A key is the name of a ServiceCIDR."""
+
+    name = "service-cidr-controller"
+    account = "service-cidrs-controller"
+    component = "service-cidr-controller"
+
+    def __init__(self, given: Surroundings) -> None:
+        super().__init__(given)
+        self._ranges = self.informers.of(SERVICE_CIDRS)
+        self._addresses = self.informers.of(IP_ADDRESSES)
+        self._going: set[str] = set()
+        """Names of ranges that are being deleted: what else changes may let them go."""
+        self._ranges.on_change(self._range_changed)
+        self._addresses.on_change(self._address_changed)
+
+    def _range_changed(self, old: ServiceCIDR | None, new: ServiceCIDR | None) -> None:
+        one = new or old
+        assert one is not None
+        name = one.metadata.name
+        self.queue.add(name)
+        if new is not None and new.metadata.deletion_timestamp:
+            self._going.add(name)
+        else:
+            self._going.discard(name)
+        if old is None:
+            self._look_at_those_that_go()
+
+    def _address_changed(self, old: IPAddress | None, new: IPAddress | None) -> None:
+        if old is None or new is None:
+            self._look_at_those_that_go()
+
+    def _look_at_those_that_go(self) -> None:
+        for each in self._going:
+            self.queue.add(each)
+
+    async def sync(self, key: str) -> None:
+        found = self._ranges.get("", key)
+        if found is None:
+            return
+        if found.metadata.deletion_timestamp:
+            await self._end(found)
+            return
+        if FINALIZER not in found.metadata.finalizers:
+            await self._patch(key, {"finalizers": [FINALIZER]})
+        try:
+            await self._say(found, "True", "", "Kubernetes Service CIDR is ready")
+        except StatusError:
+            text = "The ServiceCIDR Status can not be set to Ready=True"
+            self.recorder.event(reference(SERVICE_CIDRS, found), "Warning", "KubernetesServiceCIDRError", text)
+            raise
+
+    async def _end(self, found: ServiceCIDR) -> None:
+        """Lets a range go that is not used, some time after its deletion."""
+        name = found.metadata.name
+        if await self._is_used(found):
+            await self._say(found, "False", "Terminating", _IN_USE)
+            return
+        deleted = times.parse(found.metadata.deletion_timestamp or "").timestamp()
+        wait = GRACE - (times.moment() - deleted)
+        if wait > 0:
+            self.queue.add_after(name, wait)
+        elif FINALIZER in found.metadata.finalizers:
+            await self._patch(name, {"$deleteFromPrimitiveList/finalizers": [FINALIZER]})
+
+    async def _is_used(self, found: ServiceCIDR) -> bool:
+        """Whether addresses would be left in no range at all."""
+        others = {block for each in self._ranges if each.metadata.name != found.metadata.name
+                  for block in blocks(each.spec.cidrs)}  # fmt: skip
+        own = blocks(found.spec.cidrs)
+        if all(is_within(others, *each) for each in own):
+            return False
+        for count, each in enumerate(self._addresses):
+            if count % _AT_ONCE == 0:
+                await asyncio.sleep(0)
+            if each.metadata.labels.get(_MANAGED_BY) != _ALLOCATOR:
+                continue
+            address = ip_address(each.metadata.name)
+            whole = address.version, address.max_prefixlen, int(address)
+            if is_within(own, *whole) and not is_within(others, *whole):
+                return True
+        return False
+
+    async def _say(self, found: ServiceCIDR, status: str, reason: str, message: str) -> None:
+        """Applies the condition Ready, if it is another one."""
+        for each in found.status.conditions:
+            if each.type == "Ready" and (each.status, each.reason, each.message) == (status, reason, message):
+                return
+        condition = {
+            "type": "Ready", "status": status, "reason": reason, "message": message, "lastTransitionTime": times.now(),
+        }  # fmt: skip
+        configuration = {
+            "kind": "ServiceCIDR", "apiVersion": SERVICE_CIDRS.api_version, "metadata": {"name": found.metadata.name},
+            "status": {"conditions": [condition]},
+        }  # fmt: skip
+        await self.client.apply(
+            SERVICE_CIDRS, found.metadata.name, "", configuration, manager=self.name, subresource="status"
+        )  # fmt: skip
+
+    async def _patch(self, name: str, metadata: dict[str, Any]) -> None:
+        try:
+            await self.client.patch(SERVICE_CIDRS, name, "", {"metadata": metadata}, media=STRATEGIC_MERGE_PATCH)
+        except StatusError as error:
+            if not is_not_found(error):
+                raise
+
+
+def blocks(cidrs: Iterable[str]) -> set[Block]:
+    """Networks, as they can be looked up."""
+    networks = (ip_network(each) for each in cidrs)
+    return {
+        (each.version, each.prefixlen, int(each.network_address) >> (each.max_prefixlen - each.prefixlen))
+        for each in networks
+    }
+
+
+def is_within(outer: set[Block], version: int, length: int, bits: int) -> bool:
+    """Whether a network, or an address as one of full length, is within one of others. A look-up for each length."""
+    return any((version, shorter, bits >> (length - shorter)) in outer for shorter in range(length + 1))

@@ -1,0 +1,135 @@
+"""Subsets of Endpoints in their canonical form: each set of addresses once, with all ports that it offers
+(pkg/api/v1/endpoints RepackSubsets)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import merge
+from typing import Final, NamedTuple
+
+from steersman.api.core.v1 import EndpointAddress, EndpointSubset
+from steersman.controllers.services.ports import Port, in_order_of_endpoints, ports_of_subset
+
+MOST: Final = 1000
+"""Addresses in Endpoints."""
+
+
+class AddressKey(NamedTuple):
+    """What tells addresses apart, and their order: the address, and the uid of the pod that has it."""
+
+    ip: str
+    uid: str
+
+
+@dataclass(slots=True)
+class Group:
+    """Addresses that offer the same ports, in order."""
+
+    ports: Iterable[Port]
+    ready: Sequence[AddressKey]
+    not_ready: Sequence[AddressKey]
+
+
+@dataclass(slots=True)
+class Subset:
+    """A subset of Endpoints, its addresses in order."""
+
+    ports: list[Port]
+    ready: Sequence[AddressKey]
+    not_ready: Sequence[AddressKey]
+
+    def of_endpoints(self, addresses: Mapping[AddressKey, EndpointAddress]) -> EndpointSubset:
+        """As Endpoints have it."""
+        return EndpointSubset(
+            addresses=[addresses[each] for each in self.ready],
+            not_ready_addresses=[addresses[each] for each in self.not_ready],
+            ports=[each.of_endpoints for each in self.ports],
+        )
+
+
+def key_of_address(address: EndpointAddress) -> AddressKey:
+    """What tells an address apart."""
+    return AddressKey(address.ip, address.target_ref.uid if address.target_ref is not None else "")
+
+
+def group_of_subset(subset: EndpointSubset, addresses: dict[AddressKey, EndpointAddress]) -> Group:
+    """A subset that anybody wrote; its addresses are added to `addresses`, those that are there stay."""
+    ready, not_ready = (
+        sorted({addresses_key(each, addresses) for each in given})
+        for given in (subset.addresses, subset.not_ready_addresses)
+    )  # fmt: skip
+    return Group(list(ports_of_subset(subset.ports)), ready, not_ready)
+
+
+def addresses_key(address: EndpointAddress, addresses: dict[AddressKey, EndpointAddress]) -> AddressKey:
+    """The key of an address, which is added to `addresses` unless it is there."""
+    key = key_of_address(address)
+    addresses.setdefault(key, address)
+    return key
+
+
+def repacked(groups: Sequence[Group]) -> Iterator[Subset]:
+    """The canonical subsets of groups, ports that go with the same addresses together; what is not ready in one of
+    them is not. Each step costs as much as there are addresses."""
+    if len(groups) == 1 and not groups[0].not_ready:
+        yield Subset(in_order_of_endpoints(set(groups[0].ports)), groups[0].ready, ())
+        return
+    offered: dict[Port | None, list[int]] = {}
+    for index, group in enumerate(groups):
+        ports: set[Port | None] = {*group.ports}
+        for port in ports or {None}:
+            offered.setdefault(port, []).append(index)
+    together: dict[tuple[int, ...], list[Port]] = {}
+    for port, where in offered.items():
+        with_same = together.setdefault(tuple(where), [])
+        if port is not None:
+            with_same.append(port)
+    alike: dict[tuple[tuple[AddressKey, ...], tuple[AddressKey, ...]], list[Port]] = {}
+    for members, of_them in together.items():
+        not_ready = _merged([groups[each].not_ready for each in members])
+        down = set(not_ready)
+        ready = [each for each in _merged([groups[each].ready for each in members]) if each not in down]
+        alike.setdefault((tuple(ready), tuple(not_ready)), []).extend(of_them)
+    for (up, not_up), of_all in alike.items():
+        if up or not_up:
+            yield Subset(in_order_of_endpoints(of_all), up, not_up)
+
+
+def in_order(subsets: Iterable[Subset]) -> list[Subset]:
+    """Subsets in an order that does not depend on who writes them. (Upstream's is that of a hash of everything.)"""
+    return sorted(subsets, key=lambda each: (str(each.ports), each.ready[:1], each.not_ready[:1]))
+
+
+def truncated(subsets: Sequence[Subset]) -> tuple[list[Subset], bool]:
+    """Subsets with at most MOST addresses, and whether any were left out: those that are not ready go first, then each
+    subset has its share."""
+    ready = sum(len(each.ready) for each in subsets)
+    not_ready = sum(len(each.not_ready) for each in subsets)
+    if ready + not_ready <= MOST:
+        return list(subsets), False
+    only_ready = ready > MOST
+    most, total = (MOST, ready) if only_ready else (MOST - ready, not_ready)
+    left = most
+    out: list[Subset] = []
+    for each in subsets:
+        count = len(each.ready if only_ready else each.not_ready)
+        room = min(math.ceil(count / total * most), left)
+        left -= min(room, count)
+        if only_ready:
+            out.append(Subset(each.ports, each.ready[:room], ()))
+        else:
+            out.append(Subset(each.ports, each.ready, each.not_ready[:room]))
+    return out, True
+
+
+def _merged(lists: Sequence[Sequence[AddressKey]]) -> Sequence[AddressKey]:
+    """Sorted lists as one, each element once."""
+    if len(lists) == 1:
+        return lists[0]
+    out: list[AddressKey] = []
+    for each in merge(*lists):
+        if not out or out[-1] != each:
+            out.append(each)
+    return out

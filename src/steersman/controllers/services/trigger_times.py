@@ -1,0 +1,58 @@
+"""When what Endpoints follow has changed, for the annotation `endpoints.kubernetes.io/last-change-trigger-time`
+(k8s.io/endpointslice TriggerTimeTracker)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from steersman.api.core.v1 import Pod, Service
+from steersman.controllers.workloads.pod_state import condition_of
+
+ANNOTATION: Final = "endpoints.kubernetes.io/last-change-trigger-time"
+
+
+class TriggerTimes:
+    """Of a Service. Times are those of objects, in text, to the second; empty where there is none."""
+
+    def __init__(self) -> None:
+        self._pods: dict[str, str] = {}
+        self._service = ""
+        self._earliest = ""
+        self._is_known = False
+
+    def changed(self, pod: Pod) -> None:
+        """A pod of the Service is as it is now."""
+        condition = condition_of(pod, "Ready")
+        time = "" if condition is None else condition.last_transition_time or ""
+        if not time:
+            self._pods.pop(pod.metadata.name, None)
+            return
+        if time > self._pods.get(pod.metadata.name, ""):
+            self._note(time)
+        self._pods[pod.metadata.name] = time
+
+    def gone(self, pod: str) -> None:
+        """A pod is not of the Service any more."""
+        self._pods.pop(pod, None)
+
+    def take(self, service: Service) -> str:
+        """The earliest of the changes since the last call, at first the creation of the Service."""
+        created = service.metadata.creation_timestamp or ""
+        if created > self._service:
+            self._service = created
+            self._note(created)
+        earliest, self._earliest = self._earliest, ""
+        if not self._is_known:
+            self._is_known = True
+            return created
+        return earliest
+
+    def _note(self, time: str) -> None:
+        self._earliest = min(self._earliest or time, time)
+
+
+def with_trigger_time(annotations: Mapping[str, str], time: str) -> dict[str, str]:
+    """Annotations that tell a time, or none."""
+    rest = {key: value for key, value in annotations.items() if key != ANNOTATION}
+    return {**rest, ANNOTATION: time} if time else rest

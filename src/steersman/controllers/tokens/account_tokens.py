@@ -1,0 +1,175 @@
+"""Puts tokens into secrets of service accounts, and deletes those of accounts that are gone.
+
+Follows pkg/controller/serviceaccount/tokens_controller.go.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from steersman.api.core.v1 import Secret, ServiceAccount
+from steersman.api.meta.v1 import DeleteOptions, Preconditions
+from steersman.client.errors import is_conflict, is_not_found
+from steersman.client.resources import SECRETS, SERVICE_ACCOUNTS
+from steersman.controllers.controller import Controller, Settings, Surroundings
+from steersman.machinery.built_in.token_secrets import ACCOUNT_NAME, ACCOUNT_UID, ISSUER, SECRET_TYPE
+from steersman.machinery.errors.status import StatusError
+
+_CA: Final = "ca.crt"
+_NAMESPACE: Final = "namespace"
+_TOKEN: Final = "token"
+_BY_ACCOUNT: Final = "account of a token"
+
+
+class AccountKey(NamedTuple):
+    """A service account that may be gone."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
+class SecretKey(NamedTuple):
+    """A secret and the account it says it is of; the account's uid is "" where it does not say."""
+
+    namespace: str
+    name: str
+    uid: str
+    account: str
+    account_uid: str
+
+
+class ServiceAccountTokenController(Controller[AccountKey | SecretKey]):
+    """A key is a secret of a token, or an account whose secrets may have to go."""
+
+    name = "serviceaccount-token-controller"
+    account = ""
+
+    def __init__(self, given: Surroundings) -> None:
+        super().__init__(given)
+        assert given.settings.sign_token is not None
+        self._sign = given.settings.sign_token
+        self._root_ca = given.settings.root_ca.encode()
+        self._accounts = self.informers.of(SERVICE_ACCOUNTS)
+        self._secrets = self.informers.of(SECRETS, field_selector=f"type={SECRET_TYPE}")
+        self._secrets.add_index(_BY_ACCOUNT, lambda secret: [secret.metadata.annotations.get(ACCOUNT_NAME, "")])
+        self._accounts.on_change(self._account_changed)
+        self._secrets.on_change(self._secret_changed)
+
+    @classmethod
+    def can_run(cls, settings: Settings) -> bool:
+        return settings.sign_token is not None
+
+    def _account_changed(self, old: ServiceAccount | None, new: ServiceAccount | None) -> None:
+        if new is None and old is not None:
+            metadata = old.metadata
+            self.queue.add(AccountKey(metadata.namespace, metadata.name, metadata.uid))
+
+    def _secret_changed(self, old: Secret | None, new: Secret | None) -> None:
+        secret = new or old
+        assert secret is not None
+        metadata = secret.metadata
+        name, uid = metadata.annotations.get(ACCOUNT_NAME, ""), metadata.annotations.get(ACCOUNT_UID, "")
+        if name:
+            self.queue.add(SecretKey(metadata.namespace, metadata.name, metadata.uid, name, uid))
+
+    async def sync(self, key: AccountKey | SecretKey) -> None:
+        if isinstance(key, AccountKey):
+            await self._see_to_account(key)
+            return
+        secret = self._secrets.get(key.namespace, key.name)
+        if secret is None or secret.metadata.uid != key.uid:
+            await self._remove_reference(key)
+            return
+        account = self._known_account(key) or await self._live_account(key)
+        if account is None:
+            await self._delete(secret)
+        elif any(self._missing(secret)):
+            await self._fill(secret, account)
+
+    def _known_account(self, key: SecretKey) -> ServiceAccount | None:
+        found = self._accounts.get(key.namespace, key.account)
+        return found if found is not None and key.account_uid in ("", found.metadata.uid) else None
+
+    async def _live_account(self, key: SecretKey) -> ServiceAccount | None:
+        try:
+            found = await self.client.get(SERVICE_ACCOUNTS, key.account, key.namespace)
+        except StatusError as error:
+            if is_not_found(error):
+                return None
+            raise
+        return found if key.account_uid in ("", found.metadata.uid) else None
+
+    async def _see_to_account(self, key: AccountKey) -> None:
+        """Deletes the tokens of an account that is gone."""
+        found = self._accounts.get(key.namespace, key.name)
+        if found is not None and found.metadata.uid == key.uid:
+            return
+        for secret in self._secrets.indexed(_BY_ACCOUNT, key.name):
+            same = secret.metadata.annotations.get(ACCOUNT_UID, "") in ("", key.uid)
+            if secret.metadata.namespace == key.namespace and same:
+                await self._delete(secret)
+
+    async def _delete(self, secret: Secret) -> None:
+        metadata = secret.metadata
+        options = DeleteOptions(preconditions=Preconditions(uid=metadata.uid))
+        try:
+            await self.client.delete(SECRETS, metadata.name, metadata.namespace, options)
+        except StatusError as error:
+            if not (is_not_found(error) or is_conflict(error)):
+                raise
+
+    def _missing(self, secret: Secret) -> tuple[bool, bool, bool]:
+        """Whether a secret lacks the certificate authority, the namespace, the token."""
+        data = secret.data
+        lacks_ca = bool(self._root_ca) and data.get(_CA) != self._root_ca
+        return lacks_ca, not data.get(_NAMESPACE), not data.get(_TOKEN)
+
+    async def _fill(self, known: Secret, account: ServiceAccount) -> None:
+        """Puts into a secret what it lacks, unless it has changed since: that is told of."""
+        try:
+            secret = await self.client.get(SECRETS, known.metadata.name, known.metadata.namespace)
+            if secret.metadata.resource_version != known.metadata.resource_version:
+                return
+            lacks_ca, lacks_namespace, lacks_token = self._missing(secret)
+            if lacks_ca:
+                secret.data[_CA] = self._root_ca
+            if lacks_namespace:
+                secret.data[_NAMESPACE] = secret.metadata.namespace.encode()
+            if lacks_token:
+                secret.data[_TOKEN] = self._sign(legacy_claims(account, secret)).encode()
+            secret.metadata.annotations[ACCOUNT_NAME] = account.metadata.name
+            secret.metadata.annotations[ACCOUNT_UID] = account.metadata.uid
+            await self.client.update(SECRETS, secret)
+        except StatusError as error:
+            if not (is_not_found(error) or is_conflict(error)):
+                raise
+
+    async def _remove_reference(self, key: SecretKey) -> None:
+        """Takes a secret that is gone out of its account. Raises StatusError (Conflict) to be called again."""
+        if self._known_account(key) is None:
+            return
+        account = await self._live_account(key)
+        if account is None:
+            return
+        left = [each for each in account.secrets if each.name != key.name]
+        if len(left) < len(account.secrets):
+            account.secrets = left
+            try:
+                await self.client.update(SERVICE_ACCOUNTS, account)
+            except StatusError as error:
+                if not is_not_found(error):
+                    raise
+
+
+def legacy_claims(account: ServiceAccount, secret: Secret) -> dict[str, Any]:
+    """What a token in a secret claims; it has no end."""
+    namespace = account.metadata.namespace
+    return {
+        "iss": ISSUER,
+        "kubernetes.io/serviceaccount/namespace": namespace,
+        "kubernetes.io/serviceaccount/secret.name": secret.metadata.name,
+        "kubernetes.io/serviceaccount/service-account.name": account.metadata.name,
+        "kubernetes.io/serviceaccount/service-account.uid": account.metadata.uid,
+        "sub": f"system:serviceaccount:{namespace}:{account.metadata.name}",
+    }

@@ -1,0 +1,79 @@
+"""Signs what the ConfigMap `cluster-info` tells those who join, by each bootstrap token: they know by theirs that it is
+true (pkg/controller/bootstrap/bootstrapsigner.go)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+from typing import Any, Final
+
+from steersman.api.core.v1 import ConfigMap
+from steersman.client.errors import is_conflict, is_not_found
+from steersman.client.resources import CONFIG_MAPS, SECRETS
+from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.tokens.bootstrap_tokens import NAMESPACE, SECRET_TYPE, signing_token
+from steersman.machinery.codec.serializer import deep_copy, encode
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.values import times
+
+CLUSTER_INFO: Final = "cluster-info"
+PUBLIC: Final = "kube-public"
+_KUBECONFIG: Final = "kubeconfig"
+_PREFIX: Final = "jws-kubeconfig-"
+
+
+class BootstrapSigner(Controller[str]):
+    """There is one key: the ConfigMap."""
+
+    name = "bootstrap-signer-controller"
+    account = "bootstrap-signer"
+    on_by_default = False
+    workers = 1
+
+    def __init__(self, given: Surroundings) -> None:
+        super().__init__(given)
+        self._secrets = self.informers.of(SECRETS, field_selector=f"type={SECRET_TYPE}")
+        self._infos = self.informers.of(CONFIG_MAPS, field_selector=f"metadata.name={CLUSTER_INFO}")
+        self._secrets.on_change(self._changed)
+        self._infos.on_change(self._changed)
+
+    def _changed(self, old: Any, new: Any) -> None:
+        self.queue.add(CLUSTER_INFO)
+
+    async def sync(self, key: str) -> None:
+        info = self._infos.get(PUBLIC, CLUSTER_INFO)
+        data = None if info is None else self._signed(info)
+        if info is None or data is None or data == info.data:
+            return
+        changed = deep_copy(info)
+        changed.data = data
+        try:
+            await self.client.update(CONFIG_MAPS, changed)
+        except StatusError as error:
+            if not (is_conflict(error) or is_not_found(error)):
+                raise
+
+    def _signed(self, info: ConfigMap) -> dict[str, str] | None:
+        """What the ConfigMap is to hold; None if it tells nothing."""
+        content = info.data.get(_KUBECONFIG)
+        if content is None:
+            return None
+        data = {name: text for name, text in info.data.items() if not name.startswith(_PREFIX)}
+        now = times.moment()
+        for secret in self._secrets.list(NAMESPACE):
+            token = signing_token(secret, now)
+            if token is not None:
+                data[_PREFIX + token[0]] = detached_signature(content, *token)
+        return data
+
+
+def detached_signature(content: str, token_id: str, token: str) -> str:
+    """A JWS without its content (RFC 7515, appendix F), by HMAC with SHA-256 and a token as the key."""
+    header = _base64url(encode({"alg": "HS256", "kid": token_id}))
+    signed = f"{header}.{_base64url(content.encode())}"
+    return f"{header}..{_base64url(hmac.digest(token.encode(), signed.encode(), hashlib.sha256))}"
+
+
+def _base64url(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()

@@ -1,0 +1,103 @@
+"""Takes back tokens that were made for accounts without being asked for, and that nobody has used for long.
+
+Follows pkg/controller/serviceaccount/legacy_serviceaccount_token_cleaner.go. Kubernetes before 1.24 made such a token
+for each account.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from steersman.api.core.v1 import Secret
+from steersman.api.meta.v1 import DeleteOptions, Preconditions
+from steersman.client.errors import is_conflict, is_not_found
+from steersman.client.resources import CONFIG_MAPS, PODS, SECRETS, SERVICE_ACCOUNTS
+from steersman.controllers.controller import Controller, Surroundings, TryLater
+from steersman.machinery.built_in.pod_secrets import secret_names
+from steersman.machinery.built_in.token_secrets import (
+    ACCOUNT_NAME,
+    ACCOUNT_UID,
+    INVALID_SINCE,
+    LAST_USED,
+    SECRET_TYPE,
+)
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.values import times
+
+TRACKING: Final = "kube-apiserver-legacy-service-account-token-tracking"
+"""The ConfigMap of kube-system that says since when the use of tokens is recorded."""
+INTERVAL: Final = 86400.0
+"""Seconds between two looks."""
+_SINCE: Final = "since"
+
+
+class LegacyTokenCleaner(Controller[str]):
+    """There is one key: all tokens."""
+
+    name = "legacy-serviceaccount-token-cleaner-controller"
+    account = "legacy-service-account-token-cleaner"
+    workers = 1
+
+    def __init__(self, given: Surroundings) -> None:
+        super().__init__(given)
+        self._period = given.settings.legacy_token_clean_up_period
+        self._accounts = self.informers.of(SERVICE_ACCOUNTS)
+        self._secrets = self.informers.of(SECRETS, field_selector=f"type={SECRET_TYPE}")
+        self._pods = self.informers.of(PODS)
+        self.queue.add("")
+
+    async def sync(self, key: str) -> None:
+        now = times.moment()
+        if now >= await self._tracked_since() + self._period:
+            mounted: dict[str, frozenset[str]] = {}
+            for secret in self._secrets:
+                if self._is_unused(secret, now) and self._was_not_asked_for(secret):
+                    namespace = secret.metadata.namespace
+                    if namespace not in mounted:
+                        mounted[namespace] = self._mounted(namespace)
+                    if secret.metadata.name not in mounted[namespace]:
+                        await self._take_back(secret, now)
+        self.queue.add_after(key, INTERVAL)
+
+    async def _tracked_since(self) -> float:
+        """The end of the day at which the use of tokens began to be recorded, in seconds since 1970."""
+        since = (await self.client.get(CONFIG_MAPS, TRACKING, "kube-system")).data.get(_SINCE, "")
+        if not times.is_date(since):
+            raise TryLater(f"{TRACKING} does not say since when tokens are tracked")
+        return (datetime.strptime(since, "%Y-%m-%d").replace(tzinfo=UTC) + timedelta(days=1)).timestamp()
+
+    def _is_unused(self, secret: Secret, now: float) -> bool:
+        metadata = secret.metadata
+        made = metadata.creation_timestamp
+        if metadata.deletion_timestamp or made is None or times.unix(made) >= now - self._period:
+            return False
+        used = metadata.labels.get(LAST_USED)
+        return used is None or (times.is_date(used) and used < times.day(now - self._period))
+
+    def _was_not_asked_for(self, secret: Secret) -> bool:
+        """Whether its account refers to it: nobody but the old controller has written that."""
+        annotations = secret.metadata.annotations
+        account = self._accounts.get(secret.metadata.namespace, annotations.get(ACCOUNT_NAME, ""))
+        if account is None or annotations.get(ACCOUNT_UID, "") not in ("", account.metadata.uid):
+            return False
+        return any(each.name == secret.metadata.name for each in account.secrets)
+
+    def _mounted(self, namespace: str) -> frozenset[str]:
+        return frozenset(name for pod in self._pods.list(namespace) for name in secret_names(pod.spec))
+
+    async def _take_back(self, secret: Secret, now: float) -> None:
+        """Says that a token is invalid, or deletes it if that was said long enough ago."""
+        metadata = secret.metadata
+        since = metadata.labels.get(INVALID_SINCE, "")
+        try:
+            if not times.is_date(since):
+                changes = {"labels": {INVALID_SINCE: times.day(now)}, "uid": metadata.uid}
+                await self.client.patch(SECRETS, metadata.name, metadata.namespace, {"metadata": changes})
+            elif since < times.day(now - self._period):
+                only = Preconditions(resource_version=metadata.resource_version)
+                options = DeleteOptions(preconditions=only)
+                await self.client.delete(SECRETS, metadata.name, metadata.namespace, options)
+        except StatusError as error:
+            if not (is_conflict(error) or is_not_found(error)):
+                raise

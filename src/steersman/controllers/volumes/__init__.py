@@ -1,0 +1,1 @@
+"""Volumes: bound to claims, made, attached, made larger, protected from going too early."""

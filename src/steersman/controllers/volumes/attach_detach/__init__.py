@@ -1,0 +1,1 @@
+"""Which volumes are attached to which nodes."""

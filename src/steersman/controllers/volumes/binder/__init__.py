@@ -1,0 +1,1 @@
+"""Binds claims to volumes, asks for new ones, takes back those whose claims are gone."""

@@ -1,0 +1,71 @@
+"""Claims and volumes as they are: as the server told, or as it answered a write that has not been told of yet."""
+
+from __future__ import annotations
+
+from steersman.api.core.v1 import PersistentVolume, PersistentVolumeClaim
+from steersman.client.informer import Informer, Key, key_of
+from steersman.controllers.volumes.binder.matching import Available
+
+
+class Known:
+    """What of claims and volumes is known last; `available` are the volumes for whoever comes."""
+
+    def __init__(self, claims: Informer[PersistentVolumeClaim], volumes: Informer[PersistentVolume]) -> None:
+        self._claims = claims
+        self._volumes = volumes
+        self._written_claims: dict[Key, PersistentVolumeClaim] = {}
+        self._written_volumes: dict[str, PersistentVolume] = {}
+        self.available = Available()
+
+    def claim(self, key: Key) -> PersistentVolumeClaim | None:
+        """A claim."""
+        return self._written_claims.get(key) or self._claims.get(*key)
+
+    def volume(self, name: str) -> PersistentVolume | None:
+        """A volume."""
+        return self._written_volumes.get(name) or self._volumes.get("", name)
+
+    def wrote_claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+        """The server answered a write with this."""
+        key = key_of(claim)
+        told = self._claims.get(*key)
+        if told is not None and _version(told) < _version(claim):
+            self._written_claims[key] = claim
+        return claim
+
+    def wrote_volume(self, volume: PersistentVolume) -> PersistentVolume:
+        """The server answered a write with this."""
+        name = volume.metadata.name
+        told = self._volumes.get("", name)
+        if told is not None and _version(told) < _version(volume):
+            self._written_volumes[name] = volume
+            self.available.put(volume)
+        return volume
+
+    def told_of_claim(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> None:
+        """The informer has a claim like this now."""
+        if new is None:
+            if old is not None:
+                self._written_claims.pop(key_of(old), None)
+            return
+        written = self._written_claims.get(key_of(new))
+        if written is not None and _version(new) >= _version(written):
+            del self._written_claims[key_of(new)]
+
+    def told_of_volume(self, old: PersistentVolume | None, new: PersistentVolume | None) -> None:
+        """The informer has a volume like this now."""
+        if new is None:
+            if old is not None:
+                self._written_volumes.pop(old.metadata.name, None)
+                self.available.discard(old.metadata.name)
+            return
+        name = new.metadata.name
+        written = self._written_volumes.get(name)
+        if written is not None and _version(new) < _version(written):
+            return
+        self._written_volumes.pop(name, None)
+        self.available.put(new)
+
+
+def _version(obj: PersistentVolume | PersistentVolumeClaim) -> int:
+    return int(obj.metadata.resource_version)

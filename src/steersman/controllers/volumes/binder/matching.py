@@ -1,0 +1,137 @@
+"""Which volume is for a claim: of those that are available the smallest that will do."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from dataclasses import dataclass, field
+
+from steersman.api.core.v1 import PersistentVolume, PersistentVolumeClaim
+from steersman.client.informer import Key
+from steersman.machinery.built_in.classes import storage_class_of
+from steersman.machinery.built_in.volumes import attributes_class_of, is_bound_to, mode_of, storage_of
+from steersman.machinery.selectors.labels import from_label_selector
+from steersman.machinery.values.quantity import parse
+
+_Kind = tuple[str, str, str]
+"""What claim and volume must say alike: storage class, volume mode, attributes class."""
+_Sized = tuple[int, str]
+"""Capacity of a volume, in billionths of a byte, and its name."""
+
+
+@dataclass(slots=True)
+class _OfAKind:
+    """Volumes of one kind, by their access modes; of each in order of their sizes."""
+
+    by_modes: dict[tuple[str, ...], list[_Sized]] = field(default_factory=dict)
+
+
+class Available:
+    """The volumes that are for whoever comes, and those that are meant for a certain claim.
+
+    Finding one takes time with the logarithm of how many there are, or with their number if the claim selects labels.
+    """
+
+    def __init__(self) -> None:
+        self._volumes: dict[str, PersistentVolume] = {}
+        self._kinds: dict[_Kind, _OfAKind] = {}
+        self._meant: dict[Key, dict[str, None]] = {}
+
+    def put(self, volume: PersistentVolume) -> None:
+        """A volume is like this now."""
+        self.discard(volume.metadata.name)
+        self._volumes[volume.metadata.name] = volume
+        ref = volume.spec.claim_ref
+        if ref is not None:
+            self._meant.setdefault((ref.namespace, ref.name), {})[volume.metadata.name] = None
+        elif volume.status.phase == "Available" and not volume.metadata.deletion_timestamp:
+            of_kind = self._kinds.setdefault(_kind(volume), _OfAKind())
+            insort(of_kind.by_modes.setdefault(_modes(volume), []), _sized(volume))
+
+    def discard(self, name: str) -> None:
+        """A volume is gone."""
+        volume = self._volumes.pop(name, None)
+        if volume is None:
+            return
+        ref = volume.spec.claim_ref
+        if ref is not None:
+            key = ref.namespace, ref.name
+            meant = self._meant[key]
+            del meant[name]
+            if not meant:
+                del self._meant[key]
+        elif volume.status.phase == "Available" and not volume.metadata.deletion_timestamp:
+            kind, modes, sized = _kind(volume), _modes(volume), _sized(volume)
+            of_kind = self._kinds[kind]
+            volumes = of_kind.by_modes[modes]
+            del volumes[bisect_left(volumes, sized)]
+            if not volumes:
+                del of_kind.by_modes[modes]
+                if not of_kind.by_modes:
+                    del self._kinds[kind]
+
+    def match(self, claim: PersistentVolumeClaim, *, delayed: bool) -> PersistentVolume | None:
+        """The volume that is meant for a claim, else the smallest that will do; where binding is delayed, only the
+        former (FindMatchingVolume). Raises SelectorError."""
+        metadata = claim.metadata
+        for name in sorted(self._meant.get((metadata.namespace, metadata.name), ())):
+            volume = self._volumes[name]
+            if is_bound_to(volume, claim) and _is_meant_well(volume, claim):
+                return volume
+        if delayed:
+            return None
+        selector = None if claim.spec.selector is None else from_label_selector(claim.spec.selector)
+        of_kind = self._kinds.get(_kind(claim))
+        wanted = set(claim.spec.access_modes)
+        for modes in sorted(of_kind.by_modes, key=len) if of_kind is not None else ():
+            if not wanted <= set(modes):
+                continue
+            assert of_kind is not None
+            sizes = of_kind.by_modes[modes]
+            for number in range(bisect_left(sizes, (_wanted(claim), "")), len(sizes)):
+                volume = self._volumes[sizes[number][1]]
+                if selector is None or selector.matches(volume.metadata.labels):
+                    return volume
+        return None
+
+
+def _is_meant_well(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Whether a volume that is meant for a claim suits it; class and labels need not."""
+    return (
+        _sized(volume)[0] >= _wanted(claim)
+        and _kind(volume)[1:] == _kind(claim)[1:]
+        and not volume.metadata.deletion_timestamp
+        and set(claim.spec.access_modes) <= set(volume.spec.access_modes)
+    )
+
+
+def unsuitable(volume: PersistentVolume, claim: PersistentVolumeClaim) -> str:
+    """Why a claim cannot have the volume that it names; "" if it can (checkVolumeSatisfyClaim)."""
+    if volume.metadata.deletion_timestamp:
+        return f'the volume is marked for deletion "{volume.metadata.name}"'
+    if parse(storage_of(volume.spec.capacity)).as_int() < parse(storage_of(claim.spec.resources.requests)).as_int():
+        return "requested PV is too small"
+    if storage_class_of(volume) != storage_class_of(claim):
+        return "storageClassName does not match"
+    if attributes_class_of(volume) != attributes_class_of(claim):
+        return "volumeAttributesClassName does not match"
+    if mode_of(volume) != mode_of(claim):
+        return "incompatible volumeMode"
+    if not set(claim.spec.access_modes) <= set(volume.spec.access_modes):
+        return "incompatible accessMode"
+    return ""
+
+
+def _kind(obj: PersistentVolume | PersistentVolumeClaim) -> _Kind:
+    return storage_class_of(obj), mode_of(obj), attributes_class_of(obj)
+
+
+def _modes(volume: PersistentVolume) -> tuple[str, ...]:
+    return tuple(sorted(set(volume.spec.access_modes)))
+
+
+def _sized(volume: PersistentVolume) -> _Sized:
+    return parse(storage_of(volume.spec.capacity)).nanos(), volume.metadata.name
+
+
+def _wanted(claim: PersistentVolumeClaim) -> int:
+    return parse(storage_of(claim.spec.resources.requests)).nanos()

@@ -1,0 +1,126 @@
+"""What becomes of a volume whose claim is gone."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from steersman.api.core.v1 import PersistentVolume
+from steersman.client.client import Client
+from steersman.client.errors import is_not_found
+from steersman.client.events import Recorder, reference
+from steersman.client.resources import PERSISTENT_VOLUMES
+from steersman.controllers.volumes.binder.known import Known
+from steersman.controllers.volumes.binder.plugins import (
+    MIGRATED_TO,
+    NoPlugin,
+    check_deletable,
+    driver_of,
+    is_deleted_here,
+)
+from steersman.controllers.volumes.binder.recycling import Recycler
+from steersman.controllers.volumes.binder.writing import Writer
+from steersman.machinery.built_in.volumes import PROVISIONED_BY, PROVISIONER_FINALIZER
+from steersman.machinery.errors.status import StatusError
+
+IN_TREE_FINALIZER: Final = "kubernetes.io/pv-controller"
+"""Keeps volumes of this controller's plugins until what they stand for is deleted."""
+
+
+class Reclaimer:
+    """Retains, deletes or recycles volumes, as their policy says. Raises StatusError, Unreachable."""
+
+    def __init__(self, client: Client, known: Known, writer: Writer, recorder: Recorder) -> None:
+        self._client = client
+        self._known = known
+        self._writer = writer
+        self._recorder = recorder
+        self._recycler = Recycler(client)
+
+    async def reclaim(self, volume: PersistentVolume) -> None:
+        """Does with a released volume what its policy says."""
+        if volume.metadata.annotations.get(MIGRATED_TO):
+            return
+        policy = volume.spec.persistent_volume_reclaim_policy
+        if policy == "Delete":
+            await self._delete(volume)
+        elif policy == "Recycle":
+            await self._recycle(volume)
+        elif policy != "Retain":
+            text = "Volume has unrecognized PersistentVolumeReclaimPolicy"
+            await self._fail(volume, "VolumeUnknownReclaimPolicy", text)
+
+    async def _fail(self, volume: PersistentVolume, reason: str, text: str) -> None:
+        if volume.status.phase != "Failed":
+            failed = await self._writer.put_volume_phase(volume, "Failed", text)
+            self._recorder.event(reference(PERSISTENT_VOLUMES, failed), "Warning", reason, text)
+
+    async def _delete(self, volume: PersistentVolume) -> None:
+        try:
+            if not is_deleted_here(volume):
+                return
+            current = await self._released(volume)
+            if current is None:
+                return
+            check_deletable(current)
+        except NoPlugin as error:
+            await self._fail(volume, "VolumeFailedDelete", str(error))
+            return
+        if IN_TREE_FINALIZER in current.metadata.finalizers:
+            kept = [each for each in current.metadata.finalizers if each != IN_TREE_FINALIZER]
+            current = await self._writer.put_volume(_with_finalizers(current, kept))
+        try:
+            await self._client.delete(PERSISTENT_VOLUMES, volume.metadata.name)
+        except StatusError as error:
+            if not is_not_found(error):
+                raise
+
+    async def _recycle(self, volume: PersistentVolume) -> None:
+        current = await self._released(volume)
+        if current is None:
+            return
+        try:
+            done = await self._recycler.recycle(current)
+        except NoPlugin as error:
+            await self._fail(current, "VolumeFailedRecycle", str(error))
+            return
+        if done:
+            about = reference(PERSISTENT_VOLUMES, current)
+            self._recorder.event(about, "Normal", "VolumeRecycled", "Volume recycled")
+            await self._writer.unbind(current)
+
+    async def _released(self, volume: PersistentVolume) -> PersistentVolume | None:
+        """The volume as it is now, if it still is to be reclaimed."""
+        try:
+            current = await self._client.get(PERSISTENT_VOLUMES, volume.metadata.name)
+        except StatusError as error:
+            if is_not_found(error):
+                return None
+            raise
+        ref = current.spec.claim_ref
+        if ref is None or not ref.uid:
+            return None
+        claim = self._known.claim((ref.namespace, ref.name))
+        if claim is not None and claim.metadata.uid == ref.uid and claim.spec.volume_name in ("", volume.metadata.name):
+            return None
+        return current
+
+
+def with_right_finalizers(volume: PersistentVolume) -> PersistentVolume:
+    """A volume with the finalizers that its plugin and its policy ask for: the same object if it has them."""
+    finalizers = volume.metadata.finalizers
+    provisioner = volume.metadata.annotations.get(PROVISIONED_BY, "")
+    if driver_of(provisioner):
+        wanted = [each for each in finalizers if each != IN_TREE_FINALIZER]
+    elif provisioner.startswith("kubernetes.io/"):
+        wanted = [each for each in finalizers if each not in (IN_TREE_FINALIZER, PROVISIONER_FINALIZER)]
+        if volume.spec.persistent_volume_reclaim_policy == "Delete":
+            wanted.append(IN_TREE_FINALIZER)
+    else:
+        return volume
+    return volume if sorted(wanted) == sorted(finalizers) else _with_finalizers(volume, wanted)
+
+
+def _with_finalizers(volume: PersistentVolume, finalizers: list[str]) -> PersistentVolume:
+    return msgspec.structs.replace(volume, metadata=msgspec.structs.replace(volume.metadata, finalizers=finalizers))

@@ -1,0 +1,65 @@
+"""Attaches volumes of the driver to nodes, in name only (what external-attacher does)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from steersman.api.storage.v1 import VolumeAttachment
+from steersman.client.errors import is_not_found
+from steersman.client.resources import VOLUME_ATTACHMENTS
+from steersman.controllers.controller import Surroundings
+from steersman.controllers.volumes.driver.component import DriverComponent
+from steersman.controllers.volumes.driver.objects import DRIVER
+from steersman.machinery.errors.status import StatusError
+
+_FINALIZER: Final = f"external-attacher/{DRIVER.replace('.', '-')}"
+_NODE_ID: Final = "csi.alpha.kubernetes.io/node-id"
+
+
+class Attacher(DriverComponent[str]):
+    """A key is the name of an attachment."""
+
+    name = "volume-driver-attacher"
+
+    def __init__(self, given: Surroundings) -> None:
+        super().__init__(given)
+        self._attachments = self.informers.of(VOLUME_ATTACHMENTS)
+        self._attachments.on_change(self._changed)
+
+    def _changed(self, _: VolumeAttachment | None, new: VolumeAttachment | None) -> None:
+        if new is not None and new.spec.attacher == DRIVER:
+            self.queue.add(new.metadata.name)
+
+    async def sync(self, key: str) -> None:
+        attachment = self._attachments.get("", key)
+        if attachment is None or attachment.spec.attacher != DRIVER:
+            return
+        try:
+            if attachment.metadata.deletion_timestamp:
+                await self._detach(attachment)
+            elif not attachment.status.attached:
+                await self._attach(attachment)
+        except StatusError as error:
+            if not is_not_found(error):
+                raise
+
+    async def _attach(self, attachment: VolumeAttachment) -> None:
+        metadata = attachment.metadata
+        if _FINALIZER not in metadata.finalizers:
+            metadata = msgspec.structs.replace(
+                metadata, finalizers=[*metadata.finalizers, _FINALIZER],
+                annotations={**metadata.annotations, _NODE_ID: attachment.spec.node_name},
+            )  # fmt: skip
+            kept = msgspec.structs.replace(attachment, metadata=metadata)
+            attachment = await self.client.update(VOLUME_ATTACHMENTS, kept)
+        await self.client.patch(
+            VOLUME_ATTACHMENTS, metadata.name, "", {"status": {"attached": True}}, subresource="status"
+        )  # fmt: skip
+
+    async def _detach(self, attachment: VolumeAttachment) -> None:
+        finalizers = [each for each in attachment.metadata.finalizers if each != _FINALIZER]
+        metadata = msgspec.structs.replace(attachment.metadata, finalizers=finalizers)
+        if len(finalizers) < len(attachment.metadata.finalizers):
+            await self.client.update(VOLUME_ATTACHMENTS, msgspec.structs.replace(attachment, metadata=metadata))

@@ -1,0 +1,43 @@
+"""Says of each simulated node that the driver is there (what kubelets and node-driver-registrar do)."""
+
+from __future__ import annotations
+
+from steersman.api.core.v1 import Node
+from steersman.api.meta.v1 import ObjectMeta, OwnerReference
+from steersman.api.storage.v1 import CSINode, CSINodeDriver, CSINodeSpec
+from steersman.client.errors import is_already_exists
+from steersman.client.resources import CSI_NODES, NODES
+from steersman.controllers.controller import Surroundings
+from steersman.controllers.volumes.driver.component import DriverComponent
+from steersman.controllers.volumes.driver.objects import DRIVER
+from steersman.machinery.built_in.volumes import CONTROLLER_ATTACHES
+from steersman.machinery.errors.status import StatusError
+
+
+class Registrar(DriverComponent[str]):
+    """A key is the name of a node."""
+
+    name = "volume-driver-registrar"
+
+    def __init__(self, given: Surroundings) -> None:
+        super().__init__(given)
+        self._nodes = self.informers.of(NODES)
+        self._csi_nodes = self.informers.of(CSI_NODES)
+        self._nodes.on_change(self._changed)
+
+    def _changed(self, old: Node | None, new: Node | None) -> None:
+        if old is None and new is not None and CONTROLLER_ATTACHES in new.metadata.annotations:
+            self.queue.add(new.metadata.name)
+
+    async def sync(self, key: str) -> None:
+        node = self._nodes.get("", key)
+        if node is None or self._csi_nodes.get("", key) is not None:
+            return
+        owner = OwnerReference(api_version="v1", kind="Node", name=key, uid=node.metadata.uid)
+        drivers = [CSINodeDriver(name=DRIVER, node_id=key, topology_keys=None)]
+        metadata = ObjectMeta(name=key, owner_references=[owner])
+        try:
+            await self.client.create(CSI_NODES, CSINode(metadata=metadata, spec=CSINodeSpec(drivers=drivers)))
+        except StatusError as error:
+            if not is_already_exists(error):
+                raise

@@ -1,0 +1,114 @@
+"""Makes volumes of the driver larger when their claims ask for more (what external-resizer does)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from steersman.api.core.v1 import PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimCondition
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.client.events import reference
+from steersman.client.informer import Key, key_of
+from steersman.client.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
+from steersman.controllers.controller import Surroundings
+from steersman.controllers.volumes.driver.component import DriverComponent
+from steersman.controllers.volumes.driver.objects import DRIVER
+from steersman.machinery.built_in.volumes import PRE_RESIZE_CAPACITY, mode_of, storage_of
+from steersman.machinery.values import times
+from steersman.machinery.values.quantity import parse
+
+_PENDING = "Waiting for user to (re-)start a pod to finish file system resize of volume on node."
+
+
+class Resizer(DriverComponent[Key]):
+    """A key is namespace and name of a claim."""
+
+    name = "volume-driver-resizer"
+
+    def __init__(self, given: Surroundings) -> None:
+        super().__init__(given)
+        self._claims = self.informers.of(PERSISTENT_VOLUME_CLAIMS)
+        self._volumes = self.informers.of(PERSISTENT_VOLUMES)
+        self._claims.on_change(self._changed)
+
+    def _changed(self, _: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> None:
+        if new is not None and new.status.phase == "Bound" and new.spec.volume_name:
+            volume = self._volumes.get("", new.spec.volume_name)
+            if _is_larger(new) or (volume is not None and PRE_RESIZE_CAPACITY in volume.metadata.annotations):
+                self.queue.add(key_of(new))
+
+    async def sync(self, key: Key) -> None:
+        claim = self._claims.get(*key)
+        volume = None if claim is None else self._volumes.get("", claim.spec.volume_name)
+        if claim is None or volume is None or volume.spec.csi is None or volume.spec.csi.driver != DRIVER:
+            return
+        if not _is_larger(claim):
+            await self._end(volume)
+        elif parse(storage_of(volume.spec.capacity)) < parse(storage_of(claim.spec.resources.requests)):
+            await self._enlarge(claim, volume)
+        elif claim.status.allocated_resource_statuses.get("storage") not in (
+            "NodeResizePending",
+            "NodeResizeInProgress",
+        ):
+            await self._hand_to_node(claim, volume)
+
+    def _tell(self, claim: PersistentVolumeClaim, reason: str, message: str) -> None:
+        self.recorder.event(reference(PERSISTENT_VOLUME_CLAIMS, claim), "Normal", reason, message)
+
+    async def _enlarge(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
+        size = storage_of(claim.spec.resources.requests)
+        claim = await self._put(claim, "ControllerResizeInProgress", "Resizing", "")
+        self._tell(claim, "Resizing", f"External resizer is resizing volume {volume.metadata.name}")
+        annotations = dict(volume.metadata.annotations)
+        if mode_of(volume) == "Filesystem":
+            annotations[PRE_RESIZE_CAPACITY] = storage_of(volume.spec.capacity)
+        spec = msgspec.structs.replace(volume.spec, capacity={**volume.spec.capacity, "storage": size})
+        changed = msgspec.structs.replace(volume, metadata=_annotated(volume.metadata, annotations), spec=spec)
+        await self._hand_to_node(claim, await self.client.update(PERSISTENT_VOLUMES, changed))
+
+    async def _hand_to_node(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
+        """The volume is larger; its file system is made so by the node of a pod that uses it."""
+        if mode_of(volume) == "Filesystem":
+            await self._put(claim, "NodeResizePending", "FileSystemResizePending", _PENDING)
+            self._tell(claim, "FileSystemResizeRequired", "Require file system resize of volume on node")
+            return
+        status = msgspec.structs.replace(
+            claim.status, capacity={**claim.status.capacity, "storage": storage_of(volume.spec.capacity)},
+            conditions=_others(claim), allocated_resource_statuses={},
+        )  # fmt: skip
+        done = msgspec.structs.replace(claim, status=status)
+        await self.client.update_status(PERSISTENT_VOLUME_CLAIMS, done)
+        self._tell(claim, "VolumeResizeSuccessful", "Resize volume succeeded")
+
+    async def _put(
+        self, claim: PersistentVolumeClaim, resource_status: str, condition: str, message: str
+    ) -> PersistentVolumeClaim:
+        now = times.now()
+        said = PersistentVolumeClaimCondition(
+            type=condition, status="True", last_transition_time=now, last_probe_time=None, message=message
+        )
+        status = msgspec.structs.replace(
+            claim.status, conditions=[*_others(claim), said],
+            allocated_resources={"storage": storage_of(claim.spec.resources.requests)},
+            allocated_resource_statuses={"storage": resource_status},
+        )  # fmt: skip
+        return await self.client.update_status(PERSISTENT_VOLUME_CLAIMS, msgspec.structs.replace(claim, status=status))
+
+    async def _end(self, volume: PersistentVolume) -> None:
+        annotations = dict(volume.metadata.annotations)
+        if annotations.pop(PRE_RESIZE_CAPACITY, None) is not None:
+            changed = msgspec.structs.replace(volume, metadata=_annotated(volume.metadata, annotations))
+            await self.client.update(PERSISTENT_VOLUMES, changed)
+
+
+def _is_larger(claim: PersistentVolumeClaim) -> bool:
+    """Whether a claim asks for more than it has."""
+    return parse(storage_of(claim.spec.resources.requests)) > parse(storage_of(claim.status.capacity))
+
+
+def _others(claim: PersistentVolumeClaim) -> list[PersistentVolumeClaimCondition]:
+    """The conditions that are not about its size."""
+    return [each for each in claim.status.conditions if each.type not in ("Resizing", "FileSystemResizePending")]
+
+
+def _annotated(metadata: ObjectMeta, annotations: dict[str, str]) -> ObjectMeta:
+    return msgspec.structs.replace(metadata, annotations=annotations)

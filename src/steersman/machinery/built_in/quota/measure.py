@@ -1,0 +1,93 @@
+"""What an object uses of a quota: how many there are of its kind, under which names quotas limit that.
+
+Follows k8s.io/apiserver `quota/v1`. Kinds of which more counts than their number have modules of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from functools import lru_cache
+from typing import Any, Final, Generic, TypeVar
+
+from steersman.api.core.v1 import ResourceQuota, ScopedResourceSelectorRequirement
+from steersman.machinery.built_in.pod_resources import Amounts
+from steersman.machinery.identity.schema import GroupResource
+from steersman.machinery.selectors.labels import Predicate, SelectorError, new_requirement
+from steersman.machinery.values.quantity import Quantity
+
+T = TypeVar("T")
+
+ONE: Final = Quantity(1)
+IGNORED: Final = frozenset(
+    {
+        GroupResource("", "bindings"),
+        GroupResource("", "componentstatuses"),
+        GroupResource("", "events"),
+        GroupResource("events.k8s.io", "events"),
+        GroupResource("authentication.k8s.io", "tokenreviews"),
+        GroupResource("authentication.k8s.io", "selfsubjectreviews"),
+        GroupResource("authorization.k8s.io", "subjectaccessreviews"),
+        GroupResource("authorization.k8s.io", "selfsubjectaccessreviews"),
+        GroupResource("authorization.k8s.io", "localsubjectaccessreviews"),
+        GroupResource("authorization.k8s.io", "selfsubjectrulesreviews"),
+    }
+)
+"""What no quota counts."""
+ALIASES: Final = ("configmaps", "resourcequotas", "replicationcontrollers", "secrets")
+"""Core resources that quotas count under their plain names too."""
+
+_OPERATORS: Final = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
+
+
+def count_of(resource: GroupResource) -> str:
+    """The name under which quotas count the objects of any resource."""
+    return f"count/{resource}"
+
+
+class Measure(Generic[T]):
+    """Measures the objects of one resource; this one counts them, under an older name (`alias`) besides."""
+
+    def __init__(self, resource: GroupResource, alias: str = "") -> None:
+        self.resource: Final = resource
+        self.count: Final = count_of(resource)
+        self.names = frozenset({self.count, alias} if alias else {self.count})
+
+    def matching(self, names: Iterable[str]) -> set[str]:
+        """Those of a quota's resources that such objects use."""
+        return {name for name in names if name in self.names}
+
+    def in_scope(self, selector: ScopedResourceSelectorRequirement, obj: T) -> bool:
+        """Whether a quota with this scope is about the object. Raises SelectorError."""
+        return False
+
+    def usage(self, obj: T) -> Amounts:
+        """How much of which resources the object uses."""
+        return dict.fromkeys(self.names, ONE)
+
+
+def counting(resource: GroupResource) -> Measure[Any]:
+    """What counts objects of a resource, and nothing more of them."""
+    old = not resource.group and resource.resource in ALIASES
+    return Measure(resource, alias=resource.resource if old else "")
+
+
+def scopes_of(quota: ResourceQuota) -> tuple[ScopedResourceSelectorRequirement, ...]:
+    """The scopes of a quota, in the newer of the two forms, each once: an object is held against every one."""
+    plain = (ScopedResourceSelectorRequirement(scope_name=scope, operator="Exists") for scope in quota.spec.scopes)
+    selector = quota.spec.scope_selector
+    every = (*plain, *(selector.match_expressions if selector is not None else ()))
+    return tuple({(each.scope_name, each.operator, *each.values): each for each in every}.values())
+
+
+def select_name(selector: ScopedResourceSelectorRequirement, names: Collection[str]) -> bool:
+    """Whether a scope selector on names (of a priority class, of volume attributes classes) selects any of `names`, or
+    the lack of one. Raises SelectorError."""
+    selects = _predicate(selector.scope_name, selector.operator, tuple(selector.values))
+    return any(selects({selector.scope_name: name}) for name in names) if names else selects({})
+
+
+@lru_cache(maxsize=256)
+def _predicate(scope: str, operator: str, values: tuple[str, ...]) -> Predicate:
+    if operator not in _OPERATORS:
+        raise SelectorError(f'"{operator}" is not a valid scope selector operator')
+    return new_requirement(scope, _OPERATORS[operator], values).compile()

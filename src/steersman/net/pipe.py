@@ -1,0 +1,179 @@
+"""Connections within this process: what one side writes is what the other one reads, and no socket is in between."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping
+from typing import Final
+
+_HIGH_WATER: Final = 64 << 10
+"""Bytes that the other side has not read, after which who writes is told to wait."""
+
+
+def join(
+    loop: asyncio.AbstractEventLoop, client: asyncio.BaseProtocol, server: asyncio.BaseProtocol, *,
+    at: tuple[str, int], peer: tuple[str, int] = ("127.0.0.1", 0),
+) -> None:  # fmt: skip
+    """Connects two protocols: the client has reached the server `at` an address, and comes from `peer`."""
+    near = _End(loop, client, {"sockname": peer, "peername": at})
+    far = _End(loop, server, {"sockname": at, "peername": peer})
+    near.other, far.other = far, near
+    server.connection_made(far)
+    client.connection_made(near)
+
+
+class _End(asyncio.Transport):
+    """One side. What it has written already belongs to the other side, so closing loses nothing."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, protocol: asyncio.BaseProtocol, extra: Mapping[str, object]
+    ) -> None:  # fmt: skip
+        super().__init__(dict(extra))
+        self.other: _End
+        self._loop = loop
+        self._protocol = protocol
+        self._coming: deque[bytes] = deque()
+        self._unread = 0
+        self._paused = False
+        self._over = False
+        """The other side has closed."""
+        self._told_over = False
+        self._closing = False
+        self._lost = False
+        self._held = False
+        """The protocol has been told to wait with writing."""
+        self._high = _HIGH_WATER
+        self._scheduled = False
+
+    # Reading
+
+    def _schedule(self) -> None:
+        if not self._scheduled and not self._lost:
+            self._scheduled = True
+            self._loop.call_soon(self._deliver)
+
+    def _deliver(self) -> None:
+        self._scheduled = False
+        while self._coming and not (self._paused or self._lost):
+            piece = self._coming.popleft()
+            self._unread -= len(piece)
+            _give(self._protocol, piece)
+        self.other.go_on(self._unread)
+        if self._over and not (self._coming or self._told_over or self._lost or self._paused):
+            self._told_over = True
+            assert isinstance(self._protocol, asyncio.Protocol | asyncio.BufferedProtocol)
+            if not self._protocol.eof_received():
+                self.close()
+
+    def take(self, data: bytes) -> int:
+        """The other side has written; how much is unread now."""
+        self._coming.append(data)
+        self._unread += len(data)
+        self._schedule()
+        return self._unread
+
+    def end(self) -> None:
+        """The other side writes no more."""
+        self._over = True
+        self._schedule()
+
+    def pause_reading(self) -> None:
+        """Nothing is given to the protocol until `resume_reading`."""
+        self._paused = True
+
+    def resume_reading(self) -> None:
+        """What has come meanwhile is given to the protocol."""
+        self._paused = False
+        self._schedule()
+
+    def is_reading(self) -> bool:
+        """Whether what comes is given to the protocol."""
+        return not (self._paused or self._lost)
+
+    # Writing
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Gives bytes to the other side; where that has gone, this one has lost its connection."""
+        if self._closing or self._lost or not data:
+            return
+        if self.other.is_lost:
+            self._closing = True
+            self._loop.call_soon(self._lose)
+            return
+        if self.other.take(bytes(data)) > self._high and not self._held:
+            self._held = True
+            self._protocol.pause_writing()
+
+    def go_on(self, unread: int) -> None:
+        """The other side has read, all but so many bytes."""
+        if self._held and unread <= self._high // 4 and not self._lost:
+            self._held = False
+            self._protocol.resume_writing()
+
+    def get_write_buffer_size(self) -> int:
+        """Bytes that the other side has not read."""
+        return self.other._unread
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """Sets after how many unread bytes the protocol has to wait."""
+        self._high = _HIGH_WATER if high is None else high
+
+    def can_write_eof(self) -> bool:
+        """Both ways are closed together."""
+        return False
+
+    # The end
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the protocol has been told that the connection is gone."""
+        return self._lost
+
+    def is_closing(self) -> bool:
+        """Whether it is closed, or about to be."""
+        return self._closing
+
+    def close(self) -> None:
+        """Ends the connection; what has been written reaches the other side."""
+        if not self._closing:
+            self._closing = True
+            self.other.end()
+            self._loop.call_soon(self._lose)
+
+    def abort(self) -> None:
+        """The same, as nothing waits to be sent."""
+        self.close()
+
+    def _lose(self) -> None:
+        if self._lost:
+            return
+        self._lost = True
+        self._coming.clear()
+        self._unread = 0
+        self.other.go_on(0)
+        self._protocol.connection_lost(None)
+
+    # Of every transport
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        """Has another protocol told of what happens."""
+        self._protocol = protocol
+
+    def get_protocol(self) -> asyncio.BaseProtocol:
+        """Who is told of what happens."""
+        return self._protocol
+
+
+def _give(protocol: asyncio.BaseProtocol, data: bytes) -> None:
+    if isinstance(protocol, asyncio.Protocol):
+        protocol.data_received(data)
+        return
+    assert isinstance(protocol, asyncio.BufferedProtocol)
+    at = 0
+    while at < len(data):
+        room = memoryview(protocol.get_buffer(len(data) - at))
+        size = min(len(room), len(data) - at)
+        room[:size] = data[at : at + size]
+        protocol.buffer_updated(size)
+        at += size

@@ -1,0 +1,68 @@
+"""Statuses of containers: made for each container, and what they say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+
+from steersman.api.core.v1 import (
+    Container,
+    ContainerState,
+    ContainerStateWaiting,
+    ContainerStatus,
+    EphemeralContainer,
+    PodStatus,
+    VolumeMount,
+    VolumeMountStatus,
+)
+
+AnyContainer = Container | EphemeralContainer
+
+
+def all_statuses(status: PodStatus) -> Iterator[ContainerStatus]:
+    """Those of a pod, in the order in which its containers begin."""
+    yield from status.init_container_statuses
+    yield from status.container_statuses
+    yield from status.ephemeral_container_statuses
+
+
+def aligned(containers: Sequence[AnyContainer], statuses: Sequence[ContainerStatus]) -> list[ContainerStatus]:
+    """A status for each container, in the order of the containers."""
+    known = {each.name: each for each in statuses}
+    return [known.get(each.name) or ContainerStatus(name=each.name, image=each.image) for each in containers]
+
+
+def never_started(status: ContainerStatus) -> bool:
+    """Whether the container has not begun yet."""
+    return status.state.running is None and status.state.terminated is None and status.last_state.terminated is None
+
+
+def mounted(mount: VolumeMount) -> VolumeMountStatus:
+    """What its status says of a volume that a container has."""
+    return VolumeMountStatus(
+        name=mount.name, mount_path=mount.mount_path, read_only=mount.read_only,
+        recursive_read_only="Disabled" if mount.read_only else None,
+    )  # fmt: skip
+
+
+def wait(status: ContainerStatus, reason: str) -> None:
+    """A container that has not begun waits for something."""
+    if never_started(status):
+        status.state = ContainerState(waiting=ContainerStateWaiting(reason=reason))
+        status.started = False
+
+
+def image_name(image: str) -> str:
+    """An image's name in full: with its registry and its tag."""
+    first, slash, _ = image.partition("/")
+    if not slash:
+        image = f"docker.io/library/{image}"
+    elif not ("." in first or ":" in first or first == "localhost"):
+        image = f"docker.io/{image}"
+    named = "@" in image or ":" in image.rpartition("/")[2]
+    return image if named else f"{image}:latest"
+
+
+def digest(*parts: str) -> str:
+    """A name for an image or a container: 64 hexadecimal digits."""
+    return sha256("\0".join(parts).encode()).hexdigest()

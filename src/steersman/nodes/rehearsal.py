@@ -1,0 +1,116 @@
+"""What a container prints and when, and how it ends, found out in no time: its command is run with waits that only
+count."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from steersman.nodes.shell.effects import Answer, Missing, ReadLine, Repeated, Unread, Wait, World, Write
+from steersman.nodes.shell.shell import Shell
+
+ASSUMED: Final = frozenset({
+    "apk", "apt-get", "chmod", "chown", "cp", "curl", "dig", "ln", "mv", "nc", "nslookup", "ping", "sed", "tar", "wget",
+})  # fmt: skip
+"""Programs that scripts use on their way, which a rehearsal takes to have ended well; any other runs for ever."""
+_KEPT_REPETITIONS: Final = 1000
+"""Of a loop, before the moment of interest: what came before counts as rotated away."""
+_MOST_REPETITIONS: Final = 40
+"""Of a loop, after which it counts as one that goes on for ever."""
+_MOST_EFFECTS: Final = 300
+_MOST_STEPS: Final = 300
+"""Of what is found out at once: some milliseconds of work."""
+_GIVES_WAY: Final = 32
+
+
+class Printed(NamedTuple):
+    """What was written to a stream (1 or 2), at a time in seconds since 1970."""
+
+    at: float
+    stream: int
+    data: bytes
+
+
+def rehearsed(words: Sequence[str], world: World, start: float, now: float) -> Generator[Printed | None, None, None]:
+    """What a command that began at `start` prints, in its order; None every so often, where a caller may give way.
+
+    Of loops that repeat themselves only what is near `now` comes. Times go on beyond `now`. Ends where the command
+    does, and where it is not known what follows.
+    """
+    at = start
+    world.now = lambda: at
+    course = Shell(world).run(words)
+    answer: Answer = None
+    steps = 0
+    while True:
+        try:
+            effect = course.send(answer)
+        except StopIteration:
+            return
+        answer = None
+        steps += 1
+        if not steps % _GIVES_WAY:
+            yield None
+        match effect:
+            case Write(stream, data):
+                yield Printed(at, stream, data)
+            case Wait(seconds):
+                if seconds == float("inf"):
+                    return
+                at += seconds
+                yield None
+            case Repeated(period):
+                behind = int((now - at) / period) - _KEPT_REPETITIONS
+                if behind > 0:
+                    answer = behind
+                    at += behind * period
+            case Missing(name):
+                if name.rpartition("/")[2] not in ASSUMED:
+                    return
+                answer = 0
+            case Unread():
+                return
+
+
+class Outcome(NamedTuple):
+    """How a command ends."""
+
+    seconds: float | None
+    """After which it ends; None for never."""
+    exit_code: int = 0
+
+
+@lru_cache(1024)
+def outcome(words: tuple[str, ...], variables: tuple[tuple[str, str], ...], *, stdin: bool = False) -> Outcome:
+    """How long a command runs and its exit code, as far as a bounded rehearsal finds out. With `stdin` it waits for
+    what it is to read; else there is nothing to read."""
+    at = 0.0
+    course = Shell(World("localhost", dict(variables), lambda: at, most_steps=_MOST_STEPS)).run(words)
+    answer: Answer = None
+    repetitions = 0
+    for _ in range(_MOST_EFFECTS):
+        try:
+            effect = course.send(answer)
+        except StopIteration as done:
+            return Outcome(at, int(done.value) & 255)
+        answer = None
+        match effect:
+            case Wait(seconds):
+                if seconds == float("inf"):
+                    break
+                at += seconds
+            case Repeated():
+                repetitions += 1
+                if repetitions > _MOST_REPETITIONS:
+                    break
+            case Missing(name):
+                if name.rpartition("/")[2] not in ASSUMED:
+                    break
+                answer = 0
+            case Unread():
+                break
+            case ReadLine():
+                if stdin:
+                    break
+    return Outcome(None)

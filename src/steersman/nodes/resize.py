@@ -1,0 +1,152 @@
+"""Containers that are given more or less while they run (in-place pod resize).
+
+Follows pkg/kubelet `allocation` and `kuberuntime` (computePodResizeAction) and the events of pkg/kubelet/events. What
+was asked for is either given (`PodResizeInProgress`, until it is in effect) or put off (`PodResizePending`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import msgspec
+
+from steersman.api.core.v1 import Container, ContainerStatus, Pod, PodCondition, PodStatus, ResourceRequirements
+from steersman.machinery.built_in.pod_resources import is_sidecar, pod_requests, requests_of_spec
+from steersman.machinery.codec.serializer import deep_copy, to_plain
+from steersman.machinery.values.quantity import nanos
+
+PENDING: Final = "PodResizePending"
+IN_PROGRESS: Final = "PodResizeInProgress"
+_CHECKED: Final = (("cpu", 10**6), ("memory", 10**9))
+"""What a node may have too little of, and of how many billionths its messages count."""
+_AGAIN: Final = 30.0
+"""Seconds after which what was put off is looked at again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a node has for its pods, and who the others are."""
+
+    allocatable: Mapping[str, str]
+    others: Callable[[], Iterable[Pod]]
+
+
+class Resized(NamedTuple):
+    """What has become of a resize: an event about the pod (type, reason, message), containers that have to start anew,
+    and after how many seconds it has to be looked at again."""
+
+    event: tuple[str, str, str] | None = None
+    restart: frozenset[str] = frozenset()
+    again: float | None = None
+
+
+def resize(pod: Pod, status: PodStatus, room: Room | None, now: str) -> Resized:
+    """Brings a resize one step on, in the status. Nothing is done while no container asks for anything else."""
+    changed = _changed(pod, status)
+    conditions = {each.type: each for each in status.conditions}
+    if not changed:
+        if PENDING in conditions or IN_PROGRESS in conditions:
+            _put(status, PENDING, None)
+            _put(status, IN_PROGRESS, None)
+        return Resized()
+    generation = pod.metadata.generation
+    progress = conditions.get(IN_PROGRESS)
+    if progress is not None and progress.observed_generation == generation:
+        return _actuated(pod, status, changed)
+    lacking = None if room is None else _lacking(pod, room)
+    if lacking is not None:
+        before = conditions.get(PENDING)
+        _put(status, PENDING, _condition(PENDING, "Deferred", lacking, generation, now, before))
+        told = before is not None and before.reason == "Deferred" and before.observed_generation == generation
+        event = None if told else ("Warning", "ResizeDeferred", _message("Pod resize Deferred", pod, lacking))
+        return Resized(event, again=_AGAIN)
+    _put(status, PENDING, None)
+    _put(status, IN_PROGRESS, _condition(IN_PROGRESS, "", "", generation, now, None))
+    for container, each in changed:
+        each.allocated_resources = dict(container.resources.requests)
+    return Resized(("Normal", "ResizeStarted", _message("Pod resize started", pod, "")), again=0.0)
+
+
+def _actuated(pod: Pod, status: PodStatus, changed: Sequence[tuple[Container, ContainerStatus]]) -> Resized:
+    restart = frozenset(container.name for container, each in changed if _needs_restart(container, each))
+    for container, each in changed:
+        each.resources = deep_copy(container.resources)
+    _put(status, IN_PROGRESS, None)
+    return Resized(("Normal", "ResizeCompleted", _message("Pod resize completed", pod, "")), restart)
+
+
+def _changed(pod: Pod, status: PodStatus) -> list[tuple[Container, ContainerStatus]]:
+    """The running containers that ask for something else than they have."""
+    known = {each.name: each for each in (*status.init_container_statuses, *status.container_statuses)}
+    found = []
+    for container in (*(each for each in pod.spec.init_containers if is_sidecar(each)), *(pod.spec.containers or ())):
+        each = known.get(container.name)
+        if each is None or each.state.running is None or each.resources is None:
+            continue
+        has, wants = each.resources, container.resources
+        if not (_same(has.requests, wants.requests) and _same(has.limits, wants.limits)):
+            found.append((container, each))
+    return found
+
+
+def _same(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    return one == other or (
+        one.keys() == other.keys() and all(nanos(one[name]) == nanos(other[name]) for name in one)
+    )  # fmt: skip
+
+
+def _needs_restart(container: Container, status: ContainerStatus) -> bool:
+    """Whether one of what is changed cannot be changed while it runs, by the container's resize policy."""
+    has = status.resources or ResourceRequirements()
+    wants = container.resources
+    return any(
+        each.restart_policy == "RestartContainer"
+        and (has.requests.get(each.resource_name), has.limits.get(each.resource_name))
+        != (wants.requests.get(each.resource_name), wants.limits.get(each.resource_name))
+        for each in container.resize_policy
+    )
+
+
+def _lacking(pod: Pod, room: Room) -> str | None:
+    """What the node says if it has too little of something."""
+    wants = requests_of_spec(pod.spec)
+    others = [pod_requests(each) for each in room.others() if each.metadata.uid != pod.metadata.uid]
+    for name, unit in _CHECKED:
+        if name not in wants:
+            continue
+        used = sum(nanos(str(each[name])) for each in others if name in each)
+        requested, capacity = nanos(str(wants[name])), nanos(room.allocatable.get(name, "0"))
+        if requested + used > capacity:
+            return (
+                f"Node didn't have enough resource: {name}, requested: {requested // unit}, used: {used // unit}, "
+                f"capacity: {capacity // unit}"
+            )
+    return None
+
+
+def _condition(
+    type_: str, reason: str, message: str, generation: int, now: str, before: PodCondition | None
+) -> PodCondition:
+    since = now if before is None else before.last_transition_time
+    return PodCondition(
+        type=type_, status="True", reason=reason, message=message, observed_generation=generation, last_probe_time=now,
+        last_transition_time=since,
+    )  # fmt: skip
+
+
+def _put(status: PodStatus, type_: str, condition: PodCondition | None) -> None:
+    others = [each for each in status.conditions if each.type != type_]
+    status.conditions = others if condition is None else [condition, *others]
+
+
+def _message(prefix: str, pod: Pod, error: str) -> str:
+    summary: dict[str, object] = {}
+    for name, containers in (("initContainers", pod.spec.init_containers), ("containers", pod.spec.containers or ())):
+        if containers:
+            summary[name] = [{"name": each.name, "resources": to_plain(each.resources)} for each in containers]
+    summary["generation"] = pod.metadata.generation
+    if error:
+        summary["error"] = error
+    return f"{prefix}: {msgspec.json.encode(summary).decode()}"

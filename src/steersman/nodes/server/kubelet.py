@@ -1,0 +1,92 @@
+"""What a node's kubelet is asked, and by which paths (pkg/kubelet/server)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import parse_qs
+
+from steersman.api.core.v1 import Container, ContainerStatus, EphemeralContainer, Pod
+from steersman.client.client import Client
+from steersman.client.indexes import BY_NODE
+from steersman.client.informer import Informer
+from steersman.machinery.built_in.pod_resources import all_containers
+from steersman.net.message import Request, Response
+from steersman.net.upgrade import UpgradedConnection
+from steersman.nodes.containers import Containers
+from steersman.nodes.simulated_node import SimulatedNode
+
+"""The index of pods by the name of their node."""
+Query = Mapping[str, Sequence[str]]
+AnyContainer = Container | EphemeralContainer
+
+
+@dataclass(frozen=True, slots=True)
+class Kubelet:
+    """A node's, with what its answers are made of."""
+
+    node: SimulatedNode
+    pods: Informer[Pod]
+    client: Client
+    containers: Containers
+    connect: Callable[[Pod, int], Awaitable[UpgradedConnection]]
+    """Connects to a port of a pod. Raises DialError."""
+
+    def pod(self, namespace: str, name: str) -> Pod | None:
+        """One of the node's pods."""
+        found = self.pods.get(namespace, name)
+        return found if found is not None and found.spec.node_name == self.node.name else None
+
+    def all_pods(self) -> Sequence[Pod]:
+        """The node's pods."""
+        return self.pods.indexed(BY_NODE, self.node.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request about a container of a pod."""
+
+    kubelet: Kubelet
+    pod: Pod
+    container: AnyContainer
+    query: Query
+
+    @property
+    def status(self) -> ContainerStatus | None:
+        """The container's status, as it is now."""
+        pod = self.kubelet.pods.get(self.pod.metadata.namespace, self.pod.metadata.name) or self.pod
+        return status_of(pod, self.container.name)
+
+    def flag(self, name: str) -> bool:
+        """Whether a parameter is `1` or `true`."""
+        return self.query.get(name, ("",))[0] in ("1", "true")
+
+
+def container_of(pod: Pod, name: str) -> AnyContainer | None:
+    """The container of a pod that has this name."""
+    return next((each for each in all_containers(pod.spec) if each.name == name), None)
+
+
+def status_of(pod: Pod, name: str) -> ContainerStatus | None:
+    """The status of the pod's container of this name."""
+    status = pod.status
+    for each in (*status.container_statuses, *status.init_container_statuses, *status.ephemeral_container_statuses):
+        if each.name == name:
+            return each
+    return None
+
+
+def is_running(pod: Pod, name: str) -> bool:
+    """Whether a container runs."""
+    status = status_of(pod, name)
+    return status is not None and status.state.running is not None
+
+
+def query_of(request: Request) -> Query:
+    """The parameters of a request, by name."""
+    return parse_qs(request.query, keep_blank_values=True, max_num_fields=10_000, errors="surrogateescape")
+
+
+def text(status: int, said: str) -> Response:
+    """An answer in plain text."""
+    return Response(status, [("content-type", "text/plain; charset=utf-8")], said.encode(errors="replace"))

@@ -1,0 +1,245 @@
+"""`GET /containerLogs/NAMESPACE/POD/CONTAINER`: what a container has printed, as far as it is asked for.
+
+What a container prints follows from its command (`rehearsal`) and the annotations of its pod, and from when it began;
+nothing is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+from steersman.api.core.v1 import ContainerState, ContainerStatus, Pod
+from steersman.machinery.values import times
+from steersman.machinery.values.durations import DurationError, parse_duration
+from steersman.net.ascii import is_digits
+from steersman.net.message import Response
+from steersman.nodes.behaviour import said_of
+from steersman.nodes.rehearsal import Printed, rehearsed
+from steersman.nodes.server.kubelet import Asked, Query, text
+from steersman.nodes.surroundings import command_of, surroundings
+
+_MOST_LINES: Final = 50_000
+"""That are looked at for one request; what came before counts as rotated away."""
+_KEPT_LINES: Final = 1000
+_LOOKS_EVERY: Final = 1.0
+"""Seconds after which a log that is followed is looked at again at the latest."""
+
+
+class NoLogs(Exception):
+    """There is nothing to show; the text is the kubelet's."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """What of a log is asked for; `since` is in seconds since 1970."""
+
+    follow: bool = False
+    previous: bool = False
+    timestamps: bool = False
+    tail: int | None = None
+    since: float | None = None
+    limit: int | None = None
+
+    @classmethod
+    def of(cls, query: Query, now: float) -> LogOptions:
+        """Raises ValueError for what is none."""
+
+        def number(name: str) -> int | None:
+            value = query.get(name, ("",))[0]
+            if not value:
+                return None
+            if not is_digits(value) or len(value) > 18:
+                raise ValueError(f"{name} is no number")
+            return int(value)
+
+        def flag(name: str) -> bool:
+            return query.get(name, ("",))[0] in ("1", "true")
+
+        seconds, since = number("sinceSeconds"), query.get("sinceTime", ("",))[0]
+        begins = None if seconds is None else now - seconds
+        if since:
+            begins = times.parse(since).timestamp()
+        return cls(flag("follow"), flag("previous"), flag("timestamps"), number("tailLines"), begins,
+                   number("limitBytes"))  # fmt: skip
+
+
+class Run(NamedTuple):
+    """One life of a container: when it began, and ended if it has."""
+
+    container_id: str
+    began: float
+    ended: float | None
+
+
+def run_of(pod: Pod, name: str, status: ContainerStatus | None, *, previous: bool) -> Run:
+    """The life whose log is asked for. Raises NoLogs."""
+    where = f'container "{name}" in pod "{pod.metadata.name}"'
+    if status is None:
+        raise NoLogs(f"{where} is not available")
+    last = status.last_state
+    if previous:
+        if last.terminated is None or not last.terminated.container_id:
+            raise NoLogs(f"previous terminated {where} not found")
+        return _run(last, "")
+    state = status.state
+    if state.running is not None or (state.terminated is not None and state.terminated.container_id):
+        return _run(state, status.container_id)
+    if last.terminated is not None and last.terminated.container_id:
+        return _run(last, "")
+    if state.terminated is not None or last.terminated is not None:
+        raise NoLogs(f"{where} is terminated")
+    if state.waiting is None:
+        raise NoLogs(f"{where} is waiting to start - no logs yet")
+    why = {"ErrImagePull": "image can't be pulled", "ImagePullBackOff": "trying and failing to pull image"}
+    raise NoLogs(f"{where} is waiting to start: {why.get(state.waiting.reason, state.waiting.reason)}")
+
+
+def _run(state: ContainerState, container_id: str) -> Run:
+    if state.running is not None:
+        return Run(container_id, float(times.unix(state.running.started_at or times.now())), None)
+    ended = state.terminated
+    assert ended is not None
+    began = times.unix(ended.started_at or ended.finished_at or times.now())
+    return Run(ended.container_id, float(began), float(times.unix(ended.finished_at or times.now())))
+
+
+async def container_logs(asked: Asked) -> Response:
+    """What the container has printed, and what it goes on to print."""
+    try:
+        options = LogOptions.of(asked.query, times.moment())
+    except (ValueError, times.TimeError):
+        return text(400, '{"message": "Unable to decode query."}')
+    try:
+        lines = follow(asked, options)
+    except NoLogs as error:
+        return text(400, str(error))
+    return Response(200, [("content-type", "text/plain")], _limited(lines, options))
+
+
+def follow(asked: Asked, options: LogOptions) -> AsyncIterator[Printed]:
+    """What the container has printed, line by line, and goes on to print if that is wanted. Raises NoLogs."""
+    run = run_of(asked.pod, asked.container.name, asked.status, previous=options.previous)
+    return _chosen(asked, run, options)
+
+
+async def _limited(lines: AsyncIterator[Printed], options: LogOptions) -> AsyncIterator[bytes]:
+    left = options.limit
+    async for line in lines:
+        data = line.data
+        if options.timestamps:
+            data = f"{_nano_time(line.at)} ".encode() + data
+        if left is not None:
+            data = data[:left]
+            left -= len(data)
+        yield data
+        if left == 0:
+            return
+
+
+def _nano_time(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f000Z")
+
+
+async def _chosen(asked: Asked, run: Run, options: LogOptions) -> AsyncIterator[Printed]:
+    """The lines that are asked for: those there are, then those that come while it is followed."""
+    now = times.moment()
+    lines = _lines(await _all_printed(asked, run, now))
+    kept: deque[Printed] = deque(maxlen=options.tail if options.tail is not None else _MOST_LINES)
+    following: Printed | None = None
+    for line in lines:
+        if line is None:
+            await asyncio.sleep(0)
+        elif run.ended is not None and line.at > run.ended:
+            break
+        elif line.at > now:
+            following = line
+            break
+        elif options.since is None or line.at >= options.since:
+            kept.append(line)
+    for line in kept:
+        yield line
+    kept.clear()
+    if not options.follow or run.ended is not None:
+        return
+    while following is not None:
+        if not await _still_runs(asked, run, following.at):
+            return
+        yield following
+        following = next((line for line in lines if line is not None), None)
+    while await _still_runs(asked, run, None):
+        pass
+
+
+async def _still_runs(asked: Asked, run: Run, until: float | None) -> bool:
+    """Waits until a time, or (None) for a while; whether the container runs then still."""
+    while True:
+        status = asked.status
+        if status is None or status.state.running is None or status.container_id != run.container_id:
+            return False
+        if asked.kubelet.pods.get(asked.pod.metadata.namespace, asked.pod.metadata.name) is None:
+            return False
+        left = _LOOKS_EVERY if until is None else until - times.moment()
+        if left <= 0:
+            return True
+        await asyncio.sleep(min(left, _LOOKS_EVERY))
+        if until is None:
+            return True
+
+
+async def _all_printed(asked: Asked, run: Run, now: float) -> Iterator[Printed | None]:
+    pod, container = asked.pod, asked.container
+    world = await surroundings(asked.kubelet.client, pod, container)
+    words = command_of(container, world.environment)
+    said = said_of(pod, container.name, "logs")
+    every = _seconds(said_of(pod, container.name, "log-every"))
+    if said:
+        return _annotated(said, every, run.began, now)
+    if not words:
+        line = f"{container.image} is simulated: container {container.name} has started\n"
+        return iter([Printed(run.began, 1, line.encode())])
+    return rehearsed(words, world, run.began, now)
+
+
+def _annotated(said: str, every: float, began: float, now: float) -> Iterator[Printed | None]:
+    """The lines of an annotation, once or again and again."""
+    lines = [f"{each}\n".encode() for each in said.split("\n") if each]
+    at = began
+    if every > 0:
+        at += max(0, int((now - began) / every) - _KEPT_LINES) * every
+    while True:
+        for each in lines:
+            yield Printed(at, 1, each)
+        if every <= 0:
+            return
+        at += every
+        yield None
+
+
+def _seconds(said: str) -> float:
+    try:
+        return max(0.1, parse_duration(said) / 1e9) if said else 0.0
+    except DurationError:
+        return 0.0
+
+
+def _lines(printed: Iterator[Printed | None]) -> Iterator[Printed | None]:
+    """What is printed by lines: what does not end with one waits for the rest of it."""
+    rest: dict[int, bytes] = {}
+    last = 0.0
+    for each in printed:
+        if each is None:
+            yield None
+            continue
+        last = each.at
+        for line in (rest.pop(each.stream, b"") + each.data).splitlines(keepends=True):
+            if line.endswith(b"\n"):
+                yield Printed(each.at, each.stream, line)
+            else:
+                rest[each.stream] = line
+    for stream, line in rest.items():
+        yield Printed(last, stream, line + b"\n")

@@ -1,0 +1,49 @@
+"""What a pod answers at its ports: a page that says which pod it is and what it was asked."""
+
+from __future__ import annotations
+
+import msgspec
+
+from steersman.api.core.v1 import Pod
+from steersman.net.message import BodyAborted, BodyTooLarge, Request, Response
+from steersman.nodes.surroundings import hostname_of
+
+_MOST_BODY = 1 << 20
+_WITHOUT = frozenset({"authorization", "cookie", "proxy-authorization"})
+"""Fields that are not told: an answer may be shown to others."""
+
+
+async def answer_of_pod(pod: Pod, port: int, request: Request) -> Response:
+    """Which pod it is, the request, and its body; `/hostname` its name alone, `/healthz` that it is well."""
+    name = hostname_of(pod)
+    if request.path == "/hostname":
+        return _plain(name)
+    if request.path in ("/healthz", "/livez", "/readyz"):
+        return _plain("ok")
+    try:
+        body = await request.body.read(_MOST_BODY)
+    except BodyTooLarge:
+        return Response(413, [("content-type", "text/plain; charset=utf-8")], b"too large\n", close=True)
+    except BodyAborted:
+        return Response(400, [], b"", close=True)
+    target = f"{request.path}?{request.query}" if request.query else request.path
+    metadata = pod.metadata
+    if "application/json" in request.headers.get("accept", ""):
+        told = {
+            "hostname": name, "namespace": metadata.namespace, "pod": metadata.name, "node": pod.spec.node_name,
+            "ip": pod.status.pod_ip, "port": port, "method": request.method, "target": target, "host": request.host,
+            "headers": {key: value for key, value in request.headers.items() if key not in _WITHOUT},
+            "body": body.decode(errors="replace"),
+        }  # fmt: skip
+        return Response(200, [("content-type", "application/json")], msgspec.json.encode(told))
+    lines = [
+        f"Hostname: {name}", f"Pod: {metadata.namespace}/{metadata.name}", f"Node: {pod.spec.node_name}",
+        f"Address: {pod.status.pod_ip}:{port}", "", f"{request.method} {target} HTTP/{request.version}",
+        f"Host: {request.host}", *(f"{key}: {value}" for key, value in request.headers.items() if key not in _WITHOUT),
+        "", body.decode(errors="replace"),
+    ]  # fmt: skip
+    return _plain("\n".join(lines).rstrip("\n"))
+
+
+def _plain(said: str) -> Response:
+    return Response(200, [("content-type", "text/plain; charset=utf-8")], f"{said}\n".encode(errors="replace"))

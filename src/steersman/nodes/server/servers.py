@@ -1,0 +1,206 @@
+"""The servers of all simulated nodes and their pods: one for all, in this process, without a socket.
+
+Their addresses are not on the network. Who dials them from this process, as the API server does, is given a connection
+to this server instead (`way`); nobody else can reach it.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Sequence
+from functools import partial
+from ipaddress import AddressValueError, IPv4Address
+from typing import Final
+from urllib.parse import unquote
+
+from steersman.api.core.v1 import Pod
+from steersman.client.client import Client
+from steersman.client.indexes import BY_NODE, by_node
+from steersman.client.informer import Informer
+from steersman.net.ascii import is_digits
+from steersman.net.client.dial import DialError, connected, dial, host_port
+from steersman.net.client.transport import Address, Way
+from steersman.net.message import Request, Response
+from steersman.net.server import HttpServer
+from steersman.net.upgrade import UpgradedConnection
+from steersman.nodes.behaviour import PREFIX
+from steersman.nodes.containers import Containers
+from steersman.nodes.server.commands import attach_to, exec_in, run_in
+from steersman.nodes.server.kubelet import Asked, Kubelet, Query, container_of, is_running, query_of, text
+from steersman.nodes.server.logs import container_logs
+from steersman.nodes.server.pages import PAGES
+from steersman.nodes.server.pod_answers import answer_of_pod
+from steersman.nodes.server.port_forward import forward_ports
+from steersman.nodes.simulated_node import SimulatedNode
+
+_OF_CONTAINERS: Final = frozenset({"attach", "containerLogs", "exec", "run"})
+_SERVE: Final = f"{PREFIX}serve."
+
+
+class NodeServers:
+    """`start`, then `await stop()`. With `serves_local` annotations of pods may have their ports served by addresses
+    of the machine that this runs on, or that it can reach."""
+
+    def __init__(
+        self, nodes: Sequence[SimulatedNode], containers: Containers, *, serves_local: bool = False
+    ) -> None:  # fmt: skip
+        self.containers: Final = containers
+        self._nodes = {each.address: each for each in nodes}
+        self._by_range = {int(each.pod_cidr.network_address) >> 8: each for each in nodes}
+        self._serves_local = serves_local
+        self._server: HttpServer | None = None
+        self._pods: Informer[Pod] | None = None
+        self._client: Client | None = None
+
+    def start(self, client: Client, pods: Informer[Pod]) -> None:
+        """Begins to answer. `client` reads what containers find around them."""
+        pods.add_index(BY_NODE, by_node)
+        self._client, self._pods = client, pods
+        self._server = HttpServer(self._answer)
+        self._server.begin()
+
+    async def stop(self) -> None:
+        """Ends; connections are closed."""
+        server, self._server = self._server, None
+        if server is not None:
+            await server.close()
+
+    # Who answers for an address
+
+    def way(self, address: Address) -> Way | None:
+        """How an address of a node or a pod is reached; None for every other."""
+        if address.host in self._nodes or self._node_of_pod(address.host) is not None:
+            return partial(self._connect, address.host, address.port)
+        return None
+
+    def _node_of_pod(self, host: str) -> SimulatedNode | None:
+        try:
+            return self._by_range.get(int(IPv4Address(host)) >> 8)
+        except AddressValueError:
+            return None
+
+    async def _connect(
+        self, host: str, port: int, tls: ssl.SSLContext | None, server_name: str
+    ) -> UpgradedConnection:  # fmt: skip
+        """Raises DialError, in Go's words."""
+        node = self._nodes.get(host)
+        if node is not None and port == node.template.kubelet_port:
+            if node.unreachable:
+                raise _dial_error(host, port, "no route to host")
+            return self._connected(host, port)
+        pod = self._pod_at(host, port)
+        if pod is None:
+            raise _dial_error(host, port, "connection refused" if node is not None else "no route to host")
+        return await self._connect_to_pod(pod, port, tls, server_name, host=host)
+
+    def _connected(self, host: str, port: int) -> UpgradedConnection:
+        if self._server is None:
+            raise _dial_error(host, port, "connection refused")
+        return connected(self._server.accept, (host, port))
+
+    def _pod_at(self, host: str, port: int) -> Pod | None:
+        """The pod that has an address; on a node's own address one that has the port and uses the node's network."""
+        if self._pods is None:
+            return None
+        node = self._nodes.get(host)
+        if node is not None:
+            for pod in self._pods.indexed(BY_NODE, node.name):
+                if pod.spec.host_network and port in _ports(pod):
+                    return pod
+            return None
+        node = self._node_of_pod(host)
+        key = None if node is None else node.pod_at(host)
+        return None if key is None else self._pods.get(*key)
+
+    async def _connect_to_pod(
+        self, pod: Pod, port: int, tls: ssl.SSLContext | None = None, server_name: str = "", *, host: str = ""
+    ) -> UpgradedConnection:
+        """Raises DialError."""
+        host = host or pod.status.pod_ip
+        node = self._nodes.get(pod.status.host_ip)
+        if node is not None and node.unreachable:
+            raise _dial_error(host, port, "no route to host")
+        told = _ports(pod)
+        local = self._local(pod, port)
+        runs = any(is_running(pod, each.name) for each in pod.spec.containers or ())
+        if not runs or (told and port not in told and local is None):
+            raise _dial_error(host, port, "connection refused")
+        if local is not None:
+            return await dial(*local, tls, server_name=server_name)
+        return self._connected(host, port)
+
+    def _local(self, pod: Pod, port: int) -> tuple[str, int] | None:
+        """The address that an annotation has a port served by, where that is allowed."""
+        said = pod.metadata.annotations.get(f"{_SERVE}{port}", "")
+        if not (self._serves_local and said):
+            return None
+        host, _, number = said.rpartition(":")
+        if not is_digits(number) or not 0 < int(number[:6]) < 65536:
+            return None
+        return host.strip("[]") or "127.0.0.1", int(number)
+
+    # What is answered
+
+    async def _answer(self, request: Request) -> Response:
+        host, port = request.peer.reached
+        node = self._nodes.get(host)
+        if node is not None and port == node.template.kubelet_port:
+            return await self._answer_of_kubelet(node, request)
+        pod = self._pod_at(host, port)
+        if pod is None:
+            return text(503, "the pod is gone\n")
+        return await answer_of_pod(pod, port, request)
+
+    async def _answer_of_kubelet(self, node: SimulatedNode, request: Request) -> Response:
+        assert self._pods is not None
+        assert self._client is not None
+        if node.unreachable:
+            return Response(503, [], b"", close=True)
+        kubelet = Kubelet(node, self._pods, self._client, self.containers, self._connect_to_pod)
+        path = request.path.strip("/")
+        parts = [unquote(each) for each in path.split("/")]
+        if parts[0] in _OF_CONTAINERS and len(parts) in (4, 5):
+            return await _of_container(kubelet, parts, request)
+        if parts[0] == "portForward" and len(parts) in (3, 4):
+            return _of_pod(kubelet, parts, request, query_of(request))
+        page = PAGES.get(path)
+        return text(404, "404 page not found\n") if page is None else page(kubelet, request)
+
+
+async def _of_container(kubelet: Kubelet, parts: list[str], request: Request) -> Response:
+    what, namespace, name, container_name = parts[0], parts[1], parts[2], parts[-1]
+    pod = kubelet.pod(namespace, name)
+    if pod is None or (len(parts) == 5 and pod.metadata.uid != parts[3]):
+        return text(404, f'pod "{name}" does not exist' if what == "containerLogs" else "pod does not exist")
+    container = container_of(pod, container_name)
+    if container is None:
+        if what == "containerLogs":
+            return text(404, f'container "{container_name}" not found in pod "{name}"')
+        return text(500, f'container not found ("{container_name}")')
+    asked = Asked(kubelet, pod, container, query_of(request))
+    match what:
+        case "containerLogs":
+            return await container_logs(asked)
+        case "exec":
+            return exec_in(asked, request)
+        case "attach":
+            return attach_to(asked, request)
+    return await run_in(asked, request)
+
+
+def _of_pod(kubelet: Kubelet, parts: list[str], request: Request, query: Query) -> Response:
+    pod = kubelet.pod(parts[1], parts[2])
+    if pod is None:
+        return text(404, "pod does not exist")
+    if len(parts) == 4 and pod.metadata.uid != parts[3]:
+        return text(404, "pod not found")
+    return forward_ports(kubelet, pod, request, query)
+
+
+def _ports(pod: Pod) -> frozenset[int]:
+    """The ports that its containers tell of."""
+    return frozenset(port.container_port for each in pod.spec.containers or () for port in each.ports)
+
+
+def _dial_error(host: str, port: int, why: str) -> DialError:
+    return DialError(f"dial tcp {host_port(host, port)}: connect: {why}")

@@ -1,0 +1,288 @@
+"""The streams of a command between a client and a container, over SPDY or over a WebSocket.
+
+Follows k8s.io/cri-streaming `remotecommand`: SPDY with the protocols up to v4, WebSockets with those up to
+v4.channel.k8s.io; v5 is translated to SPDY before it comes here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from steersman.net.ascii import lower
+from steersman.net.message import Request, Response, Upgraded
+from steersman.net.spdy import PROTOCOL, Session, SpdyError, Stream
+from steersman.net.websocket.messages import MessageConnection, open_messages
+from steersman.net.websocket.streams import handshake, is_websocket_request, requested_protocols
+from steersman.nodes.server.kubelet import Query, text
+
+STDIN: Final = 0
+STDOUT: Final = 1
+STDERR: Final = 2
+_ERROR: Final = 3
+_SPDY_PROTOCOLS: Final = ("v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io", "channel.k8s.io")
+_WITH_SIZES: Final = frozenset({"v4.channel.k8s.io", "v3.channel.k8s.io"})
+_BASE64: Final = frozenset({"base64.channel.k8s.io", "v4.base64.channel.k8s.io"})
+_WEBSOCKET_PROTOCOLS: Final = frozenset({"channel.k8s.io", "v4.channel.k8s.io", *_BASE64})
+_CREATION_TIMEOUT: Final = 30.0
+_MOST_STREAMS: Final = 5
+
+
+class ClientGone(Exception):
+    """Nobody is at the other end of the streams any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which streams are asked for."""
+
+    stdin: bool
+    stdout: bool
+    stderr: bool
+    tty: bool
+
+    @classmethod
+    def of(cls, query: Query) -> Wanted:
+        """Raises ValueError where none is."""
+
+        def asked(name: str) -> bool:
+            return query.get(name, ("",))[0] == "1"
+
+        tty = asked("tty")
+        found = cls(asked("input"), asked("output"), asked("error") and not tty, tty)
+        if not (found.stdin or found.stdout or found.stderr):
+            raise ValueError("you must specify at least 1 of stdin, stdout, stderr")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """How a command has ended: its exit code, or (`error`) why it could not be run."""
+
+    exit_code: int = 0
+    error: str = ""
+
+    def status(self) -> dict[str, Any]:
+        """As the error stream says it."""
+        if self.error:
+            message = f"Internal error occurred: {self.error}"
+            details = {"causes": [{"message": self.error}]}
+            return {"metadata": {}, "status": "Failure", "message": message, "reason": "InternalError",
+                    "details": details, "code": 500}  # fmt: skip
+        if self.exit_code:
+            message = f"command terminated with non-zero exit code: command terminated with exit code {self.exit_code}"
+            causes = [{"reason": "ExitCode", "message": str(self.exit_code)}]
+            return {"metadata": {}, "status": "Failure", "message": message, "reason": "NonZeroExitCode",
+                    "details": {"causes": causes}}  # fmt: skip
+        return {"metadata": {}, "status": "Success"}
+
+    def encoded(self, *, with_status: bool) -> bytes:
+        """What is written to the error stream: JSON, or before v4 the text of a failure."""
+        status = self.status()
+        return msgspec.json.encode(status) if with_status else status.get("message", "").encode()
+
+
+class Streams(Protocol):
+    """What a command reads and writes."""
+
+    async def read(self) -> bytes:
+        """The next bytes of standard input, b"" at its end. Raises ClientGone."""
+        ...
+
+    async def write(self, stream: int, data: bytes) -> None:
+        """Writes to standard output or standard error. Raises ClientGone."""
+        ...
+
+
+Run = Callable[[Streams, Wanted], Awaitable[Finished]]
+
+
+def command_streams(request: Request, query: Query, run: Run) -> Response:
+    """Opens the streams that are asked for, and runs something on them. Refuses what is no upgrade. Raises ValueError
+    where no stream is asked for."""
+    wanted = Wanted.of(query)
+    if is_websocket_request(request.headers):
+        return _websocket(request, wanted, run)
+    chosen = negotiated(request, _SPDY_PROTOCOLS)
+    if isinstance(chosen, Response):
+        return chosen
+    return upgraded(chosen, partial(_over_spdy, chosen=chosen, wanted=wanted, run=run))
+
+
+# SPDY
+
+
+def negotiated(request: Request, known: tuple[str, ...]) -> str | Response:
+    """The protocol of a client that asks for SPDY: the first of its own that is known; else what it is told."""
+    headers = request.headers
+    if lower(PROTOCOL) not in lower(headers.get("upgrade", "")) or "upgrade" not in lower(
+        headers.get("connection", "")
+    ):
+        return text(400, "Upgrade request required")
+    offered = [each.strip(" ") for each in headers.get("x-stream-protocol-version", "").split(",") if each.strip(" ")]
+    if not offered:
+        return text(400, "unable to upgrade: header X-Stream-Protocol-Version does not exist in request\n")
+    chosen = next((each for each in offered if each in known), "")
+    if not chosen:
+        refusal = text(403, f"unable to upgrade: unable to negotiate protocol: client supports [{' '.join(offered)}], "
+                            f"server accepts [{' '.join(known)}]\n")  # fmt: skip
+        refusal.headers += [("x-accepted-stream-protocol-versions", each) for each in known]
+        return refusal
+    return chosen
+
+
+def upgraded(chosen: str, serve: Callable[[Upgraded], Awaitable[None]]) -> Response:
+    """The answer after which SPDY is spoken."""
+    fields = [("connection", "Upgrade"), ("upgrade", PROTOCOL)]
+    if chosen:
+        fields.append(("x-stream-protocol-version", chosen))
+    return Response(101, fields, upgrade=serve)
+
+
+class _Spdy:
+    """The streams of a session."""
+
+    def __init__(self, streams: dict[str, Stream]) -> None:
+        self.streams = streams
+
+    async def read(self) -> bytes:
+        stdin = self.streams.get("stdin")
+        try:
+            return b"" if stdin is None else await stdin.read()
+        except SpdyError:
+            raise ClientGone from None
+
+    async def write(self, stream: int, data: bytes) -> None:
+        found = self.streams.get("stdout" if stream == STDOUT else "stderr")
+        try:
+            if found is not None:
+                await found.write(data)
+        except SpdyError:
+            raise ClientGone from None
+
+
+async def _over_spdy(connection: Upgraded, *, chosen: str, wanted: Wanted, run: Run) -> None:
+    expected = {"error"} | {name for name in ("stdin", "stdout", "stderr") if getattr(wanted, name)}
+    if wanted.tty and chosen in _WITH_SIZES:
+        expected.add("resize")
+    streams: dict[str, Stream] = {}
+    complete = asyncio.Event()
+
+    async def accept(stream: Stream) -> bool:
+        kind = stream.fields.get("streamtype", "")
+        if kind not in ("error", "stdin", "stdout", "stderr", "resize") or len(streams) >= _MOST_STREAMS:
+            return False
+        streams[kind] = stream
+        if kind == "resize":
+            stream.ignore()  # nothing is drawn that the size would matter to
+        if expected <= streams.keys():
+            complete.set()
+        return True
+
+    session = Session(connection, server=True, accept=accept)
+    reading = asyncio.create_task(session.run())
+    running = asyncio.create_task(_run_on(complete, streams, wanted, run, with_status=chosen == "v4.channel.k8s.io"))
+    try:
+        await asyncio.wait([reading, running], return_when=asyncio.FIRST_COMPLETED)
+        if running.done() and not running.cancelled() and running.exception() is None:
+            await asyncio.wait([reading], timeout=_CREATION_TIMEOUT)  # the client closes when it has read all
+    finally:
+        session.close()
+        for task in (reading, running):
+            task.cancel()
+        results = await asyncio.gather(reading, running, return_exceptions=True)
+    _raise_unexpected(results)
+
+
+async def _run_on(
+    complete: asyncio.Event, streams: dict[str, Stream], wanted: Wanted, run: Run, *, with_status: bool
+) -> None:  # fmt: skip
+    async with asyncio.timeout(_CREATION_TIMEOUT):
+        await complete.wait()
+    finished = await run(_Spdy(streams), wanted)
+    if (stdin := streams.get("stdin")) is not None:
+        stdin.ignore()
+    await streams["error"].write(finished.encoded(with_status=with_status))
+    for stream in streams.values():
+        await stream.end()
+
+
+def _raise_unexpected(results: Sequence[BaseException | None]) -> None:
+    """Raises what is neither the end of a connection nor of a task."""
+    for each in results:
+        if isinstance(each, Exception) and not isinstance(each, SpdyError | ClientGone | TimeoutError):
+            raise each
+
+
+# WebSockets
+
+
+class _Channels:
+    """The channels of a WebSocket, one message a piece: its first byte (base64: character) says which."""
+
+    def __init__(self, client: MessageConnection, wanted: Wanted, *, encoded: bool) -> None:
+        self._client = client
+        self._wanted = wanted
+        self._encoded = encoded
+
+    async def read(self) -> bytes:
+        while (message := await self._client.receive()) is not None:
+            if not message:
+                continue
+            channel, data = message[0], message[1:]
+            if self._encoded:
+                try:
+                    channel, data = channel - ord("0"), base64.b64decode(data, validate=True)
+                except binascii.Error:
+                    raise ClientGone from None
+            if channel == STDIN and data and self._wanted.stdin:
+                return data
+        raise ClientGone
+
+    async def write(self, stream: int, data: bytes) -> None:
+        if (stream == STDOUT and self._wanted.stdout) or (stream == STDERR and self._wanted.stderr):
+            await self.send(stream, data)
+
+    async def send(self, channel: int, data: bytes) -> None:
+        """Raises ClientGone."""
+        try:
+            if self._encoded:
+                await self._client.send(f"{channel}{base64.b64encode(data).decode()}")
+            else:
+                await self._client.send(bytes((channel,)) + data)
+        except ConnectionResetError:
+            raise ClientGone from None
+
+
+def _websocket(request: Request, wanted: Wanted, run: Run) -> Response:
+    offered = requested_protocols(request.headers)
+    chosen = next((each for each in offered if each in _WEBSOCKET_PROTOCOLS), "")
+    if offered and not chosen:
+        return text(403, "")
+    response = handshake(request.headers, protocol=chosen)
+    if response.status == 101:
+        response.upgrade = partial(_over_websocket, chosen=chosen, wanted=wanted, run=run)
+    return response
+
+
+async def _over_websocket(connection: Upgraded, *, chosen: str, wanted: Wanted, run: Run) -> None:
+    client = await open_messages(connection)
+    channels = _Channels(client, wanted, encoded=chosen in _BASE64)
+    try:
+        for channel, open_ in ((STDOUT, wanted.stdout), (STDERR, wanted.stderr), (_ERROR, True)):
+            if open_:
+                await channels.send(channel, b"")  # tells the client that it is connected
+        finished = await run(channels, wanted)
+        if said := finished.encoded(with_status=chosen.startswith("v4.")):
+            await channels.send(_ERROR, said)
+    except ClientGone:
+        return  # what ran has ended with it
+    finally:
+        await client.close()

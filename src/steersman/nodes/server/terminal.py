@@ -1,0 +1,59 @@
+"""What a terminal does between who types and a command: it shows what is typed and gives it on line by line."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_INTERRUPT: Final = 3
+_END: Final = 4
+_ERASE: Final = frozenset({8, 127})
+_RETURN: Final = frozenset({10, 13})
+_ESCAPE: Final = 27
+_MOST_TYPED: Final = 4096
+
+
+class Interrupted(Exception):
+    """Ctrl-C has been typed."""
+
+
+class Terminal:
+    """The line that is being typed. `typed` gives what is to be shown, and adds to `lines`; b"" there is the end."""
+
+    def __init__(self) -> None:
+        self.lines: list[bytes] = []
+        self.interrupted = False
+        self._line = bytearray()
+        self._escape = 0
+
+    def typed(self, data: bytes) -> bytes:
+        """Takes what was typed; what is to be shown of it."""
+        shown = bytearray()
+        for key in data:
+            if self._escape:  # of cursor keys nothing is made
+                self._escape = 0 if (self._escape > 1 and 64 <= key < 127) or self._escape > 8 else self._escape + 1
+            elif key == _ESCAPE:
+                self._escape = 1
+            elif key in _RETURN:
+                self.lines.append(bytes(self._line) + b"\n")
+                self._line.clear()
+                shown += b"\r\n"
+            elif key in _ERASE:
+                if self._line:
+                    self._line.pop()
+                    shown += b"\b \b"
+            elif key == _INTERRUPT:
+                self._line.clear()
+                self.interrupted = True
+                shown += b"^C\r\n"
+            elif key == _END:
+                if not self._line:
+                    self.lines.append(b"")
+            elif (key >= 32 or key == 9) and len(self._line) < _MOST_TYPED:
+                self._line.append(key)
+                shown.append(key)
+        return bytes(shown)
+
+
+def shown(data: bytes) -> bytes:
+    """What a command prints, as a terminal wants it."""
+    return data.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")

@@ -1,0 +1,109 @@
+"""What a script that runs asks of whoever runs it. Scripts are generators of these, so that the same one can be run in
+real time for `exec` and in no time to know what a container has printed by now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, MutableMapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+MOST_BUFFERED: Final = 1 << 20
+"""Bytes that go from one command to the next, or into a variable."""
+MOST_FILE_BYTES: Final = 1 << 20
+"""Of all files that are written in a container."""
+
+
+class Write(NamedTuple):
+    """Bytes for standard output (1) or standard error (2)."""
+
+    stream: int
+    data: bytes
+
+
+class Wait(NamedTuple):
+    """Some seconds pass; `inf` for ever."""
+
+    seconds: float
+
+
+class ReadLine(NamedTuple):
+    """A line of standard input is wanted: the answer is the line, None at the end."""
+
+
+class Repeated(NamedTuple):
+    """A loop begins again as it did before, `period` seconds later: the answer is how many times may be left out."""
+
+    period: float
+
+
+class Missing(NamedTuple):
+    """A program that is not known here is to be run: it is not found, unless whoever runs this stops."""
+
+    name: str
+
+
+class Unread(NamedTuple):
+    """A script that cannot be read, as it is none or of more than is known here; then it fails."""
+
+    why: str
+
+
+class Kill(NamedTuple):
+    """The container's first process is sent a signal."""
+
+    signal: int
+
+
+Effect = Write | Wait | ReadLine | Repeated | Missing | Unread | Kill
+Answer = bytes | int | None
+Course = Generator[Effect, Answer, int]
+"""Runs a command; its value is the exit code."""
+
+
+@dataclass(slots=True)
+class World:
+    """What a command finds around it."""
+
+    hostname: str
+    environment: dict[str, str]
+    now: Callable[[], float]
+    """Seconds since 1970."""
+    files: MutableMapping[str, bytes] = field(default_factory=dict)
+    """By absolute path."""
+    folders: frozenset[str] = frozenset({"/", "/bin", "/etc", "/home", "/proc", "/root", "/tmp", "/usr", "/var"})
+    folder: str = "/"
+    most_steps: int = 10_000
+    """Commands in a row that take no time, after which a script counts as one that spins for ever."""
+    interactive: bool = False
+    """Somebody types: a shell asks for each line."""
+
+
+def captured(course: Course, taken: bytearray, stream: int = 1) -> Course:
+    """Runs a command whose output goes into `taken`."""
+    answer: Answer = None
+    while True:
+        try:
+            effect = course.send(answer)
+        except StopIteration as done:
+            return int(done.value)
+        if isinstance(effect, Write) and effect.stream == stream:
+            taken += effect.data[: MOST_BUFFERED - len(taken)]
+            answer = None
+        else:
+            answer = yield effect
+
+
+def fed(course: Course, data: bytes) -> Course:
+    """Runs a command that reads `data`."""
+    lines = data.splitlines(keepends=True)
+    lines.reverse()
+    answer: Answer = None
+    while True:
+        try:
+            effect = course.send(answer)
+        except StopIteration as done:
+            return int(done.value)
+        if isinstance(effect, ReadLine):
+            answer = lines.pop() if lines else None
+        else:
+            answer = yield effect

@@ -1,0 +1,110 @@
+"""Numbers of the shell: `$((...))`, and durations of `sleep`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+_TOKEN: Final = re.compile(
+    r"\s*([0-9]{1,18}|\$?\{?[A-Za-z_][A-Za-z0-9_]*\}?|==|!=|<=|>=|&&|\|\||[-+*/%()<>])", re.ASCII
+)
+_LEVELS: Final = (("||",), ("&&",), ("==", "!="), ("<", ">", "<=", ">="), ("+", "-"), ("*", "/", "%"))
+_MOST_TOKENS: Final = 200
+_MOST_DEPTH: Final = 20
+_WRAP: Final = 1 << 64
+_SECONDS: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?|\.[0-9]{1,9})([smhd]?)", re.ASCII)
+_UNITS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def seconds_of(words: list[str]) -> float | None:
+    """What `sleep` makes of its words, which it adds; None for none, or what it does not take."""
+    total = 0.0
+    for word in words:
+        if word in ("infinity", "inf"):
+            return float("inf")
+        found = _SECONDS.fullmatch(word)
+        if found is None:
+            return None
+        total += float(found[1]) * _UNITS[found[2]]
+    return total if words else None
+
+
+def arithmetic(expression: str, variables: Mapping[str, str]) -> int:
+    """The value, 0 for what is no expression."""
+    tokens: list[str] = []
+    at = 0
+    expression = expression.rstrip(" \t\r\n")
+    while at < len(expression):
+        found = _TOKEN.match(expression, at)
+        if found is None or len(tokens) >= _MOST_TOKENS:
+            return 0
+        tokens.append(found[1])
+        at = found.end()
+    try:
+        return _Reader(tokens, variables).value()
+    except (IndexError, ZeroDivisionError, ValueError, RecursionError):
+        return 0
+
+
+class _Reader:
+    def __init__(self, tokens: list[str], variables: Mapping[str, str]) -> None:
+        self._tokens = tokens
+        self._variables = variables
+        self._at = 0
+        self._depth = 0
+
+    def value(self, level: int = 0) -> int:
+        """Raises ValueError, IndexError, ZeroDivisionError for what is no expression."""
+        if level == len(_LEVELS):
+            return self._single()
+        left = self.value(level + 1)
+        while self._at < len(self._tokens) and self._tokens[self._at] in _LEVELS[level]:
+            operator = self._tokens[self._at]
+            self._at += 1
+            left = _wrapped(_applied(operator, left, self.value(level + 1)))
+        return left
+
+    def _single(self) -> int:
+        token = self._tokens[self._at]
+        self._at += 1
+        if token in ("-", "+"):
+            return -self._single() if token == "-" else self._single()
+        if token == "(":
+            self._depth += 1
+            if self._depth > _MOST_DEPTH:
+                raise ValueError("nested too deeply")
+            inner = self.value()
+            if self._tokens[self._at] != ")":
+                raise ValueError("no closing parenthesis")
+            self._at += 1
+            return inner
+        if token[0] in "0123456789":
+            return int(token)
+        text = self._variables.get(token.strip("${}"), "") or "0"
+        return int(text[:19])
+
+
+def _applied(operator: str, left: int, right: int) -> int:
+    match operator:
+        case "+":
+            return left + right
+        case "-":
+            return left - right
+        case "*":
+            return left * right
+        case "/" | "%":
+            quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
+            return quotient if operator == "/" else left - quotient * right
+        case "&&":
+            return int(bool(left) and bool(right))
+        case "||":
+            return int(bool(left) or bool(right))
+    return int({"==": left == right, "!=": left != right, "<": left < right, ">": left > right,
+                "<=": left <= right, ">=": left >= right}[operator])  # fmt: skip
+
+
+def _wrapped(value: int) -> int:
+    """As a number of 64 bits."""
+    value &= _WRAP - 1
+    return value - _WRAP if value >= _WRAP >> 1 else value

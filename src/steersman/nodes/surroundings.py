@@ -1,0 +1,281 @@
+"""What a simulated container finds around it, as a kubelet gives it: variables and the files of its volumes.
+
+Follows pkg/kubelet `kubelet_pods.go` (makeEnvironmentVariables), `envvars`, and the volume plugins of ConfigMaps,
+Secrets, the downward API and projections. ConfigMaps and Secrets are asked for when a command wants them.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from steersman.api.authentication.v1 import BoundObjectReference, TokenRequest, TokenRequestSpec
+from steersman.api.core.v1 import (
+    Container,
+    DownwardAPIVolumeFile,
+    EnvVarSource,
+    EphemeralContainer,
+    KeyToPath,
+    ObjectFieldSelector,
+    Pod,
+    ResourceFieldSelector,
+    Volume,
+    VolumeProjection,
+)
+from steersman.client.client import Client
+from steersman.client.errors import is_not_found
+from steersman.client.resources import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS, TOKEN_REQUESTS
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.values import times
+from steersman.machinery.values.quantity import QuantityError, nanos
+from steersman.nodes.shell.effects import World
+
+AnyContainer = Container | EphemeralContainer
+PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_REFERENCE: Final = re.compile(r"\$\$|\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)", re.ASCII)
+_KEYED: Final = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]")
+_TOKEN_SECONDS: Final = 3607
+_NANOS: Final = 10**9
+
+
+def expanded(text: str, variables: Mapping[str, str]) -> str:
+    """`$(NAME)` stands for a variable in commands and values; `$$` for `$`; unknown ones stay."""
+    return _REFERENCE.sub(lambda found: "$" if found[1] is None else variables.get(found[1], found[0]), text)
+
+
+def hostname_of(pod: Pod) -> str:
+    """What the pod calls itself."""
+    if pod.spec.host_network:
+        return pod.spec.node_name
+    return (pod.spec.hostname or pod.metadata.name)[:63].rstrip("-.")
+
+
+def plain_variables(pod: Pod, container: AnyContainer) -> dict[str, str]:
+    """The variables that say their values themselves, and what the pod's fields say."""
+    found = {"PATH": PATH, "HOSTNAME": hostname_of(pod), "HOME": "/root"}
+    for each in container.env:
+        source = each.value_from
+        if source is None:
+            found[each.name] = expanded(each.value, found)
+        elif source.field_ref is not None:
+            found[each.name] = field_of(pod, source.field_ref)
+        elif source.resource_field_ref is not None:
+            found[each.name] = resource_of(pod, container, source.resource_field_ref)
+    return found
+
+
+def command_of(container: AnyContainer, variables: Mapping[str, str]) -> list[str]:
+    """The command with what it is given, as far as the pod says it and not the image."""
+    return [expanded(each, variables) for each in (*container.command, *container.args)]
+
+
+def field_of(pod: Pod, reference: ObjectFieldSelector) -> str:
+    """A field of the pod as the downward API gives it; "" for others."""
+    path, metadata, status = reference.field_path, pod.metadata, pod.status
+    if (keyed := _KEYED.fullmatch(path)) is not None:
+        values = metadata.labels if keyed[1] == "labels" else metadata.annotations
+        return values.get(keyed[2], "")
+    match path:
+        case "metadata.labels" | "metadata.annotations":
+            values = metadata.labels if path.endswith("labels") else metadata.annotations
+            return "\n".join(f'{name}="{values[name]}"' for name in sorted(values))
+        case "status.podIPs":
+            return ",".join(each.ip for each in status.pod_ips)
+        case "status.hostIPs":
+            return ",".join(each.ip for each in status.host_ips)
+    return {
+        "metadata.name": metadata.name, "metadata.namespace": metadata.namespace, "metadata.uid": metadata.uid,
+        "spec.nodeName": pod.spec.node_name, "spec.serviceAccountName": pod.spec.service_account_name,
+        "status.podIP": status.pod_ip, "status.hostIP": status.host_ip,
+    }.get(path, "")  # fmt: skip
+
+
+def resource_of(pod: Pod, container: AnyContainer, reference: ResourceFieldSelector) -> str:
+    """What a container may use or asks for, in units of the divisor, rounded up."""
+    if reference.container_name:
+        named = [each for each in pod.spec.containers or () if each.name == reference.container_name]
+        container = named[0] if named else container
+    kind, _, name = reference.resource.partition(".")
+    amounts = container.resources.limits if kind == "limits" else container.resources.requests
+    try:
+        unit = nanos(reference.divisor) if reference.divisor else 0
+        return str(-(-nanos(amounts.get(name, "0")) // (unit or _NANOS)))
+    except QuantityError:
+        return "0"
+
+
+async def surroundings(client: Client, pod: Pod, container: AnyContainer, *, files: bool = True) -> World:
+    """What the container finds; what is missing or may not be read is left out. Raises Unreachable."""
+    reader = _Reader(client, pod, container)
+    variables = {"PATH": PATH, "HOSTNAME": hostname_of(pod), "HOME": "/root", **await reader.variables()}
+    world = World(hostname_of(pod), variables, times.moment)
+    if files:
+        world.files.update(_usual_files(pod))
+        for path, data in (await reader.files()).items():
+            world.files[path] = data
+        mounts = {each.mount_path.rstrip("/") or "/" for each in container.volume_mounts}
+        world.folders = world.folders | frozenset(mounts)
+    world.folder = container.working_dir or "/"
+    return world
+
+
+def _usual_files(pod: Pod) -> dict[str, bytes]:
+    name = hostname_of(pod)
+    hosts = "# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"
+    full = f"{name}.{pod.spec.subdomain}.{pod.metadata.namespace}.svc.cluster.local\t" if pod.spec.subdomain else ""
+    hosts += "".join(f"{each.ip}\t{full}{name}\n" for each in pod.status.pod_ips[:1])
+    if pod.spec.host_aliases:
+        hosts += "\n# Entries added by HostAliases.\n"
+        hosts += "".join("\t".join((each.ip, *each.hostnames)) + "\n" for each in pod.spec.host_aliases)
+    domains = f"{pod.metadata.namespace}.svc.cluster.local svc.cluster.local cluster.local"
+    return {
+        "/etc/hostname": f"{name}\n".encode(), "/etc/hosts": hosts.encode(),
+        "/etc/resolv.conf": f"search {domains}\nnameserver 10.96.0.10\noptions ndots:5\n".encode(),
+    }  # fmt: skip
+
+
+class _Reader:
+    """Reads for one container; each ConfigMap and Secret once."""
+
+    def __init__(self, client: Client, pod: Pod, container: AnyContainer) -> None:
+        self._client = client
+        self._pod = pod
+        self._container = container
+        self._known: dict[tuple[str, str], dict[str, bytes]] = {}
+
+    async def _config_map(self, name: str) -> dict[str, bytes]:
+        async def read() -> dict[str, bytes]:
+            found = await self._client.get(CONFIG_MAPS, name, self._pod.metadata.namespace)
+            return {**{key: value.encode() for key, value in found.data.items()}, **found.binary_data}
+
+        return await self._once(("configmaps", name), read)
+
+    async def _secret(self, name: str) -> dict[str, bytes]:
+        async def read() -> dict[str, bytes]:
+            return dict((await self._client.get(SECRETS, name, self._pod.metadata.namespace)).data)
+
+        return await self._once(("secrets", name), read)
+
+    async def _once(
+        self, key: tuple[str, str], read: Callable[[], Awaitable[dict[str, bytes]]]
+    ) -> dict[str, bytes]:  # fmt: skip
+        if key not in self._known:
+            try:
+                self._known[key] = await read()
+            except StatusError as error:
+                if not is_not_found(error) and error.code != 403:
+                    raise
+                self._known[key] = {}
+        return self._known[key]
+
+    # Variables
+
+    async def variables(self) -> dict[str, str]:
+        """Those of `envFrom`, then those of `env`."""
+        found: dict[str, str] = {}
+        for source in self._container.env_from:
+            values: dict[str, bytes] = {}
+            if source.config_map_ref is not None:
+                values = await self._config_map(source.config_map_ref.name)
+            elif source.secret_ref is not None:
+                values = await self._secret(source.secret_ref.name)
+            found.update({source.prefix + key: value.decode(errors="replace") for key, value in values.items()})
+        for each in self._container.env:
+            if each.value_from is None:
+                found[each.name] = expanded(each.value, found)
+            elif (value := await self._from(each.value_from)) is not None:
+                found[each.name] = value
+        return found
+
+    async def _from(self, source: EnvVarSource) -> str | None:
+        if source.field_ref is not None:
+            return field_of(self._pod, source.field_ref)
+        if source.resource_field_ref is not None:
+            return resource_of(self._pod, self._container, source.resource_field_ref)
+        value: bytes | None = None
+        if (at := source.config_map_key_ref) is not None:
+            value = (await self._config_map(at.name)).get(at.key)
+        elif (secret := source.secret_key_ref) is not None:
+            value = (await self._secret(secret.name)).get(secret.key)
+        return None if value is None else value.decode(errors="replace")
+
+    # Files
+
+    async def files(self) -> dict[str, bytes]:
+        """Those of the volumes that the container has."""
+        volumes = {each.name: each for each in self._pod.spec.volumes}
+        found: dict[str, bytes] = {}
+        for mount in self._container.volume_mounts:
+            volume = volumes.get(mount.name)
+            if volume is None:
+                continue
+            contents = await self._contents(volume)
+            if mount.sub_path:
+                inside = posixpath.normpath(mount.sub_path)
+                if inside in contents:
+                    found[mount.mount_path] = contents[inside]
+                contents = {
+                    path[len(inside) + 1 :]: data for path, data in contents.items() if path.startswith(f"{inside}/")
+                }
+            for path, data in contents.items():
+                found[posixpath.normpath(posixpath.join(mount.mount_path, path))] = data
+        return found
+
+    async def _contents(self, volume: Volume) -> dict[str, bytes]:
+        if volume.config_map is not None:
+            return _chosen(await self._config_map(volume.config_map.name), volume.config_map.items)
+        if volume.secret is not None:
+            return _chosen(await self._secret(volume.secret.secret_name), volume.secret.items)
+        if volume.downward_api is not None:
+            return self._downward(volume.downward_api.items)
+        found: dict[str, bytes] = {}
+        if volume.projected is not None:
+            for each in volume.projected.sources or ():
+                found.update(await self._projection(each))
+        return found
+
+    async def _projection(self, source: VolumeProjection) -> dict[str, bytes]:
+        if source.config_map is not None:
+            return _chosen(await self._config_map(source.config_map.name), source.config_map.items)
+        if source.secret is not None:
+            return _chosen(await self._secret(source.secret.name), source.secret.items)
+        if source.downward_api is not None:
+            return self._downward(source.downward_api.items)
+        if (token := source.service_account_token) is not None:
+            return {token.path: await self._token(token.audience, token.expiration_seconds or _TOKEN_SECONDS)}
+        return {}
+
+    def _downward(self, items: list[DownwardAPIVolumeFile]) -> dict[str, bytes]:
+        found: dict[str, bytes] = {}
+        for each in items:
+            if each.field_ref is not None:
+                found[each.path] = field_of(self._pod, each.field_ref).encode()
+            elif each.resource_field_ref is not None:
+                found[each.path] = resource_of(self._pod, self._container, each.resource_field_ref).encode()
+        return found
+
+    async def _token(self, audience: str, seconds: int) -> bytes:
+        metadata = self._pod.metadata
+        wanted = TokenRequest(spec=TokenRequestSpec(
+            audiences=[audience] if audience else [], expiration_seconds=seconds,
+            bound_object_ref=BoundObjectReference(
+                api_version="v1", kind="Pod", name=metadata.name, uid=metadata.uid
+            ),
+        ))  # fmt: skip
+        try:
+            made = await self._client.create_subresource(
+                SERVICE_ACCOUNTS, self._pod.spec.service_account_name or "default", metadata.namespace, "token",
+                TOKEN_REQUESTS, wanted,
+            )  # fmt: skip
+        except StatusError:
+            return b""
+        return made.status.token.encode()
+
+
+def _chosen(contents: dict[str, bytes], items: list[KeyToPath]) -> dict[str, bytes]:
+    """The keys that are asked for, on their paths; all if none is."""
+    if not items:
+        return contents
+    return {each.path: contents[each.key] for each in items if each.key in contents}

@@ -1,0 +1,172 @@
+"""The volumes of pods on simulated nodes: a pod waits until its claims are bound and attached to its node.
+
+What a kubelet's volume manager tells of is told: which volumes are in use, and that a file system was made larger
+(pkg/kubelet/volumemanager).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from steersman.api.core.v1 import Node, PersistentVolume, PersistentVolumeClaim, Pod
+from steersman.api.storage.v1 import CSIDriver
+from steersman.client.client import Client
+from steersman.client.errors import is_not_found
+from steersman.client.informer import Informers, Key, key_of
+from steersman.client.resources import CSI_DRIVERS, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
+from steersman.machinery.built_in.csi import is_attached_first, unique_name
+from steersman.machinery.built_in.volumes import claim_name, is_fully_bound, storage_of
+from steersman.machinery.errors.status import StatusError
+
+_TO_BE_RESIZED = "FileSystemResizePending"
+_RESIZING = ("Resizing", _TO_BE_RESIZED)
+
+
+def uses_claims(pod: Pod) -> bool:
+    """Whether a pod has volumes that it may have to wait for."""
+    return any(each.persistent_volume_claim is not None or each.ephemeral is not None for each in pod.spec.volumes)
+
+
+class NodeVolumes:
+    """Looks at the volumes of pods that have nodes; `wake` is called with a pod that should be looked at again."""
+
+    def __init__(self, client: Client, informers: Informers, nodes: Mapping[str, object]) -> None:
+        self._client = client
+        self._nodes = nodes
+        self._claims = informers.of(PERSISTENT_VOLUME_CLAIMS)
+        self._volumes = informers.of(PERSISTENT_VOLUMES)
+        self._drivers = informers.of(CSI_DRIVERS)
+        self._node_objects = informers.of(NODES)
+        self._users: dict[Key, set[Key]] = {}
+        """The pods on nodes that use a claim."""
+        self._claims_of: dict[Key, set[Key]] = {}
+        """The claims that such a pod uses."""
+        self._in_use: dict[str, dict[str, set[Key]]] = {}
+        """On each node the volumes in use, and by which pods."""
+        self._waiting: dict[str, set[Key]] = {}
+        """On each node the pods that wait for a volume to be attached."""
+
+    def start(self, wake: Callable[[Key], None]) -> None:
+        """Begins to follow what pods wait for."""
+
+        def claim_changed(_: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> None:
+            for pod in self._users.get(key_of(new), ()) if new is not None else ():
+                wake(pod)
+
+        def volume_changed(_: PersistentVolume | None, new: PersistentVolume | None) -> None:
+            ref = None if new is None else new.spec.claim_ref
+            for pod in self._users.get((ref.namespace, ref.name), ()) if ref is not None else ():
+                wake(pod)
+
+        def node_changed(old: Node | None, new: Node | None) -> None:
+            if new is not None and (old is None or old.status.volumes_attached != new.status.volumes_attached):
+                for pod in self._waiting.get(new.metadata.name, ()):
+                    wake(pod)
+
+        def driver_changed(_: CSIDriver | None, new: CSIDriver | None) -> None:
+            for pods in self._waiting.values() if new is not None else ():
+                for pod in pods:
+                    wake(pod)
+
+        self._claims.on_change(claim_changed)
+        self._volumes.on_change(volume_changed)
+        self._node_objects.on_change(node_changed)
+        self._drivers.on_change(driver_changed)
+
+    async def mounted(self, pod: Pod, node: str) -> Sequence[str] | None:
+        """The names of volumes whose file systems were made larger just now; None if a volume cannot be used yet.
+        Raises StatusError, Unreachable."""
+        key = key_of(pod)
+        claims = self._follow(pod)
+        found = [self._volume_of(claim) for claim in claims]
+        names = {
+            unique_name(volume.spec.csi) for volume in found
+            if volume is not None and volume.spec.csi is not None
+            and is_attached_first(self._drivers.get("", volume.spec.csi.driver))
+        }  # fmt: skip
+        await self._use(key, node, names)
+        known = self._node_objects.get("", node)
+        attached = set() if known is None else {each.name for each in known.status.volumes_attached}
+        if None in found or not names <= attached:
+            self._waiting.setdefault(node, set()).add(key)
+            return None
+        self._waiting.get(node, set()).discard(key)
+        return [each for each in [await self._resized(claim) for claim in claims] if each]
+
+    async def release(self, pod: Key, node: str) -> None:
+        """A pod uses nothing any more on a node. Raises StatusError, Unreachable."""
+        for claim in self._claims_of.pop(pod, ()):
+            users = self._users[claim]
+            users.discard(pod)
+            if not users:
+                del self._users[claim]
+        waiting = self._waiting.get(node)
+        if waiting is not None:
+            waiting.discard(pod)
+            if not waiting:
+                del self._waiting[node]
+        if any(pod in users for users in self._in_use.get(node, {}).values()):
+            await self._use(pod, node, set())
+
+    def has(self, pod: Key) -> bool:
+        """Whether a pod is known to use claims."""
+        return pod in self._claims_of
+
+    def _follow(self, pod: Pod) -> list[Key]:
+        namespace, key = pod.metadata.namespace, key_of(pod)
+        names = [claim_name(pod, volume) for volume in pod.spec.volumes]
+        claims = [(namespace, name) for name in names if name]
+        self._claims_of[key] = set(claims)
+        for each in claims:
+            self._users.setdefault(each, set()).add(key)
+        return claims
+
+    def _volume_of(self, key: Key) -> PersistentVolume | None:
+        """The volume of a claim, if both are bound to each other."""
+        claim = self._claims.get(*key)
+        if claim is None or claim.status.phase != "Bound" or not is_fully_bound(claim):
+            return None
+        volume = self._volumes.get("", claim.spec.volume_name)
+        ref = None if volume is None else volume.spec.claim_ref
+        return volume if ref is not None and ref.uid == claim.metadata.uid else None
+
+    async def _use(self, pod: Key, node: str, names: set[str]) -> None:
+        """Has the status of a node say which volumes are in use, with those of a pod."""
+        in_use = self._in_use.setdefault(node, {})
+        for name in names:
+            in_use.setdefault(name, set()).add(pod)
+        for name in [name for name, users in in_use.items() if name not in names and pod in users]:
+            in_use[name].discard(pod)
+            if not in_use[name]:
+                del in_use[name]
+        known = self._node_objects.get("", node)
+        wanted = sorted(in_use)
+        if not in_use:
+            del self._in_use[node]
+        if known is None or sorted(known.status.volumes_in_use) == wanted:
+            return
+        try:
+            patch = {"status": {"volumesInUse": wanted or None}}
+            await self._client.patch(NODES, node, "", patch, subresource="status")
+        except StatusError as error:
+            if not is_not_found(error):
+                raise
+
+    async def _resized(self, key: Key) -> str:
+        """Makes the file system of a claim's volume as large as the volume, where that is left to the node. The name
+        of the volume, or ""."""
+        claim = self._claims.get(*key)
+        volume = None if claim is None else self._volumes.get("", claim.spec.volume_name)
+        if claim is None or volume is None:
+            return ""
+        if not any(each.type == _TO_BE_RESIZED and each.status == "True" for each in claim.status.conditions):
+            return ""
+        capacity = {**claim.status.capacity, "storage": storage_of(volume.spec.capacity)}
+        conditions = [each for each in claim.status.conditions if each.type not in _RESIZING]
+        status = msgspec.structs.replace(
+            claim.status, capacity=capacity, conditions=conditions, allocated_resource_statuses={}
+        )
+        await self._client.update_status(PERSISTENT_VOLUME_CLAIMS, msgspec.structs.replace(claim, status=status))
+        return volume.metadata.name

@@ -1,0 +1,191 @@
+"""metrics.k8s.io: what pods and nodes use, as metrics-server tells it. It is computed when somebody asks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from steersman.api.core.v1 import Node, Pod
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.client.indexes import BY_NODE, by_node
+from steersman.client.informer import Informers
+from steersman.client.metrics_types import (
+    NODE_METRICS,
+    POD_METRICS,
+    RESOURCE_METRICS,
+    ContainerMetrics,
+    NodeMetrics,
+    PodMetrics,
+)
+from steersman.client.resources import NODES, PODS
+from steersman.kinds.kind import Kind
+from steersman.kinds.structs import StructKind
+from steersman.machinery.errors.status import not_found
+from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
+from steersman.machinery.validation.object_meta import name_is_path_segment
+from steersman.machinery.values import times
+from steersman.machinery.values.durations import format_duration
+from steersman.machinery.values.quantity import BINARY_SI, Quantity, parse
+from steersman.nodes.usage import RESOURCES, Usage, usage_of
+from steersman.rest.capabilities import Encoded, Item, Listing, ListOptions
+from steersman.rest.context import Context
+from steersman.rest.resource import Column, Resource
+
+WINDOW: Final = 15
+"""Seconds over which usage is told, if a container has run for so long."""
+_AT_ONCE: Final = 64
+"""Objects between two of which others have their turn."""
+_NANO: Final = 10**9
+
+M = TypeVar("M", bound=PodMetrics | NodeMetrics)
+M_co = TypeVar("M_co", bound=PodMetrics | NodeMetrics, covariant=True)
+
+
+def metrics_of_pod(pod: Pod, now: int) -> PodMetrics | None:
+    """None for a pod that does not run, or has for less than a second; `now` is in seconds since 1970."""
+    usages = usage_of(pod)
+    window = min((now - each.since for each in usages), default=0)
+    if window <= 0:
+        return None
+    metadata = pod.metadata
+    return PodMetrics(
+        metadata=_metadata(metadata), timestamp=times.now(), window=_window(window),
+        containers=[ContainerMetrics(name=each.container, usage=_amounts((each,))) for each in usages],
+    )  # fmt: skip
+
+
+def metrics_of_node(node: Node, pods: Iterable[Pod]) -> NodeMetrics:
+    """The sum of what its pods use."""
+    usages = [usage for pod in pods for usage in usage_of(pod)]
+    return NodeMetrics(
+        metadata=_metadata(node.metadata), timestamp=times.now(), window=_window(WINDOW), usage=_amounts(usages)
+    )  # fmt: skip
+
+
+def _metadata(of: ObjectMeta) -> ObjectMeta:
+    return ObjectMeta(name=of.name, namespace=of.namespace, labels=of.labels, creation_timestamp=times.now())
+
+
+def _window(seconds: int) -> str:
+    return format_duration(min(seconds, WINDOW) * _NANO)
+
+
+def _amounts(usages: Iterable[Usage]) -> dict[str, str]:
+    usages = list(usages)
+    cpu, memory = sum(each.cpu for each in usages), sum(each.memory for each in usages)
+    return {"cpu": str(Quantity(cpu, -9)), "memory": str(Quantity(memory, 0, BINARY_SI))}
+
+
+class Measured(Protocol[M_co]):
+    """Objects of a cluster, and how their metrics are had."""
+
+    def metrics_of(self, namespace: str, name: str) -> M_co:
+        """Of one object. Raises StatusError NotFound."""
+        ...
+
+    def each(self, namespace: str) -> Sequence[tuple[ObjectMeta, Callable[[], M_co | None]]]:
+        """Of all objects of a namespace, or of all: what selects them, and what gives their metrics."""
+        ...
+
+
+class UsageStorage(Generic[M]):
+    """What the metrics of objects are read from (rest.capabilities Getter, Lister)."""
+
+    def __init__(self, resource: Resource[M, Any], objects: Measured[M]) -> None:
+        self._kind: Kind[M] = resource.kind
+        self._objects: Measured[M] = objects
+
+    def decode(self, item: Item) -> M:
+        """See ResourceStorage."""
+        found: M = self._kind.decode(item.body)
+        return found
+
+    def remember(self, item: Item, kind: object, encoded: bytes) -> None:
+        """Keeps nothing: it is another usage the next time."""
+
+    async def get(self, ctx: Context, name: str, resource_version: str = "") -> Item:
+        """See Getter."""
+        return Encoded(self._kind.body(self._objects.metrics_of(ctx.action.namespace, name)))
+
+    async def list(self, ctx: Context, options: ListOptions) -> Listing:
+        """See Lister. Such lists have no version and are not cut into pages."""
+        found: list[Item] = []
+        for number, (metadata, metrics_of) in enumerate(self._objects.each(ctx.action.namespace)):
+            if number % _AT_ONCE == _AT_ONCE - 1:
+                await asyncio.sleep(0)
+            fields = {"metadata.name": metadata.name, "metadata.namespace": metadata.namespace}
+            if options.label_selector.matches(metadata.labels) and options.field_selector.matches(fields):
+                metrics = metrics_of()
+                if metrics is not None:
+                    found.append(Encoded(self._kind.body(metrics)))
+        return Listing(found, 0)
+
+
+class MeasuredPods:
+    """Pods that run."""
+
+    def __init__(self, informers: Callable[[], Informers]) -> None:
+        self._informers = informers
+
+    def metrics_of(self, namespace: str, name: str) -> PodMetrics:
+        pod = self._informers().of(PODS).get(namespace, name)
+        if pod is None:
+            raise not_found(GroupResource("", "pods"), name)
+        found = metrics_of_pod(pod, int(times.moment()))
+        if found is None:
+            raise not_found(GroupResource(RESOURCE_METRICS, "podmetrics"), f"{namespace}/{name}")
+        return found
+
+    def each(self, namespace: str) -> Sequence[tuple[ObjectMeta, Callable[[], PodMetrics | None]]]:
+        now = int(times.moment())
+        pods = self._informers().of(PODS).list(namespace or None)
+        return [(each.metadata, partial(metrics_of_pod, each, now)) for each in pods]
+
+
+class MeasuredNodes:
+    """Nodes, by what runs on them."""
+
+    def __init__(self, informers: Callable[[], Informers]) -> None:
+        self._informers = informers
+
+    def metrics_of(self, namespace: str, name: str) -> NodeMetrics:
+        node = self._informers().of(NODES).get("", name)
+        if node is None:
+            raise not_found(GroupResource("", "nodes"), name)
+        return self._of(node)
+
+    def each(self, namespace: str) -> Sequence[tuple[ObjectMeta, Callable[[], NodeMetrics | None]]]:
+        return [(each.metadata, partial(self._of, each)) for each in self._informers().of(NODES).list()]
+
+    def _of(self, node: Node) -> NodeMetrics:
+        pods = self._informers().of(PODS)
+        pods.add_index(BY_NODE, by_node)
+        return metrics_of_node(node, pods.indexed(BY_NODE, node.metadata.name))
+
+
+def _pod_cell(resource: str) -> Callable[[PodMetrics], str]:
+    def cell(metrics: PodMetrics) -> str:
+        amounts = [parse(each.usage.get(resource, "0")) for each in metrics.containers]
+        return str(sum(amounts[1:], amounts[0])) if amounts else "0"
+
+    return cell
+
+
+def _node_cell(resource: str) -> Callable[[NodeMetrics], str]:
+    return lambda metrics: metrics.usage.get(resource, "0")
+
+
+_WINDOW: Final = Column("Window", lambda metrics: metrics.window, format="duration")
+
+POD_METRICS_RESOURCE: Final[Resource[PodMetrics, Any]] = Resource(
+    kind=StructKind(PodMetrics, GroupVersionKind(RESOURCE_METRICS, "v1beta1", POD_METRICS.kind)),
+    plural="pods", singular="pod", verbs=("get", "list"), name_validator=name_is_path_segment,
+    columns=(*(Column(each, _pod_cell(each), format="quantity") for each in RESOURCES), _WINDOW),
+)  # fmt: skip
+NODE_METRICS_RESOURCE: Final[Resource[NodeMetrics, Any]] = Resource(
+    kind=StructKind(NodeMetrics, GroupVersionKind(RESOURCE_METRICS, "v1beta1", NODE_METRICS.kind)),
+    plural="nodes", singular="node", namespaced=False, verbs=("get", "list"), name_validator=name_is_path_segment,
+    columns=(*(Column(each, _node_cell(each), format="quantity") for each in RESOURCES), _WINDOW),
+)  # fmt: skip

@@ -1,0 +1,198 @@
+"""kube-apiserver's flags: read as Go reads them, never ignored, wrong ones told in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from steersman.cli import main
+from steersman.cli.flags import FLAGS, parse
+from steersman.cli.flags.known import ADMISSION_PLUGINS, KNOWN
+from steersman.controlplane.admission import PLUGINS
+from steersman.controlplane.options import OptionsError
+
+
+def parsed(*arguments: str):
+    return parse(list(arguments), Path("/nowhere"))
+
+
+def serve(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["serve", *arguments])
+
+
+def test_without_flags_the_defaults_are_kube_apiservers():
+    options = parsed()
+    assert options.secure_port == 6443
+    assert options.bind_address == "0.0.0.0"
+    assert options.service_cluster_ip_range == "10.0.0.0/24"
+    assert options.service_node_port_range == "30000-32767"
+    assert (options.max_requests_inflight, options.max_mutating_requests_inflight) == (400, 200)
+    assert (options.request_timeout, options.min_request_timeout) == (60.0, 1800)
+    assert options.event_ttl == 3600
+    assert options.anonymous_auth
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--secure-port=8443"], ["--secure-port", "8443"], ["--secure_port=8443"]],
+    ids=" ".join,
+)
+def test_a_value_is_given_as_go_takes_it(arguments: list[str]):
+    assert parsed(*arguments).secure_port == 8443
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [("--anonymous-auth=false", False), ("--anonymous-auth=0", False), ("--anonymous-auth", True)],
+)
+def test_a_boolean_needs_no_value_and_takes_none_from_the_next_argument(argument: str, value: bool):
+    options = parsed(argument, "--secure-port=1")
+    assert (options.anonymous_auth, options.secure_port) == (value, 1)
+
+
+@pytest.mark.parametrize("arguments", [["-v", "3"], ["-v=3"], ["-v3"], ["--v=3"], ["--v", "3"]], ids=" ".join)
+def test_the_one_shorthand_is_that_of_the_log_level(arguments: list[str]):
+    assert parsed(*arguments, "--secure-port=1").verbosity == 3
+
+
+@pytest.mark.parametrize("asking", ["-h", "--help"])
+def test_help_is_asked_for_in_two_ways(asking: str):
+    assert "  --secure-port int " in serve(asking).stdout
+
+
+def test_the_version_is_told_as_by_the_command_itself():
+    told = serve("--version")
+    assert (told.exit_code, told.stdout) == (0, CliRunner().invoke(main, ["--version"]).stdout)
+
+
+def test_durations_are_gos():
+    assert parsed("--request-timeout=1m30s").request_timeout == 90
+    assert parsed("--shutdown-delay-duration=250ms").shutdown_delay_duration == 0.25
+    assert parsed("--event-ttl=2h").event_ttl == 7200
+
+
+def test_a_flag_given_again_adds_where_it_may_and_replaces_elsewhere():
+    options = parsed(
+        "--service-account-issuer=https://a.example", "--service-account-issuer=https://b.example", "--v=1", "--v=3"
+    )
+    assert options.service_account_issuer == ("https://a.example", "https://b.example")
+    assert options.verbosity == 3
+
+
+def test_flags_of_several_values_take_them_one_by_one_too():
+    options = parsed(
+        "--authorization-mode=RBAC", "--authorization-mode=AlwaysAllow", "--runtime-config=api/all=true",
+        "--runtime-config=apps/v1=false", "--api-audiences=a,b", "--api-audiences=c",
+        "--cors-allowed-origins=a", "--cors-allowed-origins=b",
+        "--strict-transport-security-directives=max-age=1", "--strict-transport-security-directives=preload",
+        "--tls-cipher-suites=TLS_AES_128_GCM_SHA256", "--tls-cipher-suites=TLS_AES_256_GCM_SHA384",
+    )  # fmt: skip
+    assert options.authorization_mode == ("RBAC", "AlwaysAllow")
+    assert options.runtime_config == {"api/all": "true", "apps/v1": "false"}
+    assert options.api_audiences == ("a", "b", "c")
+    assert options.cors_allowed_origins == ("a", "b")
+    assert options.strict_transport_security_directives == ("max-age=1", "preload")
+    assert options.tls_cipher_suites == ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384")
+    with pytest.raises(OptionsError, match="modes must be given, each once"):
+        parsed("--authorization-mode=RBAC", "--authorization-mode=RBAC")
+
+
+def test_a_known_flag_that_is_not_supported_is_never_ignored():
+    for name in sorted(KNOWN - FLAGS.keys() - {"help"}):
+        with pytest.raises(OptionsError, match=f"^not supported yet: --{name}$"):
+            parsed(f"--{name}=value")
+
+
+def test_a_mistyped_flag_is_told_with_what_was_meant():
+    with pytest.raises(OptionsError, match=r"^unknown flag: --secure-prot, did you mean --secure-port\?$"):
+        parsed("--secure-prot=1")
+    with pytest.raises(OptionsError, match=r"^unknown flag: --qqqqqqq$"):
+        parsed("--qqqqqqq")
+
+
+@pytest.mark.parametrize(
+    ("argument", "told"),
+    [
+        ("--secure-port=65536", "--secure-port: 65536 is no port"),
+        ("--secure-port=-1", "--secure-port: -1 is negative"),
+        ("--secure-port=x", "--secure-port: 'x' is no whole number"),
+        ("--secure-port", "--secure-port needs a value"),
+        ("--request-timeout=soon", '--request-timeout: time: invalid duration "soon"'),
+        ("--request-timeout=-1s", "--request-timeout: -1s is negative"),
+        ("--anonymous-auth=maybe", "--anonymous-auth: 'maybe' is neither true nor false"),
+        ("--bind-address=here", "--bind-address: 'here' does not appear to be an IPv4 or IPv6 address"),
+        ("--storage=paper", "--storage: 'paper' is neither sqlite nor memory"),
+        ("--authorization-mode=Node,RBAC", "--authorization-mode: the mode Node is not supported yet"),
+        ("--authorization-mode=Whim", "--authorization-mode: unknown mode 'Whim'"),
+        ("--goaway-chance=0.5", "--goaway-chance: must be between 0 and 0.02"),
+        ("--cors-allowed-origins=(", "--cors-allowed-origins: '(' is no regular expression: "),
+        ("--service-account-issuer=:a", "--service-account-issuer: ':a' contained a ':' but was not a valid URL: "),
+        ("--service-account-issuer=", "--service-account-issuer: should not be an empty string"),
+        ("--token-auth-file=/no/such", "--token-auth-file: /no/such: No such file or directory"),
+        ("--client-ca-file=/no/such", "--client-ca-file: /no/such: No such file or directory"),
+        ("--tls-cert-file=/dev/null", "--tls-cert-file and --tls-private-key-file go together"),
+        ("--enable-admission-plugins=Mood", "unknown admission plugin 'Mood'"),
+        ("--enable-admission-plugins=NodeRestriction", "not supported yet: --enable-admission-plugins=NodeRestriction"),
+        ("--runtime-config=resource.k8s.io/v9", "group version resource.k8s.io/v9 that has not been registered"),
+        ("--runtime-config=foo/v1=true", "unknown api groups foo/v1"),
+        ("--runtime-config=apps/v1=no", "invalid value of apps/v1: no, err: strconv.ParseBool"),
+        ("-data-dir", "unknown shorthand flag: 'd' in -data-dir"),
+        ("-p", "unknown shorthand flag: 'p' in -p"),
+        ("-authorization-mode=RBAC", "unknown shorthand flag: 'a' in -authorization-mode=RBAC"),
+        ("-v", "--v needs a value"),
+        ("---v=1", "bad flag syntax: ---v=1"),
+        ("--=1", "bad flag syntax: --=1"),
+        ("--data-dir=", "--data-dir: the name of a folder is needed"),
+        ("stray", "unexpected argument 'stray'"),
+    ],
+)
+def test_a_value_that_cannot_be_is_told_in_one_line(argument: str, told: str):
+    result = serve(argument)
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr.startswith(f"steersman: {told}")
+    assert result.stderr.count("\n") == 1
+
+
+def test_to_enable_what_upstream_has_on_by_default_changes_nothing():
+    """Operators' test environments do it, such as kro's with ValidatingAdmissionPolicy."""
+    for name in sorted(set(ADMISSION_PLUGINS) - {each.name for each in PLUGINS} - {"NodeRestriction"}):
+        assert parsed(f"--enable-admission-plugins={name}").enable_admission_plugins == (name,)
+
+
+def test_every_flag_sets_an_option_that_exists():
+    fields = set(type(parsed()).__dataclass_fields__)
+    assert {flag.option for flag in FLAGS.values()} <= fields
+
+
+def test_every_flag_but_the_projects_own_is_one_of_kube_apiservers():
+    assert FLAGS.keys() - KNOWN == {"data-dir", "storage", "unsafe-no-fsync", "controllers", "debug-loop-watchdog"}
+
+
+def test_options_are_shown_as_flags_in_pflags_form():
+    shown = parsed(
+        "--request-timeout=1m30s", "--shutdown-delay-duration=250ms", "--goaway-chance=0.001", "--v=2",
+        "--authorization-mode=RBAC,AlwaysDeny",
+    )  # fmt: skip
+    shown.runtime_config = {"b/v1": "true", "a/v1": "false"}
+    assert shown.as_flags().items() >= {
+        ("request-timeout", "1m30s"),
+        ("shutdown-delay-duration", "250ms"),
+        ("event-ttl", "1h0m0s"),
+        ("etcd-compaction-interval", "5m0s"),
+        ("service-account-max-token-expiration", "0s"),
+        ("kubelet-timeout", "5s"),
+        ("goaway-chance", "0.001"),
+        ("min-request-timeout", "1800"),
+        ("authorization-mode", "[RBAC,AlwaysDeny]"),
+        ("runtime-config", "a/v1=false,b/v1=true"),
+        ("kubelet-preferred-address-types", "[Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP]"),
+        ("api-audiences", "[]"),
+        ("v", "2"),
+    }
+
+
+def test_flags_are_shown_and_nothing_else():
+    assert parsed().as_flags().keys() == FLAGS.keys()

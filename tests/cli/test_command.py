@@ -1,0 +1,59 @@
+"""Help by section, in two columns."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from click.testing import CliRunner
+
+from steersman.cli import main
+from steersman.cli.flags import FLAGS, SECTIONS
+
+
+def help_of(command: str, columns: int = 120) -> str:
+    done = CliRunner().invoke(main, [command, "--help"], env={"COLUMNS": str(columns)})
+    assert done.exit_code == 0
+    return done.stdout
+
+
+@pytest.mark.parametrize("command", ["serve", "up"])
+def test_every_flag_is_in_its_section_once(command: str) -> None:
+    text = help_of(command)
+    for title, flags in SECTIONS.items():
+        section = text.partition(f"\n{title} flags:\n")[2].partition("\n\n")[0]
+        assert re.findall(r"^  (?:-\w, )?--([a-z0-9-]+)", section, re.MULTILINE) == list(flags)
+    assert [*SECTIONS] == [each for each in re.findall(r"^(.+) flags:$", text, re.MULTILINE) if each in SECTIONS]
+
+
+def test_a_row_says_the_name_the_type_what_for_and_the_default() -> None:
+    rows = [re.sub(r"  +", "  ", line.strip()) for line in help_of("serve").splitlines()]
+    assert "--secure-port int  port to listen on, 0 for a free one  [default: 6443]" in rows
+    assert "--anonymous-auth  let requests without credentials in  [default: true]" in rows
+    assert "--client-ca-file file  CA of client certificates, PEM" in rows
+
+
+def test_the_defaults_of_a_cluster_are_its_own() -> None:
+    assert "[default: 0.0.0.0]" in help_of("serve")
+    assert "[default: 127.0.0.1]" in help_of("up")
+    assert (
+        help_of("up").index("Cluster flags:") < help_of("up").index("--nodes") < help_of("up").index("Generic flags:")
+    )
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_lines_fit_the_terminal(columns: int) -> None:
+    longest = max(len(f"  --{name} strings") for name in FLAGS)
+    assert max(map(len, help_of("up", columns).splitlines())) <= max(columns, longest)
+
+
+@pytest.mark.parametrize("command", ["status", "down", "kubeconfig", "controllers", "envtest", "completion"])
+def test_other_commands_show_theirs_in_two_columns(command: str) -> None:
+    assert re.search(r"^  -+\S.*  +\S", help_of(command), re.MULTILINE)
+
+
+def test_all_commands_are_listed_the_first_ones_first() -> None:
+    done = CliRunner().invoke(main, ["--help"])
+    listed = re.findall(r"^  ([a-z]+)  +\S", done.stdout.partition("Commands:")[2], re.MULTILINE)
+    assert listed == list(main.commands)
+    assert listed[0] == "up"

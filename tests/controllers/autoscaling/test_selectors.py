@@ -1,0 +1,22 @@
+"""Which autoscalers select a pod."""
+
+from __future__ import annotations
+
+from steersman.controllers.autoscaling.selectors import Selectors
+from steersman.machinery.selectors import labels
+
+
+def test_autoscalers_are_found_by_the_labels_of_pods() -> None:
+    selectors = Selectors()
+    selectors.put(("a", "one"), labels.parse("app=web"))
+    selectors.put(("a", "two"), labels.parse("app in (web,db)"))
+    selectors.put(("a", "three"), labels.parse("app=db"))
+    selectors.put(("b", "other"), labels.parse("app=web"))
+    assert selectors.of("a", [{"app": "web"}]) == [("a", "one"), ("a", "two")]
+    assert selectors.of("a", [{"app": "web"}, {"app": "db"}]) == [("a", "one"), ("a", "three"), ("a", "two")]
+    assert selectors.of("a", []) == []
+    selectors.put(("a", "one"), labels.parse("app=mail"))
+    selectors.remove(("a", "two"))
+    selectors.remove(("a", "unknown"))
+    assert selectors.of("a", [{"app": "web"}]) == []
+    assert selectors.of("a", [{"app": "mail"}]) == [("a", "one")]

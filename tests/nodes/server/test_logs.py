@@ -1,0 +1,84 @@
+"""Logs of simulated containers."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from steersman.api.core.v1 import ContainerState, ContainerStateTerminated, ContainerStateWaiting, ContainerStatus, Pod
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.machinery.errors.status import StatusError
+from steersman.nodes.server.logs import LogOptions, NoLogs, run_of
+from tests.nodes.server.asking import Node
+
+COUNT = "i=0; while true; do echo line $i; i=$((i+1)); sleep 0.5; done"
+
+
+async def test_a_log_has_what_the_command_prints(node: Node) -> None:
+    await node.pod("p", "sh", "-c", "echo one; echo two >&2; printf three; sleep infinity")
+    assert await node.logs("p") == "one\ntwo\nthree\n"
+    assert await node.logs("p", "tailLines=1") == "three\n"
+    assert await node.logs("p", "limitBytes=5") == "one\nt"
+    assert await node.logs("p", "tailLines=0") == ""
+    stamped = await node.logs("p", "timestamps=true&tailLines=1")
+    assert stamped[19:].startswith(".000000000Z three")
+
+
+async def test_a_log_says_what_annotations_say(node: Node) -> None:
+    await node.pod("p", annotations={"simulation.steersman.dev/logs": "a\nb"})
+    assert await node.logs("p") == "a\nb\n"
+    await node.pod("q")
+    assert await node.logs("q") == "x is simulated: container c has started\n"
+
+
+async def test_a_log_can_be_followed_until_the_container_ends(node: Node) -> None:
+    pod = await node.pod("p", "sh", "-c", f"{COUNT}")
+    following = asyncio.create_task(node.logs("p", "follow=true&sinceSeconds=1000"))
+    await asyncio.sleep(0.7)
+    assert not following.done()
+    out, _, said = await node.execute("p", "kill", "1")
+    assert (out, said["status"]) == ("", "Success")
+    async with asyncio.timeout(10):
+        assert (await following).startswith("line 0\nline 1\n")
+    before = await node.logs("p", "previous=true&tailLines=1")
+    assert before.startswith("line ")
+    assert pod.metadata.name == "p"
+
+
+async def test_what_is_no_log_is_refused(node: Node) -> None:
+    await node.pod("p")
+    with pytest.raises(StatusError) as refused:
+        await node.logs("p", "previous=true")
+    assert str(refused.value) == 'previous terminated container "c" in pod "p" not found'
+    answer = await node.ask("/containerLogs/default/p/nope")
+    assert (answer.status, await answer.read(1000)) == (404, b'container "nope" not found in pod "p"')
+    answer = await node.ask("/containerLogs/default/nope/c")
+    assert (answer.status, await answer.read(1000)) == (404, b'pod "nope" does not exist')
+    answer = await node.ask("/containerLogs/default/p/c?tailLines=x")
+    assert answer.status == 400
+
+
+@pytest.mark.parametrize(("status", "text"), [
+    (None, "is not available"),
+    (ContainerStatus(state=ContainerState(waiting=ContainerStateWaiting(reason="PodInitializing"))),
+     "is waiting to start: PodInitializing"),
+    (ContainerStatus(state=ContainerState(waiting=ContainerStateWaiting(reason="ErrImagePull"))),
+     "is waiting to start: image can't be pulled"),
+    (ContainerStatus(state=ContainerState(waiting=ContainerStateWaiting(reason="ImagePullBackOff"))),
+     "is waiting to start: trying and failing to pull image"),
+    (ContainerStatus(), "is waiting to start - no logs yet"),
+    (ContainerStatus(state=ContainerState(terminated=ContainerStateTerminated())), "is terminated"),
+])  # fmt: skip
+def test_why_there_is_no_log(status: ContainerStatus | None, text: str) -> None:
+    with pytest.raises(NoLogs) as why:
+        run_of(Pod(metadata=ObjectMeta(name="p")), "c", status, previous=False)
+    assert str(why.value) == f'container "c" in pod "p" {text}'
+
+
+def test_options_of_a_log() -> None:
+    found = LogOptions.of({"sinceSeconds": ["10"], "follow": ["true"], "tailLines": ["3"]}, 100.0)
+    assert found == LogOptions(follow=True, tail=3, since=90.0)
+    assert LogOptions.of({"sinceTime": ["1970-01-01T00:01:00Z"]}, 100.0).since == 60
+    with pytest.raises(ValueError, match="limitBytes"):
+        LogOptions.of({"limitBytes": ["-1"]}, 0)

@@ -1,0 +1,127 @@
+"""Which address is answered by whom."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+import pytest
+
+from steersman.client.client import MERGE_PATCH
+from steersman.client.resources import NODES, PODS
+from steersman.machinery.errors.status import StatusError
+from steersman.net.client.dial import DialError
+from steersman.net.client.transport import Address
+from tests.controllers.waiting import eventually
+from tests.nodes.server.asking import KUBELET, Node
+
+PROXY = "/api/v1/nodes/node-0/proxy/"
+
+
+async def test_a_pod_answers_at_its_ports(node: Node) -> None:
+    await node.pod("p", ports=(8080,))
+    told = msgspec.json.decode(await node.client.raw("GET", "/api/v1/namespaces/default/pods/p:8080/proxy/a?b=c"))
+    assert (told["hostname"], told["port"], told["target"]) == ("p", 8080, "/a?b=c")
+    assert "authorization" not in told["headers"]
+    with pytest.raises(StatusError, match="connect: connection refused"):
+        await node.client.raw("GET", "/api/v1/namespaces/default/pods/p:81/proxy/")
+    pod = await node.client.get(PODS, "p", "default")
+    await node.client.delete(PODS, "p", "default")
+
+    async def gone() -> bool:
+        try:
+            connection = await node.connect(Address(pod.status.pod_ip, 8080, secure=False))
+        except DialError as error:
+            return str(error) == f"dial tcp {pod.status.pod_ip}:8080: connect: no route to host"
+        connection.close()
+        return False
+
+    await eventually(gone)
+
+
+async def test_a_port_can_be_served_by_a_local_address(node: Node) -> None:
+    async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\nreal")
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    try:
+        await node.pod("p", ports=(80,), annotations={"simulation.steersman.dev/serve.80": f"127.0.0.1:{port}"})
+        assert await node.client.raw("GET", "/api/v1/namespaces/default/pods/p:80/proxy/") == b"real"
+        node.cluster._servers._serves_local = False
+        told = await node.client.raw("GET", "/api/v1/namespaces/default/pods/p:80/proxy/x")
+        assert msgspec.json.decode(told)["hostname"] == "p"
+    finally:
+        server.close()
+        await server.wait_closed()
+
+
+async def test_a_node_tells_of_itself(node: Node) -> None:
+    await node.pod("p")
+    assert await node.client.raw("GET", f"{PROXY}healthz") == b"ok"
+    assert [each["metadata"]["name"] for each in (await node.client.plain(f"{PROXY}pods"))["items"]] == ["p"]
+    summary = await node.client.plain(f"{PROXY}stats/summary")
+    assert summary["node"]["nodeName"] == "node-0"
+    assert summary["pods"][0]["podRef"]["name"] == "p"
+    assert (await node.client.plain(f"{PROXY}configz"))["kubeletconfig"]["maxPods"] == 110
+    metrics = (await node.client.raw("GET", f"{PROXY}metrics/resource")).decode()
+    assert 'container_memory_working_set_bytes{container="c",namespace="default",pod="p"} 8388608 ' in metrics
+    assert "kubelet_running_pods 1" in (await node.client.raw("GET", f"{PROXY}metrics")).decode()
+    with pytest.raises(StatusError):
+        await node.client.raw("GET", f"{PROXY}nope")
+
+
+async def test_a_node_can_be_out_of_reach(node: Node) -> None:
+    await node.pod("p")
+    mark = {"metadata": {"annotations": {"simulation.steersman.dev/unreachable": "true"}}}
+    await node.client.patch(NODES, "node-0", "", mark, media=MERGE_PATCH)
+
+    async def silent() -> bool:
+        try:
+            connection = await node.connect(KUBELET)
+        except DialError as error:
+            return str(error) == "dial tcp 172.16.0.2:10250: connect: no route to host"
+        connection.close()
+        return False
+
+    await eventually(silent)
+    with pytest.raises(StatusError, match="no route to host"):
+        await node.logs("p")
+    mark["metadata"]["annotations"]["simulation.steersman.dev/unreachable"] = "false"
+    await node.client.patch(NODES, "node-0", "", mark, media=MERGE_PATCH)
+
+    async def back() -> bool:
+        return not await silent()
+
+    await eventually(back)
+    assert await node.logs("p")
+
+
+async def test_other_addresses_are_those_of_the_network(node: Node) -> None:
+    way = node.cluster.plane._nearby
+    assert way is not None
+    for host in ("127.0.0.1", "10.96.0.1", "172.16.0.3", "node-0", "fe80::1", "192.0.2.1"):
+        assert way(Address(host, 10250)) is None
+
+
+async def test_ports_are_forwarded(node: Node) -> None:
+    await node.pod("p", ports=(80,))
+    session = await node.spdy("/portForward/default/p", "portforward.k8s.io")
+    running = asyncio.create_task(session.run())
+    try:
+        async with asyncio.timeout(10):
+            errors = await session.open({"streamtype": "error", "port": "80", "requestid": "0"}, 5)
+            data = await session.open({"streamtype": "data", "port": "80", "requestid": "0"}, 5)
+            await data.write(b"GET /hostname HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            assert (await data.read_all(10_000)).endswith(b"\r\n\r\np\n")
+            assert await errors.read_all(1000) == b""
+            errors = await session.open({"streamtype": "error", "port": "81", "requestid": "1"}, 5)
+            data = await session.open({"streamtype": "data", "port": "81", "requestid": "1"}, 5)
+            said = (await errors.read_all(1000)).decode()
+            assert said.startswith("error forwarding port 81 to pod p, uid ")
+            assert said.endswith(":81: connect: connection refused")
+    finally:
+        session.close()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)

@@ -1,0 +1,56 @@
+"""Scripts run in no time, with all that they ask for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from steersman.nodes.shell.effects import Answer, Effect, Repeated, Wait, World, Write, fed
+from steersman.nodes.shell.shell import Shell
+
+
+@dataclass
+class Ran:
+    """What has come of a command."""
+
+    code: int | None = None
+    """None for one that did not end."""
+    out: str = ""
+    err: str = ""
+    seconds: float = 0.0
+    other: list[Effect] = field(default_factory=list)
+
+
+def world() -> World:
+    return World("pod", {"A": "x y", "HOME": "/root"}, lambda: 1_800_000_000.0, {"/etc/hostname": b"pod\n"})
+
+
+def run(*words: str, stdin: bytes = b"", left_out: int = 0, most: int = 10_000) -> Ran:
+    """Runs a command until it ends, waits for ever, or has had `most` effects."""
+    ran, answer = Ran(), None
+    course = fed(Shell(world()).run(words), stdin)
+    for _ in range(most):
+        reply: Answer = answer
+        try:
+            effect = course.send(reply)
+        except StopIteration as done:
+            ran.code = done.value
+            break
+        answer = None
+        match effect:
+            case Write(1, data):
+                ran.out += data.decode()
+            case Write(_, data):
+                ran.err += data.decode()
+            case Wait(seconds):
+                ran.seconds += seconds
+                if seconds == float("inf"):
+                    break
+            case _:
+                ran.other.append(effect)
+                answer = left_out if isinstance(effect, Repeated) else None
+    return ran
+
+
+def sh(script: str, stdin: bytes = b"", left_out: int = 0, most: int = 10_000) -> Ran:
+    """The same of a script."""
+    return run("sh", "-c", script, stdin=stdin, left_out=left_out, most=most)

@@ -1,0 +1,117 @@
+"""Scripts as manifests have them."""
+
+from __future__ import annotations
+
+import pytest
+
+from steersman.nodes.shell.effects import Missing, Repeated
+from tests.nodes.shell.running import run, sh
+
+
+@pytest.mark.parametrize(("script", "printed"), [
+    ("echo hello", "hello\n"),
+    ("echo a; echo b && echo c || echo d", "a\nb\nc\n"),
+    ("false && echo a || echo b", "b\n"),
+    ("echo '$A' \"$A\" $A ${NO:-none}", "$A x y x y none\n"),
+    ("for x in 1 $A; do echo \"<$x>\"; done", "<1>\n<x>\n<y>\n"),
+    ("i=0; while [ $i -lt 3 ]; do i=$((i + 1)); done; echo $i", "3\n"),
+    ("until [ -n \"$x\" ]; do x=1; done; echo $x", "1\n"),
+    ("if [ -f /etc/hostname ]; then cat /etc/hostname; else echo no; fi", "pod\n"),
+    ("if false; then echo a; elif true; then echo b; fi", "b\n"),
+    ("echo \"it is $(hostname) and `hostname`\"", "it is pod and pod\n"),
+    ("(echo a; echo b) | grep b | cat", "b\n"),
+    ("{ echo a; echo b; } > /tmp/f; wc -l < /tmp/f; cat /tmp/f", "2\na\nb\n"),
+    ("echo a > /tmp/f; echo b >> /tmp/f; tail -n 1 /tmp/f", "b\n"),
+    ("printf '%s=%d\\n' a 1", "a=1\n"),
+    ("X=1 env | grep X; echo ${X:-gone}", "X=1\ngone\n"),
+    ("cd /etc; pwd; cat hostname", "/etc\npod\n"),
+    ("eval 'echo a'; exec echo b; echo c", "a\nb\n"),
+    ("for i in $(seq 1 5); do [ $i = 3 ] && break; echo $i; done", "1\n2\n"),
+    ("for i in 1 2 3; do if [ $i = 2 ]; then continue; fi; echo $i; done", "1\n3\n"),
+    ("# nothing\necho a # b", "a\n"),
+    ("echo $((2 + 3 * 4 - 10 / 3)) $((7 % 4))", "11 3\n"),
+    ("! true; echo $?", "1\n"),
+    ("echo one \\\n  two", "one two\n"),
+    ("date -u +%Y-%m-%dT%H:%M:%SZ; date +%s", "2027-01-15T08:00:00Z\n1800000000\n"),
+])  # fmt: skip
+def test_what_a_script_prints(script: str, printed: str) -> None:
+    ran = sh(script)
+    assert (ran.out, ran.err) == (printed, "")
+
+
+@pytest.mark.parametrize(("script", "code"), [
+    ("exit 3", 3), ("false", 1), ("true; false; true", 0), ("set -e; false; exit 0", 1), ("(exit 4)", 4),
+    ("exit 256", 0), ("cat /nope", 1), ("nosuch", 127), ("sh -c 'exit 5'", 5), ("if; then", 2),
+    ("set -e; ! true; exit 6", 6),
+])  # fmt: skip
+def test_how_a_script_ends(script: str, code: int) -> None:
+    assert sh(script).code == code
+
+
+def test_what_waits_takes_its_time() -> None:
+    assert sh("echo a; sleep 5; sleep 0.5 1m").seconds == 65.5
+    assert sh("sleep 2 & sleep 3").seconds == 3
+    assert sh("sleep 4 & wait").seconds == 4
+    assert sh("sleep infinity").code is None
+    assert sh("tail -f /dev/null").code is None
+
+
+def test_errors_go_where_they_are_sent() -> None:
+    assert sh("echo a >&2").err == "a\n"
+    assert sh("cat /nope 2>&1").out == "cat: can't open '/nope': No such file or directory\n"
+    assert sh("cat /nope 2>/dev/null").err == ""
+
+
+def test_a_program_that_is_not_there_is_told_of_before_it_fails() -> None:
+    ran = sh("nginx -g daemon; echo $?")
+    assert ran.other == [Missing("nginx")]
+    assert (ran.out, ran.err) == ("127\n", "sh: nginx: not found\n")
+    assert run("/bin/nginx").other == [Missing("/bin/nginx")]
+
+
+def test_repetitions_can_be_left_out_and_numbers_count_on() -> None:
+    ran = sh("i=0; while true; do echo $i; i=$((i+1)); sleep 2; done", left_out=10, most=12)
+    assert ran.out.split() == ["0", "11", "22", "33"]
+    assert ran.other[0] == Repeated(2.0)
+    assert not [each for each in sh("while true; do x=$x.; sleep 1; done", most=50).other if isinstance(each, Repeated)]
+
+
+def test_a_script_that_spins_waits_for_ever() -> None:
+    assert sh("while true; do :; done").seconds == float("inf")
+    assert sh("until false; do true; done").code is None
+
+
+def test_a_shell_without_a_script_reads_it() -> None:
+    ran = run("sh", stdin=b"echo a\nfor i in 1 2; do\necho $i\ndone\nexit 4\necho b\n")
+    assert (ran.out, ran.code) == ("a\n1\n2\n", 4)
+    assert sh('while read a b; do echo "$b $a"; done', stdin=b"1 2\n3 4\n").out == "2 1\n4 3\n"
+    assert run("cat", stdin=b"x\ny").out == "x\ny"
+
+
+@pytest.mark.parametrize("script", [
+    "echo 'a", 'echo "a', "echo $(echo", "if true", "while true; do", "for 1 in a; do done", "echo ${a", "a &&",
+    "(echo",
+    "| a", "echo a > ", "done", "$((", "case a in b) c;; esac",
+])  # fmt: skip
+def test_what_is_no_script_says_so(script: str) -> None:
+    ran = sh(script)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("sh: syntax error: ")
+
+
+@pytest.mark.parametrize("script", [
+    "(" * 100_000, "$(" * 10_000, "{ " * 5000, "if " * 5000, "echo " + "$((" * 3000, "`" * 9999, "a" * 100_000,
+    "sh -c " * 40 + "true", "${a:-" * 4000, "while " * 3000, "echo $((" + "(" * 300 + "1" + ")" * 300 + "))",
+])  # fmt: skip
+def test_deep_and_long_scripts_end(script: str) -> None:
+    assert sh(script).code is not None
+
+
+def test_shells_in_shells_are_bounded() -> None:
+    assert sh("echo 'sh /tmp/f' > /tmp/f; sh /tmp/f").err == "sh: too many shells\n"
+
+
+def test_what_is_written_is_bounded() -> None:
+    ran = sh("x=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; for i in $(seq 1 30); do cat /tmp/f /tmp/f >> /tmp/f 2>/dev/null; "
+             "echo $x >> /tmp/f; done")  # fmt: skip
+    assert "No space left on device" in ran.err

@@ -1,0 +1,50 @@
+"""What containers print, found out in no time."""
+
+from __future__ import annotations
+
+import pytest
+
+from steersman.nodes.rehearsal import Outcome, Printed, outcome, rehearsed
+from steersman.nodes.shell.effects import World
+
+START = 1_800_000_000.0
+
+
+def printed(script: str, now: float) -> list[Printed]:
+    """What a script that began at START has printed by `now`."""
+    found = []
+    for each in rehearsed(["sh", "-c", script], World("p", {}, lambda: 0.0), START, now):
+        if each is not None and each.at > now:
+            break
+        if each is not None:
+            found.append(each)
+    return found
+
+
+@pytest.mark.parametrize(("script", "ends"), [
+    ("sleep 5; exit 3", Outcome(5.0, 3)), ("echo a", Outcome(0.0, 0)), ("while true; do sleep 1; done", Outcome(None)),
+    ("nginx -g daemon", Outcome(None)), ("cp a b && sleep 2", Outcome(2.0, 0)),
+    ("case a in a) exit;; esac", Outcome(None)),
+    ("for i in $(seq 1 10); do sleep 1; done; exit 1", Outcome(10.0, 1)), ("while true; do :; done", Outcome(None)),
+    ("until nslookup db; do sleep 2; done", Outcome(0.0, 0)), ("read x; exit 4", Outcome(0.0, 4)),
+])  # fmt: skip
+def test_how_a_command_ends(script: str, ends: Outcome) -> None:
+    assert outcome(("sh", "-c", script), ()) == ends
+
+
+def test_what_reads_waits_for_its_input() -> None:
+    assert outcome(("cat",), (), stdin=True) == Outcome(None)
+    assert outcome(("cat",), ()) == Outcome(0.0, 0)
+
+
+def test_lines_have_the_times_at_which_they_are_printed() -> None:
+    found = printed("echo a; sleep 2; echo b >&2; sleep 2; echo c", START + 3)
+    assert found == [Printed(START, 1, b"a\n"), Printed(START + 2, 2, b"b\n")]
+
+
+def test_of_long_ago_nothing_is_rehearsed() -> None:
+    day = 86_400
+    found = printed('i=0; while true; do echo "$i $(date +%s)"; i=$((i+1)); sleep 1; done', START + day)
+    assert len(found) < 1100
+    assert found[-1].data == f"{day} {int(START) + day}\n".encode()
+    assert found[-2].data == f"{day - 1} {int(START) + day - 1}\n".encode()

@@ -1,0 +1,141 @@
+"""The clusters that the tests run on: one server or the other, with these controllers or those, and nodes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import ssl
+import subprocess
+import sys
+import urllib.parse
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from steersman.server.certificates import ensure_certificates
+from steersman.testing import BlockingClient, ServerProcess
+from tools.conformance.node_agent import NodeAgent
+from tools.conformance.pod_programs import PodPrograms, Programs
+from tools.conformance.program_agent import ProgramAgent
+
+CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+PROGRAMS: Final = Path(os.environ.get("STEERSMAN_REFERENCE") or CACHE / "steersman-reference")
+NODES: Final = ["n1", "n2", "n3"]
+_ROOT: Final = Path(__file__).resolve().parents[2]
+_RANGE: Final = "--service-cluster-ip-range=10.0.0.0/20"
+
+
+def find(name: str) -> str:
+    """A program, from the folder of those built for comparisons or from PATH."""
+    found = shutil.which(name, path=f"{PROGRAMS}{os.pathsep}{os.environ.get('PATH', '')}")
+    if found is None:
+        sys.exit(f"no {name}: put one in PATH, or in the folder that $STEERSMAN_REFERENCE names")
+    return found
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Where a cluster is."""
+
+    url: str
+    ca: Path
+    kubeconfig: Path
+    token: str = ""
+
+    def client(self) -> BlockingClient:
+        """The administrator's."""
+        parts = urllib.parse.urlsplit(self.url)
+        assert parts.hostname is not None
+        assert parts.port is not None
+        context = ssl.create_default_context(cafile=str(self.ca))
+        return BlockingClient((parts.hostname, parts.port), context, token=self.token)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a cluster is made of: "steersman" or "kubernetes" each; with simulated nodes it is `steersman up`."""
+
+    server: str
+    controllers: str
+    simulated: bool
+
+    @contextmanager
+    def run(self, folder: Path, images: Programs) -> Iterator[Cluster]:
+        """The cluster, in a folder of its own."""
+        with ExitStack() as stack:
+            key = folder / "sa.key"
+            subprocess.run(["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True)
+            if self.server == "steersman":
+                cluster, server = self._steersman(folder, key, stack)
+                client = stack.enter_context(server.client())
+            else:
+                cluster, key = self._kubernetes(folder, stack)
+                client = stack.enter_context(cluster.client())
+            programs = PodPrograms(cluster, client, images)
+            stack.callback(programs.stop)
+            if not self.simulated:
+                self._start_controllers(cluster, folder, key, stack)
+            agent = ProgramAgent(client, programs) if self.simulated else NodeAgent(client, NODES, programs)
+            agent.start()
+            stack.callback(agent.stop)
+            yield cluster
+
+    def _steersman(self, folder: Path, key: Path, stack: ExitStack) -> tuple[Cluster, ServerProcess]:
+        proxy = ensure_certificates(folder / "proxy", ["127.0.0.1"])
+        flags = [
+            f"--service-account-signing-key-file={key}", "--allow-privileged", _RANGE, "--enable-aggregator-routing",
+            f"--requestheader-client-ca-file={proxy.ca}", "--requestheader-username-headers=X-Remote-User",
+            "--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+            f"--proxy-client-cert-file={proxy.admin}", f"--proxy-client-key-file={proxy.admin_key}",
+        ]  # fmt: skip
+        if self.simulated:
+            nodes = folder / "nodes.yaml"
+            nodes.write_text(json.dumps({"serveLocal": True, "nodes": [{"name": "n", "count": len(NODES)}]}))
+            flags.append(f"--config={nodes}")
+        server = ServerProcess(folder / "data", *flags, verb="up" if self.simulated else "serve")
+        server.start()
+        stack.callback(server.stop)
+        return Cluster(server.url, server.ca, server.kubeconfig), server
+
+    def _kubernetes(self, folder: Path, stack: ExitStack) -> tuple[Cluster, Path]:
+        """kube-apiserver and etcd, with accounts, and the key of their tokens."""
+        command = [sys.executable, str(_ROOT / "bench" / "reference" / "reference"), "up", f"--flag={_RANGE}",
+                   "--flag=--disable-admission-plugins="]  # fmt: skip
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        stack.callback(process.wait)
+        stack.callback(process.terminate)
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        if not line:
+            sys.exit("kube-apiserver did not start")
+        told = json.loads(line)
+        kubeconfig = folder / "kubeconfig"
+        kubeconfig.write_text(json.dumps({
+            "apiVersion": "v1", "kind": "Config", "current-context": "it",
+            "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+            "clusters": [{"name": "it", "cluster": {"server": told["url"], "certificate-authority": told["ca"]}}],
+            "users": [{"name": "it", "user": {"token": told["token"]}}],
+        }))  # fmt: skip
+        ca = Path(told["ca"])
+        return Cluster(told["url"], ca, kubeconfig, told["token"]), ca.with_name("sa.key")
+
+    def _start_controllers(self, cluster: Cluster, folder: Path, key: Path, stack: ExitStack) -> None:
+        kubeconfig, given = f"--kubeconfig={cluster.kubeconfig}", [
+            f"--root-ca-file={cluster.ca}", f"--service-account-private-key-file={key}",
+        ]  # fmt: skip
+        if self.controllers == "steersman":
+            ours = [sys.executable, "-m", "steersman.cli"]
+            commands = [[*ours, "controllers", kubeconfig, *given], [*ours, "scheduler", kubeconfig]]
+        else:
+            judged = [f"--{each}={cluster.kubeconfig}" for each in
+                      ("authentication-kubeconfig", "authorization-kubeconfig")]  # fmt: skip
+            flags = [kubeconfig, *judged, "--secure-port=0"]
+            commands = [[find("kube-controller-manager"), *flags, *given], [find("kube-scheduler"), *flags]]
+        for number, command in enumerate(commands):
+            log = stack.enter_context((folder / f"controllers-{number}.log").open("wb"))
+            process = subprocess.Popen(command, stderr=log, stdout=log)
+            stack.callback(process.wait)
+            stack.callback(process.terminate)
