@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from steersman.testing import Pool, User
+from steersman.testing import Pool, ThreadedEnvironment, User
 from steersman.testing.environment import Environment
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -90,3 +90,52 @@ def test_few_are_kept(pool: Pool) -> None:
     assert [each.thread is None for each in used] == [True, False, False, False, False]
     pool.close()
     assert all(each.thread is None for each in used)
+
+
+def stored(environment: ThreadedEnvironment) -> dict[str, bytes]:
+    """What a server has stored, but for what says when and where it runs."""
+
+    async def values() -> dict[str, bytes]:
+        storage = environment.environment.plane.storage
+        assert storage is not None
+        found = {each.key: each.value for each in (await storage.range("/")).items}
+        return {
+            key: value for key, value in found.items() if "/leases/" not in key and "/default/kubernetes" not in key
+        }
+
+    return environment.run(values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at_rest", [True, False])
+def test_a_cluster_has_exactly_what_it_had_after_tests_of_all_kinds(at_rest: bool, pool: Pool) -> None:
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "a", "image": "a"}]}}
+    spec = {"replicas": 5, "selector": {"matchLabels": {"a": "b"}}, "template": template}
+    pod = {"restartPolicy": "Never", "containers": [{"name": "a", "image": "a", "command": ["true"]}]}
+    crd = {
+        "group": "example.com", "scope": "Namespaced", "names": {"plural": "boats", "kind": "Boat"},
+        "versions": [
+            {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
+        ],
+    }  # fmt: skip
+    made = [
+        ("/apis/apps/v1/namespaces/default/deployments", "web", spec, ("deployments", "condition=Available")),
+        ("/apis/batch/v1/namespaces/default/jobs", "job", {"template": {"spec": pod}}, ("jobs", "condition=Complete")),
+        ("/api/v1/namespaces", "here", {}, ("namespaces", "create")),
+        (
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "boats.example.com", crd,
+            ("crd", "condition=Established"),
+        ),
+    ]  # fmt: skip
+    with pool.borrowed(nodes=1) as first:
+        before = stored(first)
+    for target, name, body, (resource, until) in [*made, *made[::-1]]:
+        with pool.borrowed(nodes=1) as environment, environment.client(timeout=60) as client:
+            assert environment is first
+            assert stored(environment) == before
+            assert client.json("POST", target, {"metadata": {"name": name}, "spec": body})[0] == 201
+            if at_rest:
+                environment.wait_for(resource, name, until, timeout=60)
+            assert client.json("DELETE", "/api/v1/nodes/node-0")[0] == 200
+    with pool.borrowed(nodes=1) as environment:
+        assert stored(environment) == before

@@ -128,14 +128,19 @@ class Cluster:
         What works on the cluster sees it as writes. Where it does not come to rest before, it is started anew.
         """
         if await self.settle():
-            assert self._movers is not None
-            self._movers.forget_events()
-            await self.plane.restore(snapshot)
+            await self._bring_back(snapshot)
+            await self.settle()
+            await self._bring_back(snapshot)  # without what was told of it, such as that a node is here again
         else:
             await self._stop_movers()
             await self.plane.restore(snapshot)
             await self._start_movers()
         await self.settle()
+
+    async def _bring_back(self, snapshot: Snapshot) -> None:
+        assert self._movers is not None
+        self._movers.forget_events()
+        await self.plane.restore(snapshot)
 
     async def stop(self) -> None:
         """The orderly end, the control plane last."""

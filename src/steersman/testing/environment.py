@@ -176,11 +176,13 @@ class Environment:
         return self._cluster is None or await self._cluster.settle(timeout)
 
     async def renew(self, snapshot: Snapshot) -> None:
-        """Closes all connections, restores a snapshot, and listens on another port: whoever asked it before, asks it no
-        more. Raises TypeError, OptionsError."""
+        """Closes all connections, restores a snapshot, forgets what was before, and listens on another port: whoever
+        asked it until now, asks it no more. Raises TypeError, OptionsError."""
         plane, address = self._started()
         await plane.stop_listening()
         await self.restore(snapshot)
+        assert plane.storage is not None
+        await plane.storage.compact(plane.storage.revision)
         if plane.options.listen:
             address = await plane.listen_anew()
         self._running = plane, address
