@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -54,7 +55,7 @@ class FlagsCommand(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The sections of its own options, then those of the flags."""
-        formatter.width = min(_LONGEST, formatter.width if ctx.max_content_width else _terminal_width())
+        formatter.width = min(_LONGEST, shutil.get_terminal_size((_LONGEST, 24)).columns)
         own: dict[str, list[tuple[str, str]]] = {}
         for each in super().get_params(ctx):
             row = each.get_help_record(ctx)
@@ -67,12 +68,6 @@ class FlagsCommand(click.Command):
         for title, flags in SECTIONS.items():
             _write(formatter, title, [_row(name, flag, defaults.get(name, "")) for name, flag in flags.items()])
         _write(formatter, "Global", last)
-
-
-def _terminal_width() -> int:
-    import shutil
-
-    return shutil.get_terminal_size((_LONGEST, 24)).columns
 
 
 def _write(formatter: click.HelpFormatter, title: str, rows: list[tuple[str, str]]) -> None:
