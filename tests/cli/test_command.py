@@ -41,13 +41,22 @@ def test_the_defaults_of_a_cluster_are_its_own() -> None:
     )
 
 
+def test_options_of_other_commands_are_by_section_too() -> None:
+    titles = re.findall(r"^(.+) flags:$", help_of("controllers"), re.MULTILINE)
+    assert (titles[0], titles[-2:]) == ("Generic", ["Leader election", "Global"])
+    assert "[default: *]" in help_of("controllers")
+    assert '[default: ""]' not in help_of("controllers")
+
+
 @pytest.mark.parametrize("columns", [80, 120])
 def test_lines_fit_the_terminal(columns: int) -> None:
     longest = max(len(f"  --{name} strings") for name in FLAGS)
     assert max(map(len, help_of("up", columns).splitlines())) <= max(columns, longest)
 
 
-@pytest.mark.parametrize("command", ["status", "down", "kubeconfig", "controllers", "envtest", "completion"])
+@pytest.mark.parametrize(
+    "command", ["status", "down", "kubeconfig", "controllers", "scheduler", "envtest", "completion"]
+)
 def test_other_commands_show_theirs_in_two_columns(command: str) -> None:
     assert re.search(r"^  -+\S.*  +\S", help_of(command), re.MULTILINE)
 

@@ -1,8 +1,9 @@
-"""A command whose help shows its flags by section, in two columns, as kube-apiserver's does."""
+"""Commands whose help shows their flags by section, in two columns, as kube-apiserver's does."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import shutil
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import click
@@ -21,11 +22,33 @@ class Option(click.Option):
     """An option of a command's own; `section` is where help shows it."""
 
     def __init__(self, *arguments: Any, section: str = "Options", **attributes: Any) -> None:
+        if not attributes.get("default"):
+            attributes.setdefault("show_default", False)
         super().__init__(*arguments, **attributes)
         self.section = section
 
 
-class FlagsCommand(click.Command):
+class SectionedCommand(click.Command):
+    """A command whose help shows its options by their sections."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The sections in the order of their first options; what is in none comes last."""
+        formatter.width = min(_LONGEST, shutil.get_terminal_size((_LONGEST, 24)).columns)
+        own: dict[str, list[tuple[str, str]]] = {}
+        for each in super().get_params(ctx):
+            row = each.get_help_record(ctx)
+            if row is not None:
+                own.setdefault(getattr(each, "section", "Global"), []).append(row)
+        last = own.pop("Global", [])
+        for title, rows in (*own.items(), *self.further_sections(), ("Global", last)):
+            _write(formatter, title, rows)
+
+    def further_sections(self) -> Iterable[tuple[str, list[tuple[str, str]]]]:
+        """Sections of flags that are no options: their titles and rows."""
+        return ()
+
+
+class FlagsCommand(SectionedCommand):
     """A command that takes the flags of `steersman serve` unread: `parse` reads them as Go does.
 
     `defaults` are texts of flags that are others here than those of Options, by the names of the flags.
@@ -52,27 +75,11 @@ class FlagsCommand(click.Command):
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         return ["[flags]"]
 
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The sections of its own options, then those of the flags."""
-        formatter.width = min(_LONGEST, formatter.width if ctx.max_content_width else _terminal_width())
-        own: dict[str, list[tuple[str, str]]] = {}
-        for each in super().get_params(ctx):
-            row = each.get_help_record(ctx)
-            if row is not None:
-                own.setdefault(getattr(each, "section", "Global"), []).append(row)
-        last = own.pop("Global", [])
-        for title, rows in own.items():
-            _write(formatter, title, rows)
+    def further_sections(self) -> Iterable[tuple[str, list[tuple[str, str]]]]:
+        """Those of the flags."""
         defaults = {**_defaults(), **self._defaults}
         for title, flags in SECTIONS.items():
-            _write(formatter, title, [_row(name, flag, defaults.get(name, "")) for name, flag in flags.items()])
-        _write(formatter, "Global", last)
-
-
-def _terminal_width() -> int:
-    import shutil
-
-    return shutil.get_terminal_size((_LONGEST, 24)).columns
+            yield title, [_row(name, flag, defaults.get(name, "")) for name, flag in flags.items()]
 
 
 def _write(formatter: click.HelpFormatter, title: str, rows: list[tuple[str, str]]) -> None:

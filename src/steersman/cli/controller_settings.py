@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
+
+from steersman.cli.command import Option
 
 if TYPE_CHECKING:
     from steersman.controllers.authority import Authority
@@ -23,30 +26,33 @@ _SIGNERS: Final = {
     "kubernetes.io/legacy-unknown": "legacy-unknown",
 }
 """Signers, and what stands for them in flags."""
+_accounts: Final = partial(click.option, cls=Option, section="Service account controller")
+_signing: Final = partial(click.option, cls=Option, section="Certificate signing controller")
+_addresses: Final = partial(click.option, cls=Option, section="Node IPAM controller")
 _OPTIONS: Final = (
-    click.option("--root-ca-file", type=_File, help="Certificates by which pods verify the API server."),
-    click.option("--service-account-private-key-file", type=_File, help="Signs tokens in secrets of service accounts."),
-    click.option(
-        "--legacy-service-account-token-clean-up-period", default="8760h0m0s", show_default=True,
+    _accounts("--root-ca-file", type=_File, help="Certificates by which pods verify the API server."),
+    _accounts("--service-account-private-key-file", type=_File, help="Signs tokens in secrets of service accounts."),
+    _accounts(
+        "--legacy-service-account-token-clean-up-period", default="8760h0m0s",
         help="How long after its last use a token is taken back that was made for an account.",
     ),
-    click.option("--cluster-signing-cert-file", type=_File, help="The authority of all signers of certificates."),
-    click.option("--cluster-signing-key-file", type=_File, help="Its key."),
+    _signing("--cluster-signing-cert-file", type=_File, help="The authority of all signers of certificates."),
+    _signing("--cluster-signing-key-file", type=_File, help="Its key."),
     *(
-        click.option(f"--cluster-signing-{flag}-{part}-file", type=_File, help=f"The same of {signer} alone.")
+        _signing(f"--cluster-signing-{flag}-{part}-file", type=_File, help=f"The same of {signer} alone.")
         for signer, flag in _SIGNERS.items()
         for part in ("cert", "key")
     ),
-    click.option(
-        "--cluster-signing-duration", default="8760h0m0s", show_default=True,
+    _signing(
+        "--cluster-signing-duration", default="8760h0m0s",
         help="How long signed certificates last, unless less is asked for.",
     ),
-    click.option("--allocate-node-cidrs", is_flag=True, help="Give nodes addresses for their pods."),
-    click.option("--cluster-cidr", default="", help="The ranges of these, separated by a comma."),
-    click.option("--service-cluster-ip-range", default="", help="The ranges of services, which nodes are not given."),
-    click.option("--node-cidr-mask-size", type=int, default=0, help="Bits of a node's network.  [default: 24; 64]"),
-    click.option("--node-cidr-mask-size-ipv4", type=int, default=0, help="The same, of IPv4 beside IPv6."),
-    click.option("--node-cidr-mask-size-ipv6", type=int, default=0, help="The same, of IPv6 beside IPv4."),
+    _addresses("--allocate-node-cidrs", is_flag=True, help="Give nodes addresses for their pods."),
+    _addresses("--cluster-cidr", default="", help="The ranges of these, separated by a comma."),
+    _addresses("--service-cluster-ip-range", default="", help="The ranges of services, which nodes are not given."),
+    _addresses("--node-cidr-mask-size", type=int, default=0, help="Bits of a node's network.  [default: 24; 64]"),
+    _addresses("--node-cidr-mask-size-ipv4", type=int, default=0, help="The same, of IPv4 beside IPv6."),
+    _addresses("--node-cidr-mask-size-ipv6", type=int, default=0, help="The same, of IPv6 beside IPv4."),
 )  # fmt: skip
 
 

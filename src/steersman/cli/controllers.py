@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from steersman.cli.command import Option, SectionedCommand
 from steersman.cli.controller_settings import SettingsError, settings_flags, settings_of
 from steersman.cli.elsewhere import run_on
 from steersman.cli.serve import fail
@@ -15,17 +16,39 @@ from steersman.cli.serve import fail
 _File = click.Path(path_type=Path, dir_okay=False)
 
 
-@click.command()
-@click.option("--kubeconfig", type=_File, required=True, help="Where the API server is, and who this is to it.")
+@click.command(cls=SectionedCommand)
 @click.option(
-    "--controllers", "names", multiple=True, default=("*",),
-    help="Which run: * for all that are on by default, foo for that one, -foo for all but that one.  [default: *]",
-)  # fmt: skip
+    "--kubeconfig",
+    type=_File,
+    required=True,
+    cls=Option,
+    section="Generic",
+    help="Where the API server is, and who this is to it.",
+)
+@click.option(
+    "--controllers",
+    "names",
+    multiple=True,
+    default=("*",),
+    cls=Option,
+    section="Generic",
+    help="Which run: * for all that are on by default, foo for that one, -foo for all but that one.",
+)
 @settings_flags
 @click.option(
-    "--use-service-account-credentials", is_flag=True, help="Each controller is a service account of its own."
+    "--use-service-account-credentials",
+    is_flag=True,
+    cls=Option,
+    section="Generic",
+    help="Each controller is a service account of its own.",
 )
-@click.option("--leader-elect/--no-leader-elect", default=True, help="Work only while no other instance does.")
+@click.option(
+    "--leader-elect/--no-leader-elect",
+    default=True,
+    cls=Option,
+    section="Leader election",
+    help="Work only while no other instance does.",
+)
 def controllers(
     kubeconfig: Path, names: tuple[str, ...], use_service_account_credentials: bool, leader_elect: bool, **given: Any
 ) -> None:

@@ -22,7 +22,10 @@ class InOrder(click.Group):
         return list(self.commands)
 
 
-@click.group(cls=InOrder, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.group(
+    cls=InOrder,
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 110},
+)
 @click.version_option(steersman.__version__, prog_name="steersman")
 def main() -> None:
     """The Kubernetes API server in Python, and whole simulated clusters.

@@ -150,6 +150,7 @@ def _serve(options: Options, make: Callable[[], Started], ready: Callable[[Addre
 
 _data_dir = click.option(
     "--data-dir", type=click.Path(path_type=Path, file_okay=False), metavar="folder", default=default_data_dir,
+    show_default="$XDG_STATE_HOME/steersman",
     help="the cluster's folder",
 )  # fmt: skip
 

@@ -52,10 +52,16 @@ def detach(folder: Path, claimed: IO[str], serve: Callable[[Callable[[Address], 
         sys.exit(0)
     os.close(writer)
     os.close(output)
-    line = _line(reader)
-    if line:
-        return line
-    return _failed(child, log)
+    try:
+        line = _line(reader)
+    except TimeoutError:
+        os.kill(child, signal.SIGTERM)
+        fail(f"it was not ready after {PATIENCE:.0f} s: {log} says why")
+    if not line:
+        os.waitpid(child, 0)  # its end has closed the pipe
+        said = [each for each in log.read_text(errors="replace").split("\n") if each]
+        fail(said[-1].removeprefix("steersman: ") if said else f"it ended at once: {log} is empty")
+    return line
 
 
 def _tell(writer: int, line: str) -> None:
@@ -65,31 +71,15 @@ def _tell(writer: int, line: str) -> None:
 
 
 def _line(reader: int) -> str:
-    """What comes until its end, or until the patience does."""
+    """The line that comes, or nothing if the other side ends before. Raises TimeoutError after PATIENCE."""
     said = b""
     until = time.monotonic() + PATIENCE
     while not said.endswith(b"\n"):
         readable, _, _ = select.select([reader], [], [], max(until - time.monotonic(), 0))
-        if not readable or not (piece := os.read(reader, 65536)):
+        if not readable:
+            raise TimeoutError
+        piece = os.read(reader, 65536)
+        if not piece:
             return ""
         said += piece
     return said.decode().rstrip("\n")
-
-
-def _failed(child: int, log: Path) -> str:
-    ended, _ = os.waitpid(child, os.WNOHANG)
-    if not ended and not _ends_by_itself(child):
-        os.kill(child, signal.SIGTERM)
-        fail(f"it was not ready after {PATIENCE:.0f} s: {log} says why")
-    said = [each for each in log.read_text(errors="replace").split("\n") if each]
-    fail(said[-1].removeprefix("steersman: ") if said else f"it ended at once: {log} is empty")
-
-
-def _ends_by_itself(child: int) -> bool:
-    """Whether a process that has closed its pipe ends, in a second."""
-    for _ in range(50):
-        ended, _status = os.waitpid(child, os.WNOHANG)
-        if ended:
-            return True
-        time.sleep(0.02)
-    return False
