@@ -19,6 +19,7 @@ DOCUMENT = Document(ROOT / "docs" / "testing.md")
 EXAMPLES = DOCUMENT.blocks("python")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
 def test_an_example_runs(number: int, tmp_path: Path) -> None:
     """As a program, or with pytest where its first line names a file of tests."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from steersman.api.core.v1 import (
     Container,
     ContainerResizePolicy,
@@ -249,6 +251,15 @@ def test_an_image_that_is_not_to_be_had_is_tried_again_and_again() -> None:
     assert done.pulls["c"].next == NOW + 30
     it.metadata.annotations = {}
     live(it, NOW + 11)
+    assert it.status.phase == "Running"
+
+
+@pytest.mark.parametrize("pattern", ["nginx", "docker.io/library/nginx:*", "*/nginx:latest"])
+def test_images_that_nobody_has_are_known_by_name(pattern: str) -> None:
+    it = pod(container())
+    it.status = step(it, Place(PLACE.host_ips, PLACE.pod_ips, missing_images=("other", pattern)), NOW).status
+    assert waits(it)[0] == "ErrImagePull"
+    it.status = step(it, Place(PLACE.host_ips, PLACE.pod_ips, missing_images=("other",)), NOW + 10).status
     assert it.status.phase == "Running"
 
 

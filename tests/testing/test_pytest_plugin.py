@@ -36,6 +36,7 @@ def test_own(number, steersman, steersman_session):
 ''')  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_mark_gives_users_and_flags(tmp_path: Path) -> None:
     run(tmp_path, '''
 import pytest
@@ -65,6 +66,7 @@ spec:
 """
 
 
+@pytest.mark.slow
 def test_definitions_of_the_setting_and_the_mark_are_established(tmp_path: Path) -> None:
     (tmp_path / "crds").mkdir()
     for path, plural, kind in (
@@ -87,6 +89,7 @@ def test_both(steersman, steersman_session):
 ''')  # fmt: skip
 
 
+@pytest.mark.slow
 def test_nothing_is_imported_before_a_fixture_is_asked_for(tmp_path: Path) -> None:
     run(tmp_path, '''
 import sys
@@ -98,6 +101,7 @@ def test_nothing_is_here():
 ''')  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_servers_modules_are_not_compiled_anew_by_pytest(tmp_path: Path) -> None:
     """pytest does so with packages that have plugins; of a server's, that takes longer than its start."""
     run(tmp_path, '''
@@ -110,11 +114,13 @@ def test_loaders(steersman):
 ''')  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("option", "told"), [("--fixtures", "steersman_session"), ("--markers", "steersman(crds=")])
 def test_pytest_tells_of_them(option: str, told: str, tmp_path: Path) -> None:
     assert told in run(tmp_path, "", option)
 
 
+@pytest.mark.slow
 def test_each_test_has_a_cluster_that_is_as_new(tmp_path: Path) -> None:
     run(tmp_path, '''
 import pytest
@@ -146,6 +152,7 @@ def test_nodes(steersman_cluster):
 ''')  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_test_moves_time_and_the_next_has_it_back(tmp_path: Path) -> None:
     run(tmp_path, '''
 import time
@@ -174,6 +181,7 @@ def test_it_is_now(steersman):
 ''')  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_report_of_a_test_that_fails_has_requests_and_events(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text('''
 EVENT = {"metadata": {"name": "a"}, "involvedObject": {"kind": "Pod", "namespace": "default", "name": "web"},
@@ -203,6 +211,7 @@ def test_it(steersman):
     assert "7777" not in report
 
 
+@pytest.mark.slow
 def test_a_clock_without_a_server_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text("def test_it(steersman_clock): pass\n")
     done = subprocess.run(
@@ -212,6 +221,7 @@ def test_a_clock_without_a_server_is_an_error(tmp_path: Path) -> None:
     assert "ask for one of the fixtures of servers too" in done.stdout
 
 
+@pytest.mark.slow
 def test_it_works_in_processes_side_by_side_and_on_the_loops_of_tests(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text('''
 import pytest

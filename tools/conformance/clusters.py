@@ -24,6 +24,7 @@ from tools.conformance.program_agent import ProgramAgent
 CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 PROGRAMS: Final = Path(os.environ.get("STEERSMAN_REFERENCE") or CACHE / "steersman-reference")
 NODES: Final = ["n1", "n2", "n3"]
+MISSING_IMAGES: Final = ["invalid.registry.k8s.io/*", "*webserver:404", "*non-existent*", "foo*"]
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _RANGE: Final = "--service-cluster-ip-range=10.0.0.0/20"
 
@@ -93,7 +94,9 @@ class Parts:
         ]  # fmt: skip
         if self.simulated:
             nodes = folder / "nodes.yaml"
-            nodes.write_text(json.dumps({"serveLocal": True, "nodes": [{"name": "n", "count": len(NODES)}]}))
+            nodes.write_text(json.dumps({
+                "serveLocal": True, "missingImages": MISSING_IMAGES, "nodes": [{"name": "n", "count": len(NODES)}],
+            }))  # fmt: skip
             flags.append(f"--config={nodes}")
         server = ServerProcess(folder / "data", *flags, verb="up" if self.simulated else "serve")
         server.start()

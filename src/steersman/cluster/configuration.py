@@ -41,6 +41,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     nodes: list[NodeGroup] = msgspec.field(default_factory=lambda: [NodeGroup()])
     objects: list[str] = []
     serve_local: bool = msgspec.field(name="serveLocal", default=False)
+    missing_images: list[str] = msgspec.field(name="missingImages", default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,8 @@ class Configuration:
     """Whether there is a scheduler."""
     serve_local: bool = False
     """Whether annotations of pods may have their ports served by addresses that this machine can reach."""
+    missing_images: tuple[str, ...] = ()
+    """Images that no registry has: names with registry and tag, `*` in them for anything."""
 
     @classmethod
     def load(cls, path: Path) -> Configuration:
@@ -68,14 +71,16 @@ class Configuration:
         for each in objects:
             if not each.exists():
                 raise ConfigurationError(f"{path}: {each} is not there")
-        return cls(tuple(found.nodes), objects, found.serve_local)
+        return cls(
+            tuple(found.nodes), objects, serve_local=found.serve_local, missing_images=tuple(found.missing_images)
+        )
 
     def simulated_nodes(self) -> list[SimulatedNode]:
         """The nodes, each with its addresses. Raises ConfigurationError."""
         nodes: list[SimulatedNode] = []
         names: set[str] = set()
         for group in self.nodes:
-            template = _template(group)
+            template = _template(group, self.missing_images)
             if group.count < 0 or len(nodes) + group.count > MOST_NODES:
                 raise ConfigurationError(f"{group.count} nodes: from 0 to {MOST_NODES} can be simulated")
             for number in range(group.count):
@@ -87,7 +92,7 @@ class Configuration:
         return nodes
 
 
-def _template(group: NodeGroup) -> NodeTemplate:
+def _template(group: NodeGroup, missing_images: tuple[str, ...]) -> NodeTemplate:
     for name, quantity in group.capacity.items():
         try:
             parse(quantity)
@@ -95,5 +100,5 @@ def _template(group: NodeGroup) -> NodeTemplate:
             raise ConfigurationError(f"capacity of nodes {group.name!r}: {name}: {error}") from None
     return NodeTemplate(
         capacity={**CAPACITY, **group.capacity}, labels=group.labels, annotations=group.annotations,
-        taints=tuple(group.taints), architecture=group.architecture,
+        taints=tuple(group.taints), architecture=group.architecture, missing_images=missing_images,
     )  # fmt: skip

@@ -1,11 +1,15 @@
-"""Images that cannot be pulled, by annotation of the pod (pkg/kubelet/images).
+"""Images that cannot be pulled, by annotation of the pod or by their names (pkg/kubelet/images).
 
 How often it was tried is known to this process alone, as it is to a kubelet.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
+
+from steersman.nodes.container_status import image_name
 
 FIRST_WAIT: Final = 10.0
 LONGEST_WAIT: Final = 300.0
@@ -31,6 +35,12 @@ class Waiting(NamedTuple):
     message: str
     happened: tuple[tuple[str, str, str], ...]
     pulls: Pulls
+
+
+def is_missing(image: str, patterns: Sequence[str]) -> bool:
+    """Whether an image is one of those that nobody has; a pattern has the full name, or what the pod says."""
+    full_name = image_name(image)
+    return any(fnmatchcase(full_name, each) or fnmatchcase(image, each) for each in patterns)
 
 
 def refused(full_name: str, said: str) -> str:

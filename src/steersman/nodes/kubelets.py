@@ -243,7 +243,8 @@ class Kubelets:
         containers = self._servers.containers
         room = Room(node.template.capacity, partial(self._active_pods, node.name))
         return Place(
-            (node.address,), (address,), mounted, containers.ended(uid), containers.pulls(uid), node.start_delay, room
+            (node.address,), (address,), mounted, containers.ended(uid), containers.pulls(uid), node.start_delay, room,
+            node.template.missing_images,
         )  # fmt: skip
 
     def _active_pods(self, node: str) -> list[Pod]:

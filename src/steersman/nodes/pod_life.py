@@ -71,6 +71,8 @@ class Place:
     """Seconds from the pod's start until its containers begin."""
     room: Room | None = None
     """What the node has; None for enough of everything."""
+    missing_images: Sequence[str] = ()
+    """Patterns of the full names of images that nobody has."""
 
 
 class Happened(NamedTuple):
@@ -228,7 +230,7 @@ class _Life:
                 if stopping or not may_start or self._is_delayed(behaves):
                     wait(status, "ContainerCreating")
                     return
-                if behaves.pull_error:
+                if behaves.pull_error or images.is_missing(container.image, self._place.missing_images):
                     self._wait_for_image(container, status, behaves.pull_error, path)
                     return
                 self._start(container, status, path)

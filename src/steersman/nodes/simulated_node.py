@@ -56,6 +56,8 @@ class NodeTemplate:
     architecture: str = "amd64"
     kubelet_version: str = "v1.36.3"
     kubelet_port: int = 10250
+    missing_images: tuple[str, ...] = ()
+    """Patterns of the names of images that nobody has (`images.is_missing`)."""
 
 
 class SimulatedNode:

@@ -156,3 +156,9 @@ async def test_a_webhook_by_a_service_reaches_a_pod(node: Node) -> None:
     connection = await found.way(None, "hook.default.svc")
     answer = await send(connection, "GET", "/hostname", [("Host", "hook")])
     assert await answer.read(100) == b"p\n"
+
+
+async def test_what_a_simulated_container_serves_is_no_tls(node: Node) -> None:
+    await node.pod("p", ports=(8443,))
+    with pytest.raises(StatusError, match="http: server gave HTTP response to HTTPS client"):
+        await node.client.raw("GET", "/api/v1/namespaces/default/pods/https:p:8443/proxy/")

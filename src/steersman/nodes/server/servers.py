@@ -127,6 +127,8 @@ class NodeServers:
             raise _dial_error(host, port, "connection refused")
         if local is not None:
             return await dial(*local, tls, server_name=server_name)
+        if tls is not None:  # what simulated containers serve is plain HTTP
+            raise DialError("http: server gave HTTP response to HTTPS client")
         return self._connected(host, port)
 
     def _local(self, pod: Pod, port: int) -> tuple[str, int] | None:
