@@ -1,7 +1,8 @@
 """What a simulated container does: how long it runs, and how it ends.
 
 An annotation of the pod says it, for one container or for all; else the command, where that is a script of programs
-that there are (`rehearsal`); else it runs for ever, but in the pods of a Job, where it ends well after a moment.
+that there are (`rehearsal`); else it runs for ever, but in the pods of a Job, where it ends well after a moment, unless
+its image is that of a pause.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ PREFIX: Final = "simulation.steersman.dev/"
 `oom-after`, `pull-error`. With `.NAME` behind, they are about one container."""
 
 _JOB_RUNS_FOR: Final = 0.0
+_PAUSE: Final = re.compile(r"(^|/)pause([:@]|$)")
+"""Images of which nothing is wanted but that they stay."""
 _KILLED: Final = 137
 
 
@@ -44,9 +47,9 @@ class Behaviour:
 
 def behaviour_of(pod: Pod, container: Container | EphemeralContainer) -> Behaviour:
     """What a container of a pod does."""
-    runs_for, exit_code = _by_command(pod, container)
+    runs_for, exit_code, is_known = _by_command(pod, container)
     owners = pod.metadata.owner_references
-    if runs_for is None and any(each.kind == "Job" and each.controller for each in owners):
+    if runs_for is None and not is_known and any(each.kind == "Job" and each.controller for each in owners):
         runs_for = _JOB_RUNS_FOR
     annotations = pod.metadata.annotations
     if not any(key.startswith(PREFIX) for key in annotations):
@@ -78,7 +81,7 @@ def said_of(pod: Pod, container: str, what: str) -> str:
 def _by_command(pod: Pod, container: Container | EphemeralContainer) -> Outcome:
     words = (*container.command, *container.args)
     if not words:  # the image's own
-        return Outcome(None)
+        return Outcome(None, is_known=_PAUSE.search(container.image) is not None)
     variables: dict[str, str] = {}
     if any("$" in each for each in words):
         variables = plain_variables(pod, container)

@@ -79,6 +79,8 @@ class Outcome(NamedTuple):
     seconds: float | None
     """After which it ends; None for never."""
     exit_code: int = 0
+    is_known: bool = True
+    """False where the command uses what there is not: it might do anything."""
 
 
 @lru_cache(1024)
@@ -106,10 +108,10 @@ def outcome(words: tuple[str, ...], variables: tuple[tuple[str, str], ...], *, s
                     break
             case Missing(name):
                 if name.rpartition("/")[2] not in ASSUMED:
-                    break
+                    return Outcome(None, is_known=False)
                 answer = 0
             case Unread():
-                break
+                return Outcome(None, is_known=False)
             case ReadLine():
                 if stdin:
                     break
