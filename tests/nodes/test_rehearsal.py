@@ -14,9 +14,9 @@ def printed(script: str, now: float) -> list[Printed]:
     """What a script that began at START has printed by `now`."""
     found = []
     for each in rehearsed(["sh", "-c", script], World("p", {}, lambda: 0.0), START, now):
-        if each is not None and each.at > now:
+        if (each if isinstance(each, float) else each.at) > now:
             break
-        if each is not None:
+        if isinstance(each, Printed):
             found.append(each)
     return found
 
@@ -48,3 +48,29 @@ def test_of_long_ago_nothing_is_rehearsed() -> None:
     assert len(found) < 1100
     assert found[-1].data == f"{day} {int(START) + day}\n".encode()
     assert found[-2].data == f"{day - 1} {int(START) + day - 1}\n".encode()
+
+
+def test_times_go_on_where_nothing_is_printed() -> None:
+    """Whoever follows a script that is silent sees where it is."""
+    assert printed("echo a; while true; do sleep 3600; done", START + 90_000) == [Printed(START, 1, b"a\n")]
+
+
+def test_a_script_that_does_too_much_to_be_rehearsed_is_given_up() -> None:
+    assert printed("x=a; while true; do x=$x; y=b$y; sleep 0.000001; done", START + 90_000) == []
+
+
+_MEGABYTE = "x=aaaaaaaaaa; for i in $(seq 1 40); do x=$x$x; done; "
+
+
+@pytest.mark.parametrize("script", [
+    _MEGABYTE, "for i in $(seq 1 40); do export x=$x$x; done; x=aa" + _MEGABYTE, 'x=\'eval "$x"\'; eval "$x"',
+    "echo a" + " >/tmp/x" * 8000, ":;" * 30_000, "echo a" + "|cat" * 15_000, "a" + " b" * 30_000, "(" * 2000,
+    "for i in $(seq 1 300); do for j in $(seq 1 280); do x=$(echo $(echo $j)); done; sleep 0.1; done",
+])  # fmt: skip
+def test_scripts_that_would_take_all_there_is_run_for_ever(script: str) -> None:
+    assert outcome(("sh", "-c", script), ()) == Outcome(None)
+
+
+def test_times_beyond_all_calendars() -> None:
+    assert outcome(("sh", "-c", "sleep 100000d; date; sleep 1; exit 2"), ()).exit_code == 2
+    assert outcome(("sh", "-c", "sleep 999999999d; exit 2"), ()) == Outcome(None)

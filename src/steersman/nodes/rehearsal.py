@@ -19,8 +19,12 @@ _KEPT_REPETITIONS: Final = 1000
 _MOST_REPETITIONS: Final = 40
 """Of a loop, after which it counts as one that goes on for ever."""
 _MOST_EFFECTS: Final = 300
-_MOST_STEPS: Final = 300
+_MOST_STEPS: Final = 1000
 """Of what is found out at once: some milliseconds of work."""
+_MOST_MOMENTS: Final = 200_000
+"""Before the moment of interest; a script that does more until then has its output lost."""
+_MOST_KEPT: Final = 1 << 14
+"""Characters of a command whose outcome is kept."""
 _GIVES_WAY: Final = 32
 
 
@@ -32,11 +36,12 @@ class Printed(NamedTuple):
     data: bytes
 
 
-def rehearsed(words: Sequence[str], world: World, start: float, now: float) -> Generator[Printed | None, None, None]:
-    """What a command that began at `start` prints, in its order; None every so often, where a caller may give way.
+def rehearsed(words: Sequence[str], world: World, start: float, now: float) -> Generator[Printed | float, None, None]:
+    """What a command that began at `start` prints, in its order; every so often the time that has come, where a caller
+    may give way.
 
-    Of loops that repeat themselves only what is near `now` comes. Times go on beyond `now`. Ends where the command
-    does, and where it is not known what follows.
+    Of loops that repeat themselves only what is near `now` comes. Times go on beyond `now`, for ever if the command
+    does. Ends where the command does, and where it is not known what follows.
     """
     at = start
     world.now = lambda: at
@@ -51,7 +56,9 @@ def rehearsed(words: Sequence[str], world: World, start: float, now: float) -> G
         answer = None
         steps += 1
         if not steps % _GIVES_WAY:
-            yield None
+            yield at
+        if steps > _MOST_MOMENTS and at < now:
+            return
         match effect:
             case Write(stream, data):
                 yield Printed(at, stream, data)
@@ -59,7 +66,7 @@ def rehearsed(words: Sequence[str], world: World, start: float, now: float) -> G
                 if seconds == float("inf"):
                     return
                 at += seconds
-                yield None
+                yield at
             case Repeated(period):
                 behind = int((now - at) / period) - _KEPT_REPETITIONS
                 if behind > 0:
@@ -83,12 +90,18 @@ class Outcome(NamedTuple):
     """False where the command uses what there is not: it might do anything."""
 
 
-@lru_cache(1024)
 def outcome(words: tuple[str, ...], variables: tuple[tuple[str, str], ...], *, stdin: bool = False) -> Outcome:
     """How long a command runs and its exit code, as far as a bounded rehearsal finds out. With `stdin` it waits for
     what it is to read; else there is nothing to read."""
+    if sum(map(len, words)) + sum(len(name) + len(value) for name, value in variables) > _MOST_KEPT:
+        return _found_out(words, variables, stdin=stdin)
+    return _remembered(words, variables, stdin=stdin)
+
+
+def _found_out(words: tuple[str, ...], variables: tuple[tuple[str, str], ...], *, stdin: bool) -> Outcome:
     at = 0.0
-    course = Shell(World("localhost", dict(variables), lambda: at, most_steps=_MOST_STEPS)).run(words)
+    world = World("localhost", dict(variables), lambda: at, most_steps=_MOST_STEPS, steps_are_forgotten=False)
+    course = Shell(world).run(words)
     answer: Answer = None
     repetitions = 0
     for _ in range(_MOST_EFFECTS):
@@ -116,3 +129,6 @@ def outcome(words: tuple[str, ...], variables: tuple[tuple[str, str], ...], *, s
                 if stdin:
                     break
     return Outcome(None)
+
+
+_remembered: Final = lru_cache(1024)(_found_out)

@@ -46,6 +46,23 @@ async def test_a_log_can_be_followed_until_the_container_ends(node: Node) -> Non
     assert pod.metadata.name == "p"
 
 
+async def test_a_log_of_what_is_silent_ends_at_once(node: Node) -> None:
+    await node.pod("p", "sh", "-c", "echo one; while true; do sleep 3600; done")
+    await node.pod("q", annotations={f"simulation.steersman.dev/{key}": value
+                                     for key, value in {"logs": "\n", "log-every": "1s"}.items()})  # fmt: skip
+    async with asyncio.timeout(5):
+        assert (await node.logs("p"), await node.logs("q")) == ("one\n", "")
+
+
+async def test_others_have_their_turn_while_a_silent_log_is_followed(node: Node) -> None:
+    await node.pod("p", "sh", "-c", "echo one; sleep 0.2; echo two; while true; do sleep 0.3; done")
+    following = asyncio.create_task(node.logs("p", "follow=true"))
+    async with asyncio.timeout(10):
+        await asyncio.sleep(1)
+        await node.execute("p", "kill", "1")
+        assert await following == "one\ntwo\n"
+
+
 async def test_what_is_no_log_is_refused(node: Node) -> None:
     await node.pod("p")
     with pytest.raises(StatusError) as refused:

@@ -24,7 +24,10 @@ from steersman.nodes.server.kubelet import Asked, Query, text
 from steersman.nodes.surroundings import command_of, surroundings
 
 _MOST_LINES: Final = 50_000
-"""That are looked at for one request; what came before counts as rotated away."""
+_MOST_BYTES: Final = 16 << 20
+"""That are kept for one request; what came before counts as rotated away."""
+_MOST_LINE: Final = 1 << 14
+"""Bytes after which a line that has not ended is taken as it is."""
 _KEPT_LINES: Final = 1000
 _LOOKS_EVERY: Final = 1.0
 """Seconds after which a log that is followed is looked at again at the latest."""
@@ -149,30 +152,50 @@ async def _chosen(asked: Asked, run: Run, options: LogOptions) -> AsyncIterator[
     """The lines that are asked for: those there are, then those that come while it is followed."""
     now = times.moment()
     lines = _lines(await _all_printed(asked, run, now))
-    kept: deque[Printed] = deque(maxlen=options.tail if options.tail is not None else _MOST_LINES)
-    following: Printed | None = None
+    kept = _Kept(min(options.tail, _MOST_LINES) if options.tail is not None else _MOST_LINES)
+    following: Printed | float | None = None
     for line in lines:
-        if line is None:
-            await asyncio.sleep(0)
-        elif run.ended is not None and line.at > run.ended:
+        at = line if isinstance(line, float) else line.at
+        if run.ended is not None and at > run.ended:
             break
-        elif line.at > now:
+        if at > now:
             following = line
             break
+        if isinstance(line, float):
+            await asyncio.sleep(0)
         elif options.since is None or line.at >= options.since:
-            kept.append(line)
-    for line in kept:
-        yield line
-    kept.clear()
+            kept.add(line)
+    for each in kept.lines:
+        yield each
+    kept.lines.clear()
     if not options.follow or run.ended is not None:
         return
     while following is not None:
-        if not await _still_runs(asked, run, following.at):
+        if not await _still_runs(asked, run, following if isinstance(following, float) else following.at):
             return
-        yield following
-        following = next((line for line in lines if line is not None), None)
+        if isinstance(following, float):
+            await asyncio.sleep(0)
+        else:
+            yield following
+        following = next(lines, None)
     while await _still_runs(asked, run, None):
         pass
+
+
+class _Kept:
+    """The last lines of a log."""
+
+    def __init__(self, most: int) -> None:
+        self.lines: deque[Printed] = deque()
+        self._most = most
+        self._bytes = 0
+
+    def add(self, line: Printed) -> None:
+        """One more; those before it give way."""
+        self.lines.append(line)
+        self._bytes += len(line.data)
+        while len(self.lines) > self._most or self._bytes > _MOST_BYTES:
+            self._bytes -= len(self.lines.popleft().data)
 
 
 async def _still_runs(asked: Asked, run: Run, until: float | None) -> bool:
@@ -191,7 +214,7 @@ async def _still_runs(asked: Asked, run: Run, until: float | None) -> bool:
             return True
 
 
-async def _all_printed(asked: Asked, run: Run, now: float) -> Iterator[Printed | None]:
+async def _all_printed(asked: Asked, run: Run, now: float) -> Iterator[Printed | float]:
     pod, container = asked.pod, asked.container
     world = await surroundings(asked.kubelet.client, pod, container, tokens=False)
     words = command_of(container, world.environment)
@@ -205,8 +228,8 @@ async def _all_printed(asked: Asked, run: Run, now: float) -> Iterator[Printed |
     return rehearsed(words, world, run.began, now)
 
 
-def _annotated(said: str, every: float, began: float, now: float) -> Iterator[Printed | None]:
-    """The lines of an annotation, once or again and again."""
+def _annotated(said: str, every: float, began: float, now: float) -> Iterator[Printed | float]:
+    """The lines of an annotation, once or again and again; the time after each turn."""
     lines = [f"{each}\n".encode() for each in said.split("\n") if each]
     at = began
     if every > 0:
@@ -217,7 +240,7 @@ def _annotated(said: str, every: float, began: float, now: float) -> Iterator[Pr
         if every <= 0:
             return
         at += every
-        yield None
+        yield at
 
 
 def _seconds(said: str) -> float:
@@ -227,17 +250,17 @@ def _seconds(said: str) -> float:
         return 0.0
 
 
-def _lines(printed: Iterator[Printed | None]) -> Iterator[Printed | None]:
+def _lines(printed: Iterator[Printed | float]) -> Iterator[Printed | float]:
     """What is printed by lines: what does not end with one waits for the rest of it."""
     rest: dict[int, bytes] = {}
     last = 0.0
     for each in printed:
-        if each is None:
-            yield None
+        if isinstance(each, float):
+            yield each
             continue
         last = each.at
         for line in (rest.pop(each.stream, b"") + each.data).splitlines(keepends=True):
-            if line.endswith(b"\n"):
+            if line.endswith(b"\n") or len(line) > _MOST_LINE:
                 yield Printed(each.at, each.stream, line)
             else:
                 rest[each.stream] = line

@@ -10,7 +10,10 @@ from typing import Final, NamedTuple
 MOST_BUFFERED: Final = 1 << 20
 """Bytes that go from one command to the next, or into a variable."""
 MOST_FILE_BYTES: Final = 1 << 20
-"""Of all files that are written in a container."""
+"""Of all files that are written in a container, with their names and what each takes itself."""
+_FILE_ITSELF: Final = 128
+_LINES_AT_ONCE: Final = 4096
+"""Read between two of which others have their turn."""
 
 
 class Write(NamedTuple):
@@ -74,8 +77,22 @@ class World:
     folder: str = "/"
     most_steps: int = 10_000
     """Commands in a row that take no time, after which a script counts as one that spins for ever."""
+    steps: int = 0
+    """Of all its shells, since time has passed: a command is one, and so is each KiB of text that it handles."""
+    steps_are_forgotten: bool = True
+    """When time passes."""
+    gave_way: int = 0
+    """The steps at which others had their turn."""
     interactive: bool = False
     """Somebody types: a shell asks for each line."""
+
+    def put(self, path: str, data: bytes) -> bool:
+        """Writes a file; False where there is no room for it."""
+        others = sum(len(each) + len(value) + _FILE_ITSELF for each, value in self.files.items() if each != path)
+        if others + len(path) + len(data) + _FILE_ITSELF > MOST_FILE_BYTES:
+            return False
+        self.files[path] = data
+        return True
 
 
 def captured(course: Course, taken: bytearray, stream: int = 1) -> Course:
@@ -104,6 +121,8 @@ def fed(course: Course, data: bytes) -> Course:
         except StopIteration as done:
             return int(done.value)
         if isinstance(effect, ReadLine):
+            if lines and len(lines) % _LINES_AT_ONCE == 0:
+                yield Wait(0)
             answer = lines.pop() if lines else None
         else:
             answer = yield effect

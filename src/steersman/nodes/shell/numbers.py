@@ -17,6 +17,12 @@ _SECONDS: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?|\.[0-9]{1,9})([smhd]
 _UNITS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
+_LEAST_SECONDS: Final = 0.001
+"""That a program takes which sleeps at all."""
+_MOST_SECONDS: Final = 1e10
+"""Some 300 years: whoever sleeps longer does so for ever."""
+
+
 def seconds_of(words: list[str]) -> float | None:
     """What `sleep` makes of its words, which it adds; None for none, or what it does not take."""
     total = 0.0
@@ -27,7 +33,9 @@ def seconds_of(words: list[str]) -> float | None:
         if found is None:
             return None
         total += float(found[1]) * _UNITS[found[2]]
-    return total if words else None
+    if total > _MOST_SECONDS:
+        return float("inf")
+    return (max(total, _LEAST_SECONDS) if total else 0.0) if words else None
 
 
 def arithmetic(expression: str, variables: Mapping[str, str]) -> int:

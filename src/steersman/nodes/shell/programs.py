@@ -16,6 +16,10 @@ from steersman.nodes.shell.numbers import seconds_of
 Program = Callable[[World, "list[str]"], Course]
 _MOST_NUMBERS: Final = 5000
 """Of `seq`."""
+_STEP_FILES: Final = 16
+"""Files whose folders are found in one step."""
+_LAST_SECOND: Final = 253_402_300_799.0
+"""Of the year 9999."""
 _ESCAPES: Final = MappingProxyType({"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "0": "\0", "a": "\a", "e": "\x1b"})
 _ESCAPED: Final = re.compile(r"\\(.)")
 _LOWER: Final = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"abcdefghijklmnopqrstuvwxyz")
@@ -200,7 +204,7 @@ def _hostname(world: World, words: list[str]) -> Course:
 
 
 def _date(world: World, words: list[str]) -> Course:
-    now = datetime.fromtimestamp(world.now(), UTC)
+    now = datetime.fromtimestamp(min(world.now(), _LAST_SECOND), UTC)
     form = next((each[1:] for each in words if each.startswith("+")), "")
     if not form:
         yield _line(now.strftime(f"%a %b {now.day:2d} %H:%M:%S UTC %Y"))
@@ -243,6 +247,7 @@ def _false(world: World, words: list[str]) -> Course:
 
 def _folders(world: World) -> set[str]:
     """The folders that there are: those of every container, and those of its files."""
+    world.steps += len(world.files) // _STEP_FILES
     found = set(world.folders)
     for path in world.files:
         while (path := posixpath.dirname(path)) not in found:
@@ -370,9 +375,11 @@ def _kill(world: World, words: list[str]) -> Course:
 
 
 def _touch(world: World, words: list[str]) -> Course:
-    yield from ()
     for each in words:
-        world.files.setdefault(absolute(world, each), b"")
+        path = absolute(world, each)
+        if path not in world.files and not world.put(path, b""):
+            yield Write(2, f"touch: {path}: No space left on device\n".encode())
+            return 1
     return 0
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Final
 
 from steersman.net.ascii import is_digits
 from steersman.nodes.shell.effects import (
-    MOST_FILE_BYTES,
     Answer,
     Course,
     Effect,
@@ -46,6 +45,14 @@ from steersman.nodes.shell.syntax import (
 
 SHELLS: Final = frozenset({"sh", "bash", "ash", "dash"})
 _GIVES_WAY: Final = 64
+_MOST_WORDS: Final = 1 << 18
+"""Characters of the words of one command."""
+_MOST_VARIABLES: Final = 1 << 22
+"""Characters of all variables."""
+_STEP: Final = 1024
+"""Characters that are handled in one step."""
+_STEP_VARIABLES: Final = 256
+"""Variables that are looked at in one step."""
 _MOST_DEPTH: Final = 16
 """Of shells in shells."""
 _INTEGER: Final = re.compile("-?[0-9]{1,18}", re.ASCII)
@@ -71,7 +78,6 @@ class Shell:
         self._depth = depth
         self._name = "sh"
         self._given: Sequence[str] = ()
-        self._steps = 0
         self._passed = 0.0
         self._background = 0.0
         """Seconds that what runs in the background takes."""
@@ -119,7 +125,7 @@ class Shell:
         """A script to its end."""
         try:
             return (yield from self._script(parse(text)))
-        except ShellSyntaxError as error:
+        except (ShellSyntaxError, RecursionError) as error:
             yield Unread(str(error))
             yield Write(2, f"{self._name}: syntax error: {error}\n".encode())
             return 2
@@ -132,6 +138,9 @@ class Shell:
         """One line of a shell that reads more of them."""
         try:
             return (yield from self._script(script))
+        except (ShellSyntaxError, RecursionError) as error:
+            yield Write(2, f"{self._name}: syntax error: {error}\n".encode())
+            return 2
         except _Break:
             return 0
 
@@ -172,6 +181,7 @@ class Shell:
                 taken = bytearray()
                 code = yield from captured(course, taken)
                 data = bytes(taken)
+                self._handled(len(data))
             else:
                 code = yield from course
         return int(code == 0) if pipeline.negated else code
@@ -237,7 +247,7 @@ class Shell:
     def _for(self, loop: For) -> Course:
         code = 0
         for word in (yield from self._words(loop.words)):
-            self.world.environment[loop.name] = word
+            self._assign({loop.name: word})
             try:
                 code = yield from self._script(loop.body)
             except _Break as end:
@@ -248,12 +258,27 @@ class Shell:
 
     def _once(self) -> Course:
         """Counts a step; one of many that take no time gives way, and too many never end."""
-        self._steps += 1
-        if self._steps > self.world.most_steps:
+        world = self.world
+        world.steps += 1 + len(world.environment) // _STEP_VARIABLES
+        if world.steps > world.most_steps:
             yield Wait(float("inf"))
-        elif self._steps % _GIVES_WAY == 0:
+        elif not 0 <= world.steps - world.gave_way < _GIVES_WAY:
+            world.gave_way = world.steps
             yield Wait(0)
         return 0
+
+    def _handled(self, characters: int) -> None:
+        """Counts the steps of handling some text."""
+        self.world.steps += characters // _STEP
+
+    def _assign(self, values: Mapping[str, str]) -> None:
+        """Sets variables. Raises ShellSyntaxError where there is no room for them."""
+        environment = self.world.environment
+        environment.update(values)
+        if sum(len(name) + len(value) for name, value in environment.items()) > _MOST_VARIABLES:
+            for name in values:
+                del environment[name]
+            raise ShellSyntaxError("out of memory")
 
     def _counted(self, course: Course) -> Course:
         """Runs a program, and counts the time that it takes."""
@@ -265,7 +290,8 @@ class Shell:
                 return int(done.value)
             if isinstance(effect, Wait) and effect.seconds > 0:
                 self._passed += effect.seconds
-                self._steps = 0
+                if self.world.steps_are_forgotten:
+                    self.world.steps = 0
             answer = yield effect
 
     # Simple commands
@@ -277,10 +303,10 @@ class Shell:
             assigned[name] = yield from self._text(word)
         words = yield from self._words(command.words)
         if not words:
-            self.world.environment.update(assigned)
+            self._assign(assigned)
             return 0
         before = dict(self.world.environment) if assigned else None
-        self.world.environment.update(assigned)
+        self._assign(assigned)
         try:
             return (yield from self._redirected(self._named(words), command.redirects))
         finally:
@@ -300,7 +326,7 @@ class Shell:
                     raise _Exit(code)
                 return code
             case "export":
-                self.world.environment.update(each.partition("=")[::2] for each in rest if "=" in each)
+                self._assign(dict(each.partition("=")[::2] for each in rest if "=" in each))
                 return 0
             case "unset":
                 for each in rest:
@@ -322,7 +348,7 @@ class Shell:
                     return 1
                 names = [each for each in rest if not each.startswith("-")] or ["REPLY"]
                 values = line.decode(errors="replace").strip("\n").split(" ", len(names) - 1)
-                self.world.environment.update(zip(names, [*values, *[""] * len(names)], strict=False))
+                self._assign(dict(zip(names, [*values, *[""] * len(names)], strict=False)))
                 return 0
         program = PROGRAMS.get(name.rpartition("/")[2])
         if program is None and name.rpartition("/")[2] not in SHELLS:
@@ -357,26 +383,24 @@ class Shell:
         return code
 
     def _put(self, path: str, data: bytes, *, more: bool) -> bool:
-        files = self.world.files
+        self._handled(len(data))
         if path.startswith("/dev/"):
             return True
-        if more:
-            data = files.get(path, b"") + data
-        if sum(map(len, files.values())) + len(data) > MOST_FILE_BYTES:
-            return False
-        files[path] = data
-        return True
+        return self.world.put(path, self.world.files.get(path, b"") + data if more else data)
 
     # Words
 
     def _words(self, words: Sequence[Word]) -> Generator[Effect, Answer, list[str]]:
-        """The words that some come to, once what is in them has been put in."""
+        """The words that some come to, once what is in them has been put in. Raises ShellSyntaxError where they are
+        too long."""
         found: list[str] = []
+        room = _MOST_WORDS
         for word in words:
             pieces: list[str] = []
             begun = False
             for part, quoted in word.parts:
                 text = part.text if isinstance(part, Text) else (yield from self._part(part))
+                room = self._within(room, text)
                 if quoted or isinstance(part, Text):
                     pieces.append(text)
                     begun = True
@@ -394,9 +418,18 @@ class Shell:
 
     def _text(self, word: Word) -> Generator[Effect, Answer, str]:
         pieces: list[str] = []
+        room = _MOST_WORDS
         for part, _ in word.parts:
             pieces.append(part.text if isinstance(part, Text) else (yield from self._part(part)))
+            room = self._within(room, pieces[-1])
         return "".join(pieces)
+
+    def _within(self, room: int, text: str) -> int:
+        """The characters that are left when some text has been put in. Raises ShellSyntaxError if there are none."""
+        if len(text) > room:
+            raise ShellSyntaxError("argument list too long")
+        self._handled(len(text))
+        return room - len(text)
 
     def _part(self, part: Variable | Output | Arithmetic) -> Generator[Effect, Answer, str]:
         match part:

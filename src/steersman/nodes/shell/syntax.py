@@ -9,6 +9,9 @@ from typing import Final
 
 from steersman.net.ascii import is_digits
 
+_MOST_PARTS: Final = 5000
+"""Commands, words and redirections of a script."""
+_REDIRECT: Final = re.compile("([012]?)(>>|>|<)(&[12])?", re.ASCII)
 MOST_CHARACTERS: Final = 64 << 10
 """Of one script."""
 _MOST_DEPTH: Final = 32
@@ -161,6 +164,7 @@ class _Reader:
         self.text = text
         self.at = 0
         self._depth = 0
+        self._parts = 0
 
     # Lists
 
@@ -175,6 +179,7 @@ class _Reader:
             self._blanks(lines=True)
             if self.at >= len(self.text) or self.operator() in (")", ";;") or self._ahead() in _ENDS:
                 break
+            self._count()
             pipeline = self._pipeline()
             operator = self.operator()
             if operator in (";", "\n", "&", "&&", "||"):
@@ -188,6 +193,12 @@ class _Reader:
         self._depth -= 1
         return Script(tuple(steps))
 
+    def _count(self) -> None:
+        """Counts a part of the script. Raises ShellSyntaxError for too many."""
+        self._parts += 1
+        if self._parts > _MOST_PARTS:
+            raise ShellSyntaxError("script too long")
+
     def _pipeline(self) -> Pipeline:
         negated = self._ahead() == "!"
         if negated:
@@ -196,6 +207,7 @@ class _Reader:
         while self.operator() == "|":
             self.at += 1
             self._blanks(lines=True)
+            self._count()
             commands.append(self._command())
         return Pipeline(tuple(commands), negated)
 
@@ -252,6 +264,7 @@ class _Reader:
         if self._ahead() == "in":
             self._word_is("in")
             while (word := self._word()) is not None:
+                self._count()
                 words.append(word)
         if self.operator() in (";", "\n"):
             self.at += 1
@@ -283,6 +296,7 @@ class _Reader:
         redirects: list[Redirect] = []
         while True:
             self._blanks()
+            self._count()
             if (redirect := self._redirect()) is not None:
                 redirects.append(redirect)
                 continue
@@ -300,9 +314,10 @@ class _Reader:
         return Simple(tuple(assignments), tuple(words), tuple(redirects))
 
     def _redirect(self) -> Redirect | None:
-        found = re.compile("([012]?)(>>|>|<)(&[12])?", re.ASCII).match(self.text, self.at)
+        found = _REDIRECT.match(self.text, self.at)
         if found is None:
             return None
+        self._count()
         self.at = found.end()
         stream = int(found[1]) if found[1] else 0 if found[2] == "<" else 1
         if found[3]:
