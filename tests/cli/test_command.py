@@ -33,6 +33,20 @@ def test_a_row_says_the_name_the_type_what_for_and_the_default() -> None:
     assert "--client-ca-file file  CA of client certificates, PEM" in rows
 
 
+def test_help_is_no_flag_among_others_and_names_no_folder_of_this_machine() -> None:
+    for command in ("serve", "up", "status", "kubeconfig"):
+        text = help_of(command, 80)
+        assert "-h, --help" in text
+        assert "[FLAGS]" not in text
+        assert "default: ~/.local/state/steersman]" in " ".join(text.split())
+
+
+def test_the_list_of_commands_says_whole_sentences() -> None:
+    text = CliRunner().invoke(main, ["--help"], env={"COLUMNS": "60"}).stdout
+    assert "..." not in text.partition("Commands:")[2]
+    assert "server, controllers, scheduler and nodes in one process." in " ".join(text.split())
+
+
 def test_the_defaults_of_a_cluster_are_its_own() -> None:
     assert "[default: 0.0.0.0]" in help_of("serve")
     assert "[default: 127.0.0.1]" in help_of("up")

@@ -34,8 +34,9 @@ async def test_they_work_until_they_are_told_to_stop(command: str, lease: str) -
         kubeconfig = environment.kubeconfig()
         client = Client(TLSTransport.of_kubeconfig(kubeconfig), "tests")
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "steersman.cli", command, "--kubeconfig", str(kubeconfig)
-        )
+            sys.executable, "-m", "steersman.cli", command, "--kubeconfig", str(kubeconfig),
+            stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
 
         async def holder() -> str:
             found = (await client.list(LEASES, "kube-system", field_selector=f"metadata.name={lease}")).items
@@ -45,6 +46,8 @@ async def test_they_work_until_they_are_told_to_stop(command: str, lease: str) -
             assert await eventually(holder, seconds=60)
         finally:
             process.send_signal(signal.SIGTERM)
-        assert await process.wait() == 0
+        _, said = await process.communicate()
+        assert process.returncode == 0
+        assert f" leads kube-system/{lease}\n" in said.decode()
         assert await holder() == ""
         await client.aclose()

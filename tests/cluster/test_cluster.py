@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, Final
 
@@ -51,6 +52,27 @@ def deployment(name: str) -> dict[str, Any]:
     template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "web", "image": "nginx"}]}}
     spec = {"replicas": 3, "selector": {"matchLabels": {"app": name}}, "template": template}
     return {"metadata": {"name": name}, "spec": spec}
+
+
+async def test_what_a_file_begins_with_runs_on_the_nodes_that_it_names(tmp_path: Path) -> None:
+    (tmp_path / "app.json").write_text(json.dumps({"apiVersion": "apps/v1", "kind": "Deployment", **deployment("web")}))
+    file = tmp_path / "cluster.yaml"
+    file.write_text("nodes: [{name: worker, count: 2}]\nobjects: [app.json]")
+    cluster = Cluster(
+        Options(data_dir=tmp_path / "data", storage="memory", listen=False), Configuration.load(file)
+    )  # fmt: skip
+    await cluster.start()
+    try:
+        client = cluster.client(UserInfo("admin", groups=("system:masters",)), "tests")
+
+        async def running() -> bool:
+            pods = (await client.list(PODS, "default")).items
+            return [each.status.phase for each in pods] == ["Running"] * 3
+
+        await eventually(running)
+        assert {each.spec.node_name for each in (await client.list(PODS)).items} == {"worker-0", "worker-1"}
+    finally:
+        await cluster.stop()
 
 
 @pytest.mark.parametrize("rests", [True, False])

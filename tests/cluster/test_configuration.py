@@ -43,6 +43,19 @@ def test_objects_are_beside_the_file(tmp_path: Path) -> None:
     assert load(tmp_path, "objects: [app.yaml]").objects == (tmp_path / "app.yaml",)
 
 
+def test_a_file_leaves_the_scheduler_on_and_serving_local_off(tmp_path: Path) -> None:
+    found = load(tmp_path, "nodes: [{count: 2}]")
+    assert (found.schedules, found.serve_local) == (True, False)
+    found = load(tmp_path, "serveLocal: true")
+    assert (found.schedules, found.serve_local) == (True, True)
+
+
+def test_a_file_that_cannot_be_read_is_told_in_a_few_words(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        Configuration.load(tmp_path / "missing.yaml")
+    assert str(refused.value) == f"{tmp_path}/missing.yaml: No such file or directory"
+
+
 @pytest.mark.parametrize(("text", "told"), [
     ("nodes: 3", "array"),
     ("nodes: [{nmae: a}]", "nmae"),

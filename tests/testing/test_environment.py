@@ -97,6 +97,8 @@ async def test_objects_are_there_again_where_a_folder_and_a_file_are_asked_for(t
 
 async def test_a_start_that_fails_leaves_nothing_and_can_be_made_again() -> None:
     environment = Environment(token_auth_file="elsewhere")
+    with pytest.raises(TypeError, match="'nodez' is no argument of Environment, and no flag"):
+        await Environment(nodez=3).start()
     with pytest.raises(TypeError, match="token_auth_file"):
         await environment.start()
     assert environment._temporary is None

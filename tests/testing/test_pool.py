@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import json
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -51,6 +52,19 @@ def test_the_next_finds_nothing_of_the_one_before_who_asks_in_vain(pool: Pool) -
             response.read()  # of a watch that has ended
         watching.close()
         assert second.environment.journal.entries[0].path == MAPS
+
+
+def test_the_first_report_tells_nothing_of_how_the_server_was_prepared(pool: Pool, tmp_path: Path) -> None:
+    names = {"plural": "widgets", "kind": "Widget"}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]},
+    }  # fmt: skip
+    (tmp_path / "crd.json").write_text(json.dumps(definition))
+    with pool.borrowed([tmp_path / "crd.json"]) as first:
+        assert not first.environment.journal.entries
 
 
 def test_each_kind_has_a_server_of_its_own(pool: Pool) -> None:

@@ -36,8 +36,12 @@ class SectionedCommand(click.Command):
         formatter.width = min(_LONGEST, shutil.get_terminal_size((_LONGEST, 24)).columns)
         own: dict[str, list[tuple[str, str]]] = {}
         for each in super().get_params(ctx):
+            if isinstance(each, click.Argument):
+                continue
             row = each.get_help_record(ctx)
             if row is not None:
+                if row[0] == "--help":  # parse_args of FlagsCommand reads -h
+                    row = ("-h, --help", row[1])
                 own.setdefault(getattr(each, "section", "Global"), []).append(row)
         last = own.pop("Global", [])
         for title, rows in (*own.items(), *self.further_sections(), ("Global", last)):
@@ -90,12 +94,11 @@ def _write(formatter: click.HelpFormatter, title: str, rows: list[tuple[str, str
 
 def _defaults() -> dict[str, str]:
     """Texts of the defaults, by flag, of those that say something."""
-    from steersman.cli.paths import default_data_dir
+    from steersman.cli.paths import DEFAULT_DATA_DIR, default_data_dir
     from steersman.controlplane.options import Options
 
-    return {
-        name: text for name, text in Options(data_dir=default_data_dir()).as_flags().items() if text not in ("", "[]")
-    }
+    found = {**Options(data_dir=default_data_dir()).as_flags(), "data-dir": DEFAULT_DATA_DIR}
+    return {name: text for name, text in found.items() if text not in ("", "[]")}
 
 
 def _row(name: str, flag: Flag, default: str) -> tuple[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +56,6 @@ def controllers(
     The lease kube-system/kube-controller-manager says which instance works: beside a kube-controller-manager that runs,
     this one waits; it ends when it loses the lease.
     """
-    logging.basicConfig(level=logging.WARNING)
     from steersman.controllers.selection import selected
     from steersman.controllers.standalone import Standalone
 

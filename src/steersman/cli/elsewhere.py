@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steersman.cli.serve import fail
+from steersman.cli.serve import LOG_FORMAT, fail
 
 if TYPE_CHECKING:
     from steersman.client.over_tls import TLSTransport
@@ -18,7 +19,9 @@ Work = Callable[["TLSTransport"], Coroutine[Any, Any, None]]
 
 def run_on(kubeconfig: Path, work: Work) -> None:
     """Runs `work` on the server that the kubeconfig names. Exits with 1, after one line, if it cannot begin, or if it
-    ends by itself."""
+    ends by itself. The log says from when on it leads, and warnings."""
+    logging.basicConfig(level=logging.WARNING, format=LOG_FORMAT)
+    logging.getLogger("steersman.client.leader_election").setLevel(logging.INFO)
     from steersman.client.over_tls import TLSTransport
     from steersman.client.transport import Unreachable
     from steersman.machinery.errors.status import StatusError

@@ -8,18 +8,27 @@ from typing import Any
 
 import click
 
-from steersman.cli.paths import default_data_dir
+from steersman.cli.paths import DEFAULT_DATA_DIR, default_data_dir
 from steersman.machinery.private_files import write_whole
 
 _LISTS = ("clusters", "users", "contexts")
 
 
 @click.command()
-@click.option("--data-dir", type=click.Path(path_type=Path), help="the server's folder")
 @click.option(
-    "--file", "target", type=click.Path(path_type=Path), help="the kubeconfig to change, by default kubectl's"
+    "--data-dir",
+    type=click.Path(path_type=Path),
+    metavar="folder",
+    help=f"the server's folder  [default: {DEFAULT_DATA_DIR}]",
 )
-@click.option("--name", default="steersman", show_default=True, help="the name of the context")
+@click.option(
+    "--file",
+    "target",
+    type=click.Path(path_type=Path),
+    metavar="file",
+    help="the kubeconfig to change  [default: kubectl's]",
+)
+@click.option("--name", default="steersman", show_default=True, metavar="string", help="the name of the context")
 def kubeconfig(data_dir: Path | None, target: Path | None, name: str) -> None:
     """Merge the administrator's context of a server into ~/.kube/config and make it the current one."""
     source = (data_dir or default_data_dir()) / "admin.kubeconfig"

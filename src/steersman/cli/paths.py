@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Final
+
+DEFAULT_DATA_DIR: Final = "~/.local/state/steersman"
+"""How help names it."""
 
 
 def default_data_dir() -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 
 import click
@@ -33,7 +32,6 @@ def scheduler(kubeconfig: Path, leader_elect: bool) -> None:
     The lease kube-system/kube-scheduler says which instance works: beside a kube-scheduler that runs, this one waits;
     it ends when it loses the lease.
     """
-    logging.basicConfig(level=logging.WARNING)
     from steersman.scheduler.standalone import Standalone
 
     run_on(kubeconfig, Standalone(leader_elect=leader_elect).run)

@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import TYPE_CHECKING, Final, NoReturn, Protocol
 
 import click
 
@@ -23,6 +23,8 @@ from steersman.controlplane.options import Options, OptionsError
 
 if TYPE_CHECKING:
     from steersman.controlplane.control_plane import Address
+
+LOG_FORMAT: Final = "%(levelname).1s %(asctime)s %(name)s: %(message)s"
 
 
 @click.command(cls=FlagsCommand)
@@ -77,7 +79,7 @@ def run(
 def _configure_logging(verbosity: int) -> None:
     from steersman.server.debug_paths import log_level
 
-    logging.basicConfig(level=log_level(verbosity), format="%(levelname).1s %(asctime)s %(name)s: %(message)s")
+    logging.basicConfig(level=log_level(verbosity), format=LOG_FORMAT)
     for handler in logging.getLogger().handlers:
         handler.addFilter(_is_ours_or_a_warning)
 

@@ -62,6 +62,7 @@ class LeaderElector:
         """Waits until it leads, then runs `work`; returns when that ends, or when the lease is lost: `work` is
         cancelled then. The lease is given back where it is still held.
         """
+        logger.info("%s waits to lead %s/%s", self._identity, self._namespace, self._name)
         while not await self._try():  # noqa: ASYNC110 - others write the lease
             await asyncio.sleep(self._timing.retry * _JITTER)
         logger.info("%s leads %s/%s", self._identity, self._namespace, self._name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any, Final
@@ -49,6 +49,7 @@ class Configuration:
     """The nodes of a cluster, and files and folders of what is applied when it has started."""
 
     nodes: tuple[NodeGroup, ...] = field(default_factory=lambda: (NodeGroup(),))
+    _: KW_ONLY
     objects: tuple[Path, ...] = ()
     schedules: bool = True
     """Whether there is a scheduler."""
@@ -65,7 +66,9 @@ class Configuration:
         try:
             plain: Any = yaml.safe_load(path.read_text()) or {}
             found = msgspec.convert(plain, _File)
-        except (OSError, yaml.YAMLError, msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
+        except OSError as error:
+            raise ConfigurationError(f"{path}: {error.strerror}") from None
+        except (yaml.YAMLError, msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
             raise ConfigurationError(f"{path}: {error}") from None
         objects = tuple(path.parent / each for each in found.objects)
         for each in objects:

@@ -9,6 +9,7 @@ import json
 import secrets
 import tempfile
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -94,6 +95,8 @@ class Environment:
 
     def _options_in(self, folder: Path) -> Options:
         tokens = self._write_tokens(folder / "tokens.csv")
+        if unknown := sorted(self._options.keys() - {each.name for each in fields(Options)}):
+            raise TypeError(f"{unknown[0]!r} is no argument of Environment, and no flag of `steersman serve`")
         options = {**_DEFAULTS, **(_WITH_CONTROLLERS if self._controllers else _ALONE), **self._options}
         if options["listen"]:
             options = {**_WHERE_IT_LISTENS, **options}
@@ -186,7 +189,7 @@ class Environment:
         if plane.options.listen:
             address = await plane.listen_anew()
         self._running = plane, address
-        self.journal.entries.clear()
+        self.journal.clear()
 
     async def wait_for(
         self, resource: str, name: str = "", until: Until = "create", *, namespace: str = "default",

@@ -46,6 +46,10 @@ class Journal:
             verb = request.info.action.verb or request.method
             self.entries.append(Entry(verb, path, name, code, seconds * 1000))
 
+    def clear(self) -> None:
+        """Forgets what was asked so far, such as by those who prepared the server."""
+        self.entries.clear()
+
     def lines(self, most: int = 30) -> list[str]:
         """The last requests, one a line."""
         return [str(each) for each in list(self.entries)[-most:]]

@@ -81,6 +81,7 @@ class Pool:
         except BaseException:
             environment.stop()
             raise
+        environment.environment.journal.clear()
         return environment
 
     def _prepare(self, crds: Sequence[Path], arguments: dict[str, Any]) -> _Prepared:

@@ -17,7 +17,7 @@ import click
 
 from steersman.cli.command import FlagsCommand, Option
 from steersman.cli.flags import parse
-from steersman.cli.paths import default_data_dir
+from steersman.cli.paths import DEFAULT_DATA_DIR, default_data_dir
 from steersman.cli.serve import Started, fail, run
 from steersman.cli.up.process_file import claim, running
 from steersman.cli.up.screen import can_redraw
@@ -150,8 +150,7 @@ def _serve(options: Options, make: Callable[[], Started], ready: Callable[[Addre
 
 _data_dir = click.option(
     "--data-dir", type=click.Path(path_type=Path, file_okay=False), metavar="folder", default=default_data_dir,
-    show_default="$XDG_STATE_HOME/steersman",
-    help="the cluster's folder",
+    show_default=False, help=f"the cluster's folder  [default: {DEFAULT_DATA_DIR}]",
 )  # fmt: skip
 
 

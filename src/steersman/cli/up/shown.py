@@ -58,6 +58,7 @@ class ShownCluster:
     def ready(self, address: Address) -> None:
         """From now on it is shown as running."""
         self._address = address
+        self._screen.above(f"kubectl    export KUBECONFIG={address.kubeconfig}")  # whole, so that it can be copied
         self._draw()
 
     async def stop(self) -> None:
@@ -116,5 +117,5 @@ def view(figures: Figures, address: Address, seconds: float) -> list[str]:
         f"steersman  {address.url}, up {duration_in_words(seconds)}, {figures.requests:.0f} requests a second",
         f"nodes      {nodes_in_words(figures)}",
         f"pods       {pods_in_words(figures)}",
-        f"kubectl    export KUBECONFIG={address.kubeconfig}      (Ctrl-C ends the cluster)",
+        "ctrl-c     ends the cluster",
     ]
