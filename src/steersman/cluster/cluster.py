@@ -56,7 +56,12 @@ class Cluster:
             options = replace(options, kubelet_preferred_address_types=("InternalIP",))
         given = options.controllers or ("*",)
         self._controllers = selected(beside(given))
-        self.plane = ControlPlane(replace(options, controllers=own(given)), nearby=self._servers.way, observe=observe)
+        self.plane = ControlPlane(
+            replace(options, controllers=own(given)),
+            nearby=self._servers.way,
+            kubelets=self._servers.way_of_kubelet_client,
+            observe=observe,
+        )
         self._manifests = read_manifests(self._configuration.objects)
         self._settings = Settings()
         self._movers: Movers | None = None

@@ -136,16 +136,19 @@ class ControlPlane:
     """A control plane: `await start()`, then `await stop()`. Made from Options; nothing is touched before `start`.
 
 
-    `nearby` says how nodes, pods and services are reached whose addresses are not on the network; `observe` is told of
-    every request that was answered.
+    `nearby` says how nodes, pods and services are reached whose addresses are not on the network, `kubelets` how this
+    server itself reaches nodes' kubelets, which trust nobody else; `observe` is told of every request that was
+    answered.
     """
 
     def __init__(
-        self, options: Options, *, nearby: Nearby | None = None, observe: Observe | None = None
+        self, options: Options, *, nearby: Nearby | None = None, kubelets: Nearby | None = None,
+        observe: Observe | None = None,
     ) -> None:  # fmt: skip
         nesting.make_room()
         self.options = options
         self._nearby = nearby
+        self._kubelets = kubelets
         self._observe = observe
         self._files: CertificateFiles | None = None
         self.storage: Storage | None = None
@@ -339,7 +342,8 @@ class ControlPlane:
         tokens = token_authenticator(options, keys, stores, self._issued, token_use.note)
         rights = judges(options, common.slow_lane)
         services = self._services = _services(
-            options, ranges, common, stores, rights, keys, tokens, self._itself, self._nearby
+            options, ranges, common, stores, rights, keys, tokens, self._itself, self._nearby,
+            self._kubelets,
         )  # fmt: skip
         running.callback(services.proxied.close)
         running.callback(services.kubelet.close)
@@ -445,6 +449,7 @@ def _loop_watchdog(options: Options, common: _Common) -> LoopWatchdog | None:
 def _services(
     options: Options, ranges: tuple[IPv4Network | IPv6Network, ...], common: _Common, stores: Stores, rights: Judges,
     keys: TokenKeys, tokens: TokenAuthenticator, itself: ThisServer, nearby: Nearby | None,
+    kubelets: Nearby | None,
 ) -> Services:  # fmt: skip
     return Services(
         objects=stores.objects,
@@ -467,7 +472,7 @@ def _services(
             client_certificate=options.kubelet_client_certificate,
             client_key=options.kubelet_client_key,
             certificate_authority=options.kubelet_certificate_authority,
-            nearby=nearby,
+            nearby=kubelets,
         ),
         proxied=ProxyConnection(nearby),
         enable_aggregator_routing=options.enable_aggregator_routing,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import msgspec
 import pytest
 
-from steersman.api.core.v1 import Service, ServicePort, ServiceSpec
+from steersman.api.core.v1 import Container, ContainerPort, Pod, PodSpec, Service, ServicePort, ServiceSpec
 from steersman.api.discovery.v1 import Endpoint, EndpointPort, EndpointSlice
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.client import MERGE_PATCH
@@ -75,6 +76,33 @@ async def test_a_node_tells_of_itself(node: Node) -> None:
     assert "kubelet_running_pods 1" in (await node.client.raw("GET", f"{PROXY}metrics")).decode()
     with pytest.raises(StatusError):
         await node.client.raw("GET", f"{PROXY}nope")
+
+
+async def test_a_nodes_port_obeys_the_api_server_alone(node: Node) -> None:
+    """A pod in the network of its node has the node's address: nobody may ask the kubelet through it."""
+    await node.pod("victim")
+    spec = PodSpec(host_network=True, containers=[Container(name="c", image="x", ports=[ContainerPort(
+        container_port=10250, host_port=10250)])])  # fmt: skip
+    await node.client.create(PODS, Pod(metadata=ObjectMeta(name="host", namespace="default"), spec=spec))
+
+    async def runs() -> bool:
+        return (await node.client.get(PODS, "host", "default")).status.phase == "Running"
+
+    await eventually(runs)
+    for target in ("pods", "containerLogs/default/victim/c", "run/default/victim/c?cmd=env", "healthz"):
+        with pytest.raises(StatusError) as refused:
+            await node.client.raw("GET", f"/api/v1/namespaces/default/pods/host:10250/proxy/{target}")
+        assert refused.value.code == 401
+    assert json.loads(await node.client.raw("GET", "/api/v1/nodes/node-0/proxy/pods"))["kind"] == "PodList"
+    session = await node.spdy("/portForward/default/host", "portforward.k8s.io")
+    running = asyncio.create_task(session.run())
+    fields = {"port": "10250", "requestid": "0"}
+    await session.open({**fields, "streamtype": "error"}, 5)
+    stream = await session.open({**fields, "streamtype": "data"}, 5)
+    await stream.write(b"GET /pods HTTP/1.1\r\nHost: node\r\nConnection: close\r\n\r\n")
+    assert b" 401 " in await stream.read()
+    session.close()
+    running.cancel()
 
 
 async def test_a_node_can_be_out_of_reach(node: Node) -> None:

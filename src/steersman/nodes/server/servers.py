@@ -1,7 +1,8 @@
 """The servers of all simulated nodes and their pods: one for all, in this process, without a socket.
 
 Their addresses are not on the network. Who dials them from this process, as the API server does, is given a connection
-to this server instead (`way`); nobody else can reach it.
+to this server instead (`way`); nobody else can reach it. A node's own port obeys the API server's client of kubelets
+alone (`way_of_kubelet_client`), as a real one obeys its certificate: what it passes on for users is refused there.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ class NodeServers:
         self._by_range = {int(each.pod_cidr.network_address) >> 8: each for each in nodes}
         self._serves_local = serves_local
         self._server: HttpServer | None = None
+        self._for_strangers: HttpServer | None = None
         self._pods: Informer[Pod] | None = None
         self._client: Client | None = None
 
@@ -58,12 +60,16 @@ class NodeServers:
         self._client, self._pods = client, pods
         self._server = HttpServer(self._answer)
         self._server.begin()
+        self._for_strangers = HttpServer(_unauthorized)
+        self._for_strangers.begin()
 
     async def stop(self) -> None:
         """Ends; connections are closed."""
-        server, self._server = self._server, None
-        if server is not None:
-            await server.close()
+        servers = self._server, self._for_strangers
+        self._server = self._for_strangers = None
+        for each in servers:
+            if each is not None:
+                await each.close()
 
     # Who answers for an address
 
@@ -72,6 +78,21 @@ class NodeServers:
         if address.host in self._nodes or self._node_of_pod(address.host) is not None:
             return partial(self._connect, address.host, address.port)
         return None
+
+    def way_of_kubelet_client(self, address: Address) -> Way | None:
+        """The same for who may ask kubelets."""
+        node = self._nodes.get(address.host)
+        if node is not None and address.port == node.template.kubelet_port:
+            return partial(self._connect_to_kubelet, node, address.port)
+        return self.way(address)
+
+    async def _connect_to_kubelet(
+        self, node: SimulatedNode, port: int, tls: ssl.SSLContext | None, server_name: str
+    ) -> UpgradedConnection:  # fmt: skip
+        """Raises DialError."""
+        if node.unreachable:
+            raise _dial_error(node.address, port, "no route to host")
+        return self._accepted_by(self._server, node.address, port)
 
     def _node_of_pod(self, host: str) -> SimulatedNode | None:
         try:
@@ -94,9 +115,15 @@ class NodeServers:
         return await self._connect_to_pod(pod, port, tls, server_name, host=host)
 
     def _connected(self, host: str, port: int) -> UpgradedConnection:
-        if self._server is None:
+        """A connection of anybody: at a node's own port of one who is not known there."""
+        node = self._nodes.get(host)
+        stranger = node is not None and port == node.template.kubelet_port
+        return self._accepted_by(self._for_strangers if stranger else self._server, host, port)
+
+    def _accepted_by(self, server: HttpServer | None, host: str, port: int) -> UpgradedConnection:
+        if server is None:
             raise _dial_error(host, port, "connection refused")
-        return connected(self._server.accept, (host, port))
+        return connected(server.accept, (host, port))
 
     def _pod_at(self, host: str, port: int) -> Pod | None:
         """The pod that has an address; on a node's own address one that has the port and uses the node's network."""
@@ -167,6 +194,11 @@ class NodeServers:
             return _of_pod(kubelet, parts, request, query_of(request))
         page = PAGES.get(path)
         return text(404, "404 page not found\n") if page is None else page(kubelet, request)
+
+
+async def _unauthorized(request: Request) -> Response:
+    """What a kubelet tells who shows it no certificate."""
+    return text(401, "Unauthorized")
 
 
 async def _of_container(kubelet: Kubelet, parts: list[str], request: Request) -> Response:
