@@ -68,7 +68,7 @@ _MEGABYTE = "x=aaaaaaaaaa; for i in $(seq 1 40); do x=$x$x; done; "
     "for i in $(seq 1 300); do for j in $(seq 1 280); do x=$(echo $(echo $j)); done; sleep 0.1; done",
 ])  # fmt: skip
 def test_scripts_that_would_take_all_there_is_run_for_ever(script: str) -> None:
-    assert outcome(("sh", "-c", script), ()) == Outcome(None)
+    assert outcome(("sh", "-c", script), ()).seconds is None
 
 
 def test_times_beyond_all_calendars() -> None:

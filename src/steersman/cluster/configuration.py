@@ -75,7 +75,10 @@ class Configuration:
             if not each.exists():
                 raise ConfigurationError(f"{path}: {each} is not there")
         return cls(
-            tuple(found.nodes), objects, serve_local=found.serve_local, missing_images=tuple(found.missing_images)
+            tuple(found.nodes),
+            objects=objects,
+            serve_local=found.serve_local,
+            missing_images=tuple(found.missing_images),
         )
 
     def simulated_nodes(self) -> list[SimulatedNode]:
