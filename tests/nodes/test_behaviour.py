@@ -28,6 +28,13 @@ def test_containers_of_jobs_end_unless_they_are_known_to_go_on(
     assert runs_for(image, *command) == seconds
 
 
+def test_init_containers_end_and_sidecars_go_on() -> None:
+    init, sidecar = Container(name="i", image="busybox"), Container(name="s", image="busybox", restart_policy="Always")
+    pod = Pod(spec=PodSpec(containers=[Container(name="c", image="nginx")], init_containers=[init, sidecar]))
+    assert behaviour_of(pod, init).runs_for == 0.0
+    assert behaviour_of(pod, sidecar).runs_for is None
+
+
 def test_other_containers_run_for_ever_unless_their_command_ends() -> None:
     assert runs_for("busybox", owner=None) is None
     assert runs_for("busybox", "unheard-of", owner=None) is None

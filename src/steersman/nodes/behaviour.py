@@ -1,8 +1,8 @@
 """What a simulated container does: how long it runs, and how it ends.
 
 An annotation of the pod says it, for one container or for all; else the command, where that is a script of programs
-that there are (`rehearsal`); else it runs for ever, but in the pods of a Job, where it ends well after a moment, unless
-its image is that of a pause.
+that there are (`rehearsal`); else it runs for ever, but for init containers and the pods of Jobs, where it ends well after
+a moment, unless its image is that of a pause.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from steersman.api.core.v1 import Container, EphemeralContainer, Pod
+from steersman.machinery.built_in.pod_resources import is_sidecar
 from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.nodes.rehearsal import Outcome, outcome
 from steersman.nodes.surroundings import command_of, plain_variables
@@ -20,7 +21,7 @@ PREFIX: Final = "simulation.steersman.dev/"
 """Of annotations: `run-for` (a duration, or `forever`), `exit-code`, `ready-after`, `stop-after`, `start-delay`,
 `oom-after`, `pull-error`. With `.NAME` behind, they are about one container."""
 
-_JOB_RUNS_FOR: Final = 0.0
+_ENDS_AFTER: Final = 0.0
 _PAUSE: Final = re.compile(r"(^|/)pause([:@]|$)")
 """Images of which nothing is wanted but that they stay."""
 _KILLED: Final = 137
@@ -48,9 +49,8 @@ class Behaviour:
 def behaviour_of(pod: Pod, container: Container | EphemeralContainer) -> Behaviour:
     """What a container of a pod does."""
     runs_for, exit_code, is_known = _by_command(pod, container)
-    owners = pod.metadata.owner_references
-    if runs_for is None and not is_known and any(each.kind == "Job" and each.controller for each in owners):
-        runs_for = _JOB_RUNS_FOR
+    if runs_for is None and not is_known and _is_to_end(pod, container):
+        runs_for = _ENDS_AFTER
     annotations = pod.metadata.annotations
     if not any(key.startswith(PREFIX) for key in annotations):
         return Behaviour(runs_for, exit_code)
@@ -76,6 +76,13 @@ def said_of(pod: Pod, container: str, what: str) -> str:
     """What an annotation of the pod says of a container, by its name or of all; "" for nothing."""
     annotations = pod.metadata.annotations
     return annotations.get(f"{PREFIX}{what}.{container}") or annotations.get(PREFIX + what, "")
+
+
+def _is_to_end(pod: Pod, container: Container | EphemeralContainer) -> bool:
+    """Whether nothing goes on before a container has ended."""
+    if any(each.name == container.name and not is_sidecar(each) for each in pod.spec.init_containers):
+        return True
+    return any(each.kind == "Job" and each.controller for each in pod.metadata.owner_references)
 
 
 def _by_command(pod: Pod, container: Container | EphemeralContainer) -> Outcome:
