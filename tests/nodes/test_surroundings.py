@@ -29,13 +29,16 @@ from steersman.api.core.v1 import (
     Secret,
     SecretKeySelector,
     SecretVolumeSource,
+    Service,
+    ServicePort,
+    ServiceSpec,
     Volume,
     VolumeMount,
 )
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.client import Client
 from steersman.client.in_process import InProcessTransport
-from steersman.client.resources import CONFIG_MAPS, SECRETS
+from steersman.client.resources import CONFIG_MAPS, SECRETS, SERVICES
 from steersman.nodes.surroundings import command_of, expanded, surroundings
 from steersman.testing import Environment
 
@@ -114,3 +117,15 @@ async def test_files_are_those_of_the_volumes(client: Client) -> None:
 def test_references_are_expanded_as_a_kubelet_does(text: str, made: str) -> None:
     assert expanded(text, {"A": "1"}) == made
     assert command_of(Container(name="c", command=["x"], args=[text]), {"A": "1"}) == ["x", made]
+
+
+async def test_services_are_found_unless_they_are_not_wanted(client: Client) -> None:
+    metadata = ObjectMeta(name="db", namespace="default")
+    made = await client.create(SERVICES, Service(metadata=metadata, spec=ServiceSpec(ports=[ServicePort(port=5432)])))
+    container = Container(name="c", env=[EnvVar(name="AT", value="$(DB_SERVICE_HOST):$(DB_SERVICE_PORT)")])
+    it = pod(container)
+    assert (await surroundings(client, it, container)).environment["AT"] == f"{made.spec.cluster_ip}:5432"
+    it.spec.enable_service_links = False
+    found = (await surroundings(client, it, container)).environment
+    assert "DB_SERVICE_HOST" not in found
+    assert found["KUBERNETES_SERVICE_PORT_HTTPS"] == "443"

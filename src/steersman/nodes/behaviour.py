@@ -1,8 +1,8 @@
 """What a simulated container does: how long it runs, and how it ends.
 
 An annotation of the pod says it, for one container or for all; else the command, where that is a script of programs
-that there are (`rehearsal`); else it runs for ever, but for init containers and the pods of Jobs, where it ends well after
-a moment, unless its image is that of a pause.
+that there are (`rehearsal`); else it runs for ever, but for init containers and the pods of Jobs, where it ends well
+after a moment, unless its image is that of a pause.
 """
 
 from __future__ import annotations

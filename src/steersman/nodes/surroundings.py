@@ -21,21 +21,24 @@ from steersman.api.core.v1 import (
     ObjectFieldSelector,
     Pod,
     ResourceFieldSelector,
+    Service,
     Volume,
     VolumeProjection,
 )
 from steersman.client.client import Client
 from steersman.client.errors import is_not_found
-from steersman.client.resources import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS, TOKEN_REQUESTS
+from steersman.client.resources import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS, SERVICES, TOKEN_REQUESTS
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 from steersman.machinery.values.quantity import QuantityError, nanos
+from steersman.nodes.service_variables import service_variables
 from steersman.nodes.shell.effects import World
 
 AnyContainer = Container | EphemeralContainer
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _REFERENCE: Final = re.compile(r"\$\$|\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)", re.ASCII)
 _KEYED: Final = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]")
+_MOST_SERVICES: Final = 500
 _TOKEN_SECONDS: Final = 3607
 _NANOS: Final = 10**9
 
@@ -172,9 +175,22 @@ class _Reader:
 
     # Variables
 
+    async def _services(self) -> list[Service]:
+        """That of the API server, and those of the pod's namespace unless it wants none."""
+        namespace = self._pod.metadata.namespace
+        services: list[Service] = []
+        if self._pod.spec.enable_service_links is not False:
+            services = (await self._client.list(SERVICES, namespace, limit=_MOST_SERVICES)).items
+        try:
+            return [*services, await self._client.get(SERVICES, "kubernetes", "default")]
+        except StatusError as error:
+            if not is_not_found(error):
+                raise
+            return services
+
     async def variables(self) -> dict[str, str]:
-        """Those of `envFrom`, then those of `env`."""
-        found: dict[str, str] = {}
+        """Those of Services, of `envFrom`, then those of `env`."""
+        found = service_variables(await self._services())
         for source in self._container.env_from:
             values: dict[str, bytes] = {}
             if source.config_map_ref is not None:
