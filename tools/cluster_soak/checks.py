@@ -1,0 +1,121 @@
+"""Whether a cluster is as it was asked to be."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from steersman.testing import BlockingClient
+from tools.cluster_soak.work import KINDS, World, path_of
+
+Plain = dict[str, Any]
+
+
+def wrong(client: BlockingClient, world: World) -> list[str]:
+    """What is not as it must be (yet)."""
+    return [*_namespaces(client, world), *_objects(client, world), *_pods(client), *_claims(client)]
+
+
+def _list(client: BlockingClient, path: str) -> list[Plain]:
+    code, found = client.json("GET", path)
+    assert code == 200, found
+    items: list[Plain] = found["items"]
+    return items
+
+
+def _namespaces(client: BlockingClient, world: World) -> Iterator[str]:
+    there = {each["metadata"]["name"]: each for each in _list(client, "/api/v1/namespaces")}
+    unsure = {name for namespace, _, name in world.unsure if not namespace}
+    for name in world.namespaces - there.keys() - unsure:
+        yield f"namespace {name} was made and is not there"
+    for name, each in there.items():
+        if each["status"]["phase"] == "Terminating":
+            yield f"namespace {name} is not gone: {each['status'].get('conditions')}"
+        elif name.startswith("ns-") and name not in world.namespaces | unsure:
+            yield f"namespace {name} was deleted and is there"
+
+
+def _objects(client: BlockingClient, world: World) -> Iterator[str]:
+    for kind, prefix in KINDS.items():
+        found = {
+            (each["metadata"]["namespace"], kind, each["metadata"]["name"]): each
+            for each in _list(client, f"/{prefix}/{kind.lower()}s")
+        }
+        wanted = {key: made for key, made in world.objects.items() if key[1] == kind and key not in world.unsure}
+        for key, made in wanted.items():
+            there = found.get(key)
+            if there is None:
+                yield f"{path_of(*_turned(key))} was made and is not there"
+            elif int(there["metadata"].get("generation", 0)) < int(made.get("metadata", {}).get("generation", 0)):
+                yield f"{path_of(*_turned(key))} is older than what was acknowledged"
+        for key, there in found.items():
+            ours = key[0].startswith("ns-") and key[2] != "kube-root-ca.crt"
+            if ours and key not in world.objects and key not in world.unsure:
+                yield f"{path_of(*_turned(key))} was deleted and is there"
+            if ours and (short := _incomplete(kind, there)):
+                yield f"{path_of(*_turned(key))}: {short}"
+
+
+def _turned(key: tuple[str, str, str]) -> tuple[str, str, str]:
+    return key[1], key[0], key[2]
+
+
+def _incomplete(kind: str, obj: Plain) -> str:
+    """What a workload lacks; "" for nothing."""
+    spec, status = obj.get("spec", {}), obj.get("status", {})
+    generation = obj["metadata"].get("generation")
+    if kind in ("Deployment", "StatefulSet", "DaemonSet") and status.get("observedGeneration") != generation:
+        return f"generation {generation} is not seen"
+    match kind:
+        case "Deployment":
+            wanted = spec.get("replicas", 1)
+            counts = [status.get(each, 0) for each in ("replicas", "updatedReplicas", "availableReplicas")]
+            return "" if counts == [wanted] * 3 else f"{wanted} replicas wanted, status {counts}"
+        case "StatefulSet":
+            wanted = spec.get("replicas", 1)
+            counts = [status.get(each, 0) for each in ("replicas", "updatedReplicas", "readyReplicas")]
+            return "" if counts == [wanted] * 3 else f"{wanted} replicas wanted, status {counts}"
+        case "DaemonSet":
+            wanted = status.get("desiredNumberScheduled", 0)
+            counts = [status.get(each, 0) for each in ("updatedNumberScheduled", "numberAvailable")]
+            return "" if counts == [wanted] * 2 else f"{wanted} pods wanted, status {counts}"
+        case "Job":
+            done = any(each["type"] == "Complete" and each["status"] == "True" for each in status.get("conditions", []))
+            return "" if done else f"not complete: {status}"
+    return ""
+
+
+def _pods(client: BlockingClient) -> Iterator[str]:
+    pods = _list(client, "/api/v1/pods")
+    addresses = Counter(
+        each["status"]["podIP"] for each in pods
+        if each["status"].get("podIP") and each["status"].get("phase") not in ("Succeeded", "Failed")
+    )  # fmt: skip
+    yield from (f"{number} pods have the address {address}" for address, number in addresses.items() if number > 1)
+    owners = {
+        each["metadata"]["uid"]
+        for path in ("apis/apps/v1/replicasets", "apis/apps/v1/statefulsets", "apis/apps/v1/daemonsets",
+                     "apis/batch/v1/jobs")
+        for each in _list(client, f"/{path}")
+    }  # fmt: skip
+    for pod in pods:
+        metadata = pod["metadata"]
+        if "deletionTimestamp" in metadata:
+            yield f"pod {metadata['namespace']}/{metadata['name']} is being deleted and not gone"
+        for owner in metadata.get("ownerReferences", []):
+            if owner["uid"] not in owners:
+                yield f"pod {metadata['namespace']}/{metadata['name']} has lost its owner {owner['kind']}"
+
+
+def _claims(client: BlockingClient) -> Iterator[str]:
+    used: Counter[str] = Counter()
+    for claim in _list(client, "/api/v1/persistentvolumeclaims"):
+        metadata = claim["metadata"]
+        if claim["status"].get("phase") != "Bound":
+            yield f"claim {metadata['namespace']}/{metadata['name']} is {claim['status'].get('phase')}"
+        used[claim["spec"].get("volumeName", "")] += 1
+    yield from (f"{number} claims have the volume {name}" for name, number in used.items() if name and number > 1)
+    for volume in _list(client, "/api/v1/persistentvolumes"):
+        if volume["status"].get("phase") != "Bound":
+            yield f"volume {volume['metadata']['name']} is {volume['status'].get('phase')}"
