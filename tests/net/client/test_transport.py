@@ -268,3 +268,10 @@ async def test_a_place_is_found_for_each_connection(
         assert await bounded(answer, 100, 20) == b"ok"
     assert (asked, origin.connections) == ([Address("hook.ns.svc", 443)], 1)
     transport.close()
+
+
+async def test_what_is_asked_for_after_the_end_keeps_nothing(transport: Transport, origin: Origin) -> None:
+    transport.close()
+    for _ in range(2):
+        assert await get(transport, origin) == b"ok"
+    assert origin.connections == 2

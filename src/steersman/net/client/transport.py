@@ -93,9 +93,14 @@ class Transport:
         self._nearby = nearby
         self._context: ssl.SSLContext | None = None
         self._kept: dict[Address, KeptConnections] = {}
+        self._is_closed = False
 
     def close(self) -> None:
-        """Closes the connections that are kept; those that are given back later too."""
+        """Closes the connections that are kept; those that are given back later too, and those of later requests."""
+        self._is_closed = True
+        self._let_go()
+
+    def _let_go(self) -> None:
         for each in self._kept.values():
             each.close()
         self._kept.clear()
@@ -144,13 +149,15 @@ class Transport:
         if address.secure:
             context = self._tls(self._protocols)
             if context is not self._context:
-                self.close()
+                self._let_go()
                 self._context = context
         kept = self._kept.pop(address, None)
         if kept is None:
             kept = KeptConnections(
                 partial(self._connect, address), multiplexes=address.secure and HTTP2[0] in self._protocols
             )
+            if self._is_closed:
+                kept.close()
             if len(self._kept) >= MOST_ADDRESSES:
                 self._kept.pop(next(iter(self._kept))).close()
         self._kept[address] = kept
