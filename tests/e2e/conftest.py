@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from steersman.testing import ServerProcess
-from tests.e2e.cluster_process import ClusterProcess
 from tests.e2e.kubectl import Kubectl, find_kubectl
 
 _NUMBERS = count(1)
@@ -47,16 +46,16 @@ def kubectl(kubectl_for: Callable[[ServerProcess, str], Kubectl], server: Server
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcess]:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """`steersman up` with three nodes, for the tests of a module."""
     folder = tmp_path_factory.mktemp("cluster") / "data"
-    with ClusterProcess(folder, "--storage=memory", "--nodes=3") as process:
+    with ServerProcess(folder, "--storage=memory", "--nodes=3", verb="up") as process:
         yield process
 
 
 @pytest.fixture
 def cluster_kubectl(
-    kubectl_for: Callable[[ServerProcess, str], Kubectl], cluster: ClusterProcess
+    kubectl_for: Callable[[ServerProcess, str], Kubectl], cluster: ServerProcess
 ) -> Iterator[Kubectl]:  # fmt: skip
     """kubectl for the module's cluster, in a fresh namespace that goes with the test."""
     kubectl = kubectl_for(cluster, f"e2e-{next(_NUMBERS)}")

@@ -10,7 +10,6 @@ import pytest
 
 from steersman.cli.up.process_file import running
 from steersman.testing import ServerProcess
-from tests.e2e.cluster_process import ClusterProcess
 from tests.e2e.kubectl import Kubectl
 
 pytestmark = pytest.mark.slow
@@ -106,7 +105,7 @@ def test_what_runs_goes_on_after_kill_9(
     kubectl_for: Callable[[ServerProcess, str], Kubectl], tmp_path: Path
 ) -> None:  # fmt: skip
     """The nodes are the same ones, pods still run, and what was not finished is."""
-    with ClusterProcess(tmp_path / "data", "--nodes=2") as cluster:
+    with ServerProcess(tmp_path / "data", "--nodes=2", verb="up") as cluster:
         kubectl = kubectl_for(cluster, "default")
         kubectl("create", "deployment", "web", "--image=nginx", "--replicas=4")
         rolled_out(kubectl, "deployment/web")

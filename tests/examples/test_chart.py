@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from steersman.testing import ServerProcess
 from tests import ROOT
-from tests.e2e.cluster_process import ClusterProcess
 from tests.e2e.helm_program import find_helm
 
 pytestmark = pytest.mark.slow
@@ -24,7 +24,7 @@ TIMEOUT = 120.0
 class Shop:
     """Helm and the API, for a release in the namespace `shop`."""
 
-    def __init__(self, binary: str, cluster: ClusterProcess, folder: Path) -> None:
+    def __init__(self, binary: str, cluster: ServerProcess, folder: Path) -> None:
         self._binary = binary
         self._cluster = cluster
         homes = {f"HELM_{each}_HOME": str(folder / each) for each in ("CACHE", "CONFIG", "DATA")}
@@ -58,7 +58,7 @@ def shop(tmp_path: Path) -> Iterator[Shop]:
     binary = find_helm()
     if binary is None:
         pytest.skip("no Helm on this machine: put it in PATH, or name it in $STEERSMAN_HELM")
-    with ClusterProcess(tmp_path / "data", "--storage=memory", "--nodes=3") as cluster:
+    with ServerProcess(tmp_path / "data", "--storage=memory", "--nodes=3", verb="up") as cluster:
         yield Shop(binary, cluster, tmp_path)
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from steersman.cli.envtest import assets
+from steersman.testing import ServerProcess
 from tests import ROOT
-from tests.e2e.cluster_process import ClusterProcess
 from tests.e2e.go_programs import build_tests
 
 pytestmark = pytest.mark.slow
@@ -40,7 +40,7 @@ ALL = re.findall(r"^func (Test[^M]\w+)", (SOURCE / "controller" / "controller_te
 
 
 def test_its_tests_pass_on_a_cluster_that_runs(program: Path, tmp_path: Path) -> None:
-    with ClusterProcess(tmp_path / "data", "--storage=memory", "--nodes=2") as cluster:
+    with ServerProcess(tmp_path / "data", "--storage=memory", "--nodes=2", verb="up") as cluster:
         assert passed(program, KUBECONFIG=str(cluster.kubeconfig), USE_EXISTING_CLUSTER="true") == ALL
 
 

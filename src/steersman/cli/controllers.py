@@ -9,21 +9,12 @@ import click
 
 from steersman.cli.command import Option, SectionedCommand
 from steersman.cli.controller_settings import SettingsError, settings_flags, settings_of
-from steersman.cli.elsewhere import run_on
+from steersman.cli.elsewhere import kubeconfig_option, leader_elect_option, run_on
 from steersman.cli.serve import fail
-
-_File = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command(cls=SectionedCommand)
-@click.option(
-    "--kubeconfig",
-    type=_File,
-    required=True,
-    cls=Option,
-    section="Generic",
-    help="Where the API server is, and who this is to it.",
-)
+@kubeconfig_option
 @click.option(
     "--controllers",
     "names",
@@ -41,13 +32,7 @@ _File = click.Path(path_type=Path, dir_okay=False)
     section="Generic",
     help="Each controller is a service account of its own.",
 )
-@click.option(
-    "--leader-elect/--no-leader-elect",
-    default=True,
-    cls=Option,
-    section="Leader election",
-    help="Work only while no other instance does.",
-)
+@leader_elect_option
 def controllers(
     kubeconfig: Path, names: tuple[str, ...], use_service_account_credentials: bool, leader_elect: bool, **given: Any
 ) -> None:

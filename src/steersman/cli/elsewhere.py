@@ -7,14 +7,35 @@ import logging
 import signal
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+import click
+
+from steersman.cli.command import Option
 from steersman.cli.serve import LOG_FORMAT, fail
 
 if TYPE_CHECKING:
     from steersman.client.over_tls import TLSTransport
 
+F = TypeVar("F", bound=Callable[..., Any])
 Work = Callable[["TLSTransport"], Coroutine[Any, Any, None]]
+
+
+kubeconfig_option: Final[Callable[[F], F]] = click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    cls=Option,
+    section="Generic",
+    help="Where the API server is, and who this is to it.",
+)
+leader_elect_option: Final[Callable[[F], F]] = click.option(
+    "--leader-elect/--no-leader-elect",
+    default=True,
+    cls=Option,
+    section="Leader election",
+    help="Work only while no other instance does.",
+)
 
 
 def run_on(kubeconfig: Path, work: Work) -> None:

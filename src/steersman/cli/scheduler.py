@@ -6,26 +6,13 @@ from pathlib import Path
 
 import click
 
-from steersman.cli.command import Option, SectionedCommand
-from steersman.cli.elsewhere import run_on
+from steersman.cli.command import SectionedCommand
+from steersman.cli.elsewhere import kubeconfig_option, leader_elect_option, run_on
 
 
 @click.command(cls=SectionedCommand)
-@click.option(
-    "--kubeconfig",
-    type=click.Path(path_type=Path, dir_okay=False),
-    required=True,
-    cls=Option,
-    section="Generic",
-    help="Where the API server is, and who this is to it.",
-)
-@click.option(
-    "--leader-elect/--no-leader-elect",
-    default=True,
-    cls=Option,
-    section="Leader election",
-    help="Work only while no other instance does.",
-)
+@kubeconfig_option
+@leader_elect_option
 def scheduler(kubeconfig: Path, leader_elect: bool) -> None:
     """Run the scheduler on any API server.
 

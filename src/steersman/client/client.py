@@ -13,10 +13,9 @@ import msgspec
 
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.client.api_resource import APIResource, Object, ObjectList
-from steersman.client.errors import error_of, status_error
+from steersman.client.errors import error_of, seconds_of, status_error
 from steersman.client.transport import Fields, Response, Transport
 from steersman.machinery.codec.serializer import decode_plain, encode
-from steersman.net.ascii import is_digits
 
 T = TypeVar("T")
 
@@ -210,14 +209,15 @@ class Client:
             response = await self._transport.send(method, target, fields, body)
             if response.status < 300:
                 return response
-            pause = response.header("retry-after") if response.status == 429 or response.status >= 500 else ""
+            retry_after = response.header("retry-after")
             try:
-                error = error_of(response.status, pause, await response.read())
+                error = error_of(response.status, retry_after, await response.read())
             finally:
                 await response.aclose()
-            if not left or not is_digits(pause):
+            pause = seconds_of(retry_after) if response.status == 429 or response.status >= 500 else None
+            if not left or pause is None:
                 break
-            await asyncio.sleep(min(int(pause[:9]), _LONGEST_PAUSE))
+            await asyncio.sleep(min(pause, _LONGEST_PAUSE))
         raise error
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 import msgspec
 
 from steersman.machinery.codec.serializer import decode_plain
 from steersman.machinery.errors.status import Cause, StatusError
+from steersman.net.ascii import is_digits
 
 
 def error_of(code: int, retry_after: str, body: bytes) -> StatusError:
@@ -19,9 +19,14 @@ def error_of(code: int, retry_after: str, body: bytes) -> StatusError:
         plain = None
     if isinstance(plain, dict) and plain.get("kind") == "Status":
         return status_error(plain, code)
-    seconds = int(retry_after) if _SECONDS.fullmatch(retry_after) else 0
+    seconds = seconds_of(retry_after) or 0
     text = body[:2048].decode(errors="replace")
     return StatusError(code, _REASONS.get(code, "Unknown"), text or f"the server answered {code}", retry_after=seconds)
+
+
+def seconds_of(retry_after: str) -> int | None:
+    """The seconds that a field `Retry-After` says, None if it says none: it may be missing, or be a date."""
+    return int(retry_after) if is_digits(retry_after) and len(retry_after) < 10 else None
 
 
 def status_error(status: dict[str, Any], code: int = 0) -> StatusError:
@@ -36,7 +41,6 @@ def status_error(status: dict[str, Any], code: int = 0) -> StatusError:
     )  # fmt: skip
 
 
-_SECONDS: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 _REASONS: Final = {
     400: "BadRequest", 401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 405: "MethodNotAllowed",
     409: "Conflict", 410: "Gone", 413: "RequestEntityTooLarge", 415: "UnsupportedMediaType", 422: "Invalid",

@@ -95,34 +95,40 @@ class World:
         return True
 
 
-def captured(course: Course, taken: bytearray, stream: int = 1) -> Course:
-    """Runs a command whose output goes into `taken`."""
+def between(course: Course, answer_to: Callable[[Effect], Generator[Effect, Answer, Answer]]) -> Course:
+    """Runs a command whose effects are answered, or passed on, by `answer_to`."""
     answer: Answer = None
     while True:
         try:
             effect = course.send(answer)
         except StopIteration as done:
             return int(done.value)
-        if isinstance(effect, Write) and effect.stream == stream:
-            taken += effect.data[: MOST_BUFFERED - len(taken)]
-            answer = None
-        else:
-            answer = yield effect
+        answer = yield from answer_to(effect)
+
+
+def captured(course: Course, taken: bytearray, stream: int = 1) -> Course:
+    """Runs a command whose output goes into `taken`."""
+
+    def take(effect: Effect) -> Generator[Effect, Answer, Answer]:
+        nonlocal taken
+        if not (isinstance(effect, Write) and effect.stream == stream):
+            return (yield effect)
+        taken += effect.data[: MOST_BUFFERED - len(taken)]
+        return None
+
+    return between(course, take)
 
 
 def fed(course: Course, data: bytes) -> Course:
     """Runs a command that reads `data`."""
     lines = data.splitlines(keepends=True)
     lines.reverse()
-    answer: Answer = None
-    while True:
-        try:
-            effect = course.send(answer)
-        except StopIteration as done:
-            return int(done.value)
-        if isinstance(effect, ReadLine):
-            if lines and len(lines) % _LINES_AT_ONCE == 0:
-                yield Wait(0)
-            answer = lines.pop() if lines else None
-        else:
-            answer = yield effect
+
+    def feed(effect: Effect) -> Generator[Effect, Answer, Answer]:
+        if not isinstance(effect, ReadLine):
+            return (yield effect)
+        if lines and len(lines) % _LINES_AT_ONCE == 0:
+            yield Wait(0)
+        return lines.pop() if lines else None
+
+    return between(course, feed)

@@ -18,6 +18,7 @@ from steersman.nodes.shell.effects import (
     Wait,
     World,
     Write,
+    between,
     captured,
     fed,
 )
@@ -282,17 +283,15 @@ class Shell:
 
     def _counted(self, course: Course) -> Course:
         """Runs a program, and counts the time that it takes."""
-        answer: Answer = None
-        while True:
-            try:
-                effect = course.send(answer)
-            except StopIteration as done:
-                return int(done.value)
+
+        def count(effect: Effect) -> Generator[Effect, Answer, Answer]:
             if isinstance(effect, Wait) and effect.seconds > 0:
                 self._passed += effect.seconds
                 if self.world.steps_are_forgotten:
                     self.world.steps = 0
-            answer = yield effect
+            return (yield effect)
+
+        return between(course, count)
 
     # Simple commands
 
@@ -469,15 +468,13 @@ class Shell:
 
 def _turned(course: Course, stream: int, to: int) -> Course:
     """Runs a command of which one stream goes where the other one does."""
-    answer: Answer = None
-    while True:
-        try:
-            effect = course.send(answer)
-        except StopIteration as done:
-            return int(done.value)
+
+    def turn(effect: Effect) -> Generator[Effect, Answer, Answer]:
         if isinstance(effect, Write) and effect.stream == stream:
             effect = Write(to, effect.data)
-        answer = yield effect
+        return (yield effect)
+
+    return between(course, turn)
 
 
 def _lines(shell: Shell) -> Course:
