@@ -66,6 +66,17 @@ def truth(value: Value) -> bool:
     return value is not MISSING and bool(value)
 
 
+def plain(value: Value) -> Value:
+    """Data for JSON: numbers that are texts to templates become numbers again."""
+    if isinstance(value, Number):
+        return int(value) if value.lstrip("-").isdecimal() else float(value)
+    if isinstance(value, list):
+        return [plain(each) for each in value]
+    if isinstance(value, dict):
+        return {key: plain(each) for key, each in value.items()}
+    return None if value is MISSING else value
+
+
 def text_of(value: Value) -> str:
     """A value as fmt prints it with %v."""
     if isinstance(value, str):
