@@ -48,6 +48,8 @@ class _Job(Generic[O]):
     obj: O
     stage: PreparedStage | None = None
     """None: nothing, as it is in no stage, or has been through it."""
+    unseen: bool = False
+    """The version is what a stage has made of the object; which stage that is in is found out when a watch tells it."""
     due: float = 0.0
     """On the loop's clock."""
     step: int = 0
@@ -124,7 +126,7 @@ class StagePlayer(Generic[O]):
             self._jobs.pop(key, None)
             return
         job = self._jobs.get(key)
-        if job is None or _is_newer(obj, job.obj):
+        if job is None or _is_newer(obj, job.obj) or (job.unseen and not _is_newer(job.obj, obj)):
             job = self._jobs[key] = self._job(key, obj)
         while job.stage is not None:
             wait = job.due - asyncio.get_running_loop().time()
@@ -164,9 +166,9 @@ class StagePlayer(Generic[O]):
                 self._tell(key, job.obj, f"stage {stage.name}: {error}")
         except TemplateError as error:
             self._tell(key, job.obj, f"stage {stage.name}: {error}")
-        if stage.immediate and _is_newer(latest, job.obj):
-            return self._job(key, latest)
-        return _Job(latest)
+        if not _is_newer(latest, job.obj):
+            return _Job(latest)
+        return self._job(key, latest) if stage.immediate else _Job(latest, unseen=True)
 
     def _later(self, key: Key, job: _Job[O], error: Exception) -> _Job[O]:
         wait = min(_RETRY * 2.0 ** min(job.failures, 60), _MOST_RETRY) * (1 + 0.2 * self._lifecycle.random.random())
