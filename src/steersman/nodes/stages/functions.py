@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from random import Random
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ import msgspec
 from steersman.api.core.v1 import Pod
 from steersman.machinery.codec import yaml
 from steersman.machinery.go.sprig.all import SPRIG
+from steersman.machinery.go.sprig.checks import by_chance
 from steersman.machinery.go.template.builtins import Function, integer, text
 from steersman.machinery.go.template.values import TemplateError, Value, plain, quoted
 from steersman.machinery.values import times
@@ -87,7 +89,7 @@ _OF_KINDS: Final = {
 
 def functions_of_kind(kind: str) -> Mapping[str, Function]:
     """All functions for templates about a kind; those about one object come with it."""
-    return {**_OF_ALL, **dict.fromkeys(_OF_KINDS[kind], _nothing)}
+    return {**_OF_ALL, **dict.fromkeys((*_OF_KINDS[kind], *by_chance(Random(0))), _nothing)}
 
 
 def functions_of_node(node: SimulatedNode) -> Mapping[str, Function]:

@@ -17,6 +17,8 @@ MOST_STAGES: Final = 1000
 class Stages:
     """None for a kind that has no stages: its objects live as they do without."""
 
+    random: Random
+    """Of all chance in stages."""
     pods: Lifecycle | None = None
     nodes: Lifecycle | None = None
 
@@ -36,4 +38,4 @@ class Stages:
                 found.setdefault(stage.spec.resource_ref.kind, Lifecycle(random)).add(stage)
             except StageError as error:
                 raise StageError(f"{where}: {error}") from None
-        return cls(found.get("Pod"), found.get("Node"))
+        return cls(random, found.get("Pod"), found.get("Node"))

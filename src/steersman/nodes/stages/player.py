@@ -146,7 +146,7 @@ class StagePlayer(Generic[O]):
         if stage is None:
             return _Job(obj)
         delay = stage.delay(seen, times.moment(), self._lifecycle.random)
-        return _Job(obj, stage, asyncio.get_running_loop().time() + delay)
+        return _Job(obj, stage, due=asyncio.get_running_loop().time() + delay)
 
     def _text(self, obj: O) -> bytes:
         return self._resource.encode(obj)

@@ -10,6 +10,7 @@ from steersman.client.events import Broadcaster
 from steersman.client.indexes import BY_NODE
 from steersman.client.informer import Informers, Key, key_of
 from steersman.client.resources import NODES, PODS
+from steersman.machinery.go.sprig.checks import by_chance
 from steersman.nodes.simulated_node import SimulatedNode
 from steersman.nodes.stages.functions import functions_of_node, functions_of_pod
 from steersman.nodes.stages.given import Stages
@@ -32,17 +33,18 @@ class StagePlayers:
         self._pods: StagePlayer[Pod] | None = None
         self._of_nodes: StagePlayer[Node] | None = None
         recorder = events.recorder(_COMPONENT)
+        chance = by_chance(stages.random)
         if stages.pods is not None:
             self._pods = StagePlayer(
                 client, self._pod_objects, stages.pods, recorder,
                 follows=lambda pod: self._is_reachable(pod.spec.node_name),
-                functions=lambda pod: functions_of_pod(pod, nodes),
+                functions=lambda pod: {**chance, **functions_of_pod(pod, nodes)},
             )  # fmt: skip
         if stages.nodes is not None:
             self._of_nodes = StagePlayer(
                 client, self._node_objects, stages.nodes, recorder,
                 follows=lambda node: self._is_reachable(node.metadata.name),
-                functions=lambda node: functions_of_node(nodes[node.metadata.name]),
+                functions=lambda node: {**chance, **functions_of_node(nodes[node.metadata.name])},
             )  # fmt: skip
 
     @property

@@ -263,6 +263,8 @@ class _Parser:
 
     def _number(self, text: str) -> int | float:
         plain = text.replace("_", "")
+        if re.fullmatch("[+-]?0[0-9]+", plain, re.ASCII) and ("8" in plain or "9" in plain):
+            self._fail(f"bad number syntax: {quoted(text)}")
         try:
             octal = re.fullmatch("[+-]?0[0-7]+", plain, re.ASCII)
             return int(plain, 8 if octal else 0)

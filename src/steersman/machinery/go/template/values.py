@@ -74,6 +74,8 @@ def plain(value: Value) -> Value:
         return [plain(each) for each in value]
     if isinstance(value, dict):
         return {key: plain(each) for key, each in value.items()}
+    if isinstance(value, float) and value.is_integer() and abs(value) < _WHOLE_IN_JSON:
+        return int(value)
     return None if value is MISSING else value
 
 
@@ -95,7 +97,7 @@ def text_of(value: Value) -> str:
 
 
 def float_text(value: float) -> str:
-    """The shortest text of a float64, with an exponent below 1e-4 and from 1e21 on (strconv 'g', as %v has it)."""
+    """The shortest text of a float64, with an exponent below 1e-4 and from a million on, as %v has it."""
     if value != value or value in (float("inf"), float("-inf")):
         return "NaN" if value != value else "+Inf" if value > 0 else "-Inf"
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
@@ -105,7 +107,7 @@ def float_text(value: float) -> str:
     minus = "-" if sign else ""
     if shown == "0":
         return f"{minus}0"
-    if not -4 < point <= 21:
+    if not -4 < point <= _LONGEST_WHOLE:
         rest = f".{shown[1:]}" if len(shown) > 1 else ""
         return f"{minus}{shown[0]}{rest}e{'-' if point < 1 else '+'}{abs(point - 1):02d}"
     if point <= 0:
@@ -119,6 +121,10 @@ def quoted(text: str) -> str:
     return f'"{"".join(map(_escaped, text))}"'
 
 
+_LONGEST_WHOLE: Final = 6
+"""Digits before the point of floats that are written without an exponent."""
+_WHOLE_IN_JSON: Final = 1e21
+"""From where on numbers in JSON have an exponent."""
 _ESCAPES: Final = {
     '"': '\\"', "\\": "\\\\", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"
 }  # fmt: skip
