@@ -49,7 +49,7 @@ class Expressions:
 
 
 def _compiled(source: str, shown: str) -> Any:
-    import jq  # type: ignore[import-not-found]
+    import jq
 
     try:
         return jq.compile(source)
