@@ -114,7 +114,6 @@ spec:
     - {key: '.status.conditions[]? | select(.type == "Mine")', operator: DoesNotExist}
   weight: 1
   delay: {durationMilliseconds: 20, jitterDurationMilliseconds: 10}
-  immediateNextStage: true
   next:
     event: {type: Warning, reason: Begun, message: it has begun}
     finalizers: {add: [{value: example.com/a}, {value: example.com/b}]}
@@ -149,13 +148,14 @@ apiVersion: kwok.x-k8s.io/v1alpha1
 kind: Stage
 metadata: {name: second}
 spec:
-  resourceRef: {kind: Pod}
+  resourceRef: {apiGroup: v1, kind: Pod}
   selector:
     matchLabels: {stage: begin}
     matchAnnotations: {number: "42"}
     matchExpressions:
     - {key: '.metadata.labels.done', operator: DoesNotExist}
     - {key: '.metadata.finalizers[]', operator: In, values: [example.com/b]}
+    - {key: '.status.conditions[]? | select(.type == "Mine")', operator: Exists}
   weight: 7
   steps:
   - patch:
@@ -176,7 +176,7 @@ apiVersion: kwok.x-k8s.io/v1alpha1
 kind: Stage
 metadata: {name: ends}
 spec:
-  resourceRef: {kind: Pod}
+  resourceRef: {apiGroup: v1, kind: Pod}
   selector:
     matchLabels: {stage: begin}
     matchExpressions: [{key: '.metadata.deletionTimestamp', operator: Exists}]
@@ -193,8 +193,10 @@ apiVersion: kwok.x-k8s.io/v1alpha1
 kind: Stage
 metadata: {name: never-by-weight}
 spec:
-  resourceRef: {kind: Pod}
-  selector: {matchLabels: {stage: begin}}
+  resourceRef: {apiGroup: v1, kind: Pod}
+  selector:
+    matchLabels: {stage: begin}
+    matchExpressions: [{key: '.metadata.finalizers', operator: DoesNotExist}]
   weight: 0
   next: {delete: true}
 ---
@@ -202,7 +204,7 @@ apiVersion: kwok.x-k8s.io/v1alpha1
 kind: Stage
 metadata: {name: broken}
 spec:
-  resourceRef: {kind: Pod}
+  resourceRef: {apiGroup: v1, kind: Pod}
   selector: {matchLabels: {stage: broken}}
   next:
     event: {type: Normal, reason: Tried, message: once}
@@ -212,7 +214,7 @@ apiVersion: kwok.x-k8s.io/v1alpha1
 kind: Stage
 metadata: {name: refused}
 spec:
-  resourceRef: {kind: Pod}
+  resourceRef: {apiGroup: v1, kind: Pod}
   selector:
     matchLabels: {stage: refused}
     matchExpressions: [{key: ".metadata.annotations.x", operator: NotIn, values: ["1"]}]
@@ -224,7 +226,7 @@ apiVersion: kwok.x-k8s.io/v1alpha1
 kind: Stage
 metadata: {name: nobody}
 spec:
-  resourceRef: {kind: Pod}
+  resourceRef: {apiGroup: v1, kind: Pod}
   next: {delete: true}
 """
 _LABELLED: Final[tuple[Case, ...]] = (
@@ -242,5 +244,5 @@ SETS: Final = (
     Set("general", ("pod/general", "pod/chaos", "node/fast", "node/chaos"), cases=(*_USUAL, *_CHAOS)),
     Set("not-ready", ("pod/fast", "node/fast", "node/heartbeat", "node/chaos"),
         node_labels={f"node-not-ready.{_SUFFIX}": "true"}),
-    Set("own", text=OWN, cases=_LABELLED),
+    Set("own", ("node/fast",), text=OWN, cases=_LABELLED),
 )  # fmt: skip

@@ -49,13 +49,12 @@ _NODE_COUNT: Final = 2
 
 def stage_files(found: Set, folder: Path) -> list[Path]:
     """The files of a set, in a folder of its own for those that are text."""
-    if found.text:
-        (folder / "own.yaml").write_text(found.text)
-        return [folder / "own.yaml"]
+    own = folder / "own.yaml"
+    own.write_text(found.text)
     modules = subprocess.run(["go", "env", "GOMODCACHE"], check=True, capture_output=True, text=True).stdout.strip()
     published = Path(modules) / KWOK / "kustomize/stage"
     files = [each for name in found.folders for each in sorted((published / name).glob("*.yaml"))]
-    return [each for each in files if each.name != "kustomization.yaml"]
+    return [*([own] if found.text else []), *(each for each in files if each.name != "kustomization.yaml")]
 
 
 async def play(found: Set, *, ours: bool) -> Plain:
