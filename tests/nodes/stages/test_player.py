@@ -174,7 +174,7 @@ async def test_what_cannot_be_played_is_told_once_and_tried_when_the_object_chan
     })  # fmt: skip
     running = await begin(broken)
     await running.create("a")
-    await running.clock.advance(hours=1)
+    await running.clock.advance(minutes=30)
     events = [each for each in (await running.client.list(EVENTS)).items if each.reason == "StageFailed"]
     assert [(each.type, each.message, each.count) for each in events] == [
         ("Warning", "stage broken: line 1: error calling fail: no labels", 1)

@@ -23,8 +23,8 @@ def patch(template: str, **more: Any) -> PreparedPatch:
 def test_a_template_is_yaml_that_becomes_the_patch() -> None:
     found = patch("\n{{ range .spec.containers }}\n- {{ .name | Quote }}\n{{ end }}", root="names")
     assert found.body(POD, {}) == {"names": ["x", "y"]}
-    assert patch("at: 2026-01-01T00:00:00Z\non: yes\nnumber: 010").body(POD, {}) == {
-        "at": "2026-01-01T00:00:00Z", "on": True, "number": 8
+    assert patch("at: 2026-01-01T00:00:00Z\nyes_: yes\nnumber: 010").body(POD, {}) == {
+        "at": "2026-01-01T00:00:00Z", "yes_": True, "number": 8
     }  # fmt: skip
     assert patch("{{ range .none }}{{ end }}", root="status").body(POD, {}) == {"status": None}
 

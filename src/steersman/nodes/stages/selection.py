@@ -104,7 +104,7 @@ class Lifecycle:
     def __init__(self, random: Random) -> None:
         self.random: Final = random
         self._selectors = Expressions()
-        self._stages: list[PreparedStage] = []
+        self.stages: Final[list[PreparedStage]] = []
 
     def add(self, stage: Stage) -> None:
         """One more stage. Raises StageError if it cannot be read. One without selector selects nothing."""
@@ -113,12 +113,12 @@ class Lifecycle:
         except StageError as error:
             raise StageError(f"Stage {stage.metadata.name}: {error}") from None
         if stage.spec.selector is not None:
-            self._stages.append(prepared_stage)
+            self.stages.append(prepared_stage)
 
     def stage_of(self, seen: Seen) -> PreparedStage | None:
         """The stage that an object is in; of several one by chance, as their weights have it."""
         found = self._selectors.evaluate(seen.text)
-        stages = [each for each in self._stages if each.selects(seen, found)]
+        stages = [each for each in self.stages if each.selects(seen, found)]
         if len(stages) < 2:
             return stages[0] if stages else None
         weighed = [(each, each.weight(seen)) for each in stages]
