@@ -18,12 +18,14 @@ import msgspec
 from steersman.machinery.go.sprig.collections import kind_name, same
 from steersman.machinery.go.template.builtins import Function, integer, text
 from steersman.machinery.go.template.values import TemplateError, Value, plain, truth, type_name
+from steersman.net.ascii import is_digits
 
 _MOST_RANDOM: Final = 10_000
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _DIGITS: Final = "0123456789"
+_BASE64: Final = frozenset(f"{_LETTERS}{_DIGITS}+/=")
 _HTML: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
-_EXPANDED: Final = re.compile(r"\$(?:\$|(\w+)|\{(\w+)\})")
+_EXPANDED: Final = re.compile(r"\$(?:\$|(\w+)|\{(\w+)\})", re.ASCII)
 
 
 def _default(instead: Value, *given: Value) -> Value:
@@ -61,10 +63,12 @@ def _from_json(value: Value) -> Value:
 
 
 def _base64_decoded(value: Value) -> str:
+    given = text(value, "b64dec")
     try:
-        return base64.b64decode(text(value, "b64dec"), validate=True).decode(errors="replace")
-    except (binascii.Error, ValueError) as error:
-        return str(error)
+        return base64.b64decode(given, validate=True).decode(errors="replace")
+    except (binascii.Error, ValueError):
+        place = next((at for at, char in enumerate(given) if char not in _BASE64), len(given) // 4 * 4)
+        return f"illegal base64 data at input byte {place}"
 
 
 def _sum(name: str) -> Function:
@@ -111,8 +115,8 @@ def _regex_replace_all(pattern: Value, value: Value, replacement: Value) -> str:
             if name[0] == "$$":
                 return "$"
             key = name[1] or name[2]
-            known = int(key) <= compiled.groups if key.isdecimal() else key in compiled.groupindex
-            return (found.group(int(key) if key.isdecimal() else key) or "") if known else ""
+            known = int(key) <= compiled.groups if is_digits(key) else key in compiled.groupindex
+            return (found.group(int(key) if is_digits(key) else key) or "") if known else ""
 
         return _EXPANDED.sub(group, layout)
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from steersman.machinery.go.template.builtins import Function, integer, text
 from steersman.machinery.go.template.values import TemplateError, Value
+from steersman.net.ascii import is_digits
 
 MOST_NUMBERS: Final = 10_000
 """Of a list that is made."""
@@ -33,7 +34,7 @@ def whole(value: Value) -> int:
 
 def _base(shown: str) -> int:
     digits = shown.lstrip("+-")
-    return int(shown, 0) if not digits.isdecimal() or digits[0] != "0" or len(digits) == 1 else int(shown)
+    return int(shown, 0) if not is_digits(digits) or digits[0] != "0" or len(digits) == 1 else int(shown)
 
 
 def real(value: Value) -> float:

@@ -11,6 +11,8 @@ from steersman.machinery.go.template.builtins import Function, integer, text
 from steersman.machinery.go.template.evaluation import MOST_TEXT
 from steersman.machinery.go.template.values import TemplateError, Value, quoted, text_of
 
+_OF_WORDS: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
+
 
 def _bounded(length: int, whose: str) -> None:
     if length > MOST_TEXT:
@@ -90,9 +92,13 @@ def _cat(*values: Value) -> str:
 def _title(value: Value) -> str:
     given = text(value, "title")
     return "".join(
-        to_upper(char) if not (number and (given[number - 1].isalnum() or given[number - 1] in "_'")) else char
-        for number, char in enumerate(given)
+        to_upper(char) if not number or _separates(given[number - 1]) else char for number, char in enumerate(given)
     )
+
+
+def _separates(char: str) -> bool:
+    """Whether a word begins behind a character (strings.Title)."""
+    return char not in _OF_WORDS if char.isascii() else not split_space(char)
 
 
 def _plural(one: Value, many: Value, count: Value) -> str:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from steersman.machinery.go.strings import to_upper
 from steersman.machinery.go.template.values import (
     MISSING,
     Number,
@@ -133,7 +134,7 @@ def _of_text(verb: str, flags: str, precision: int | None, text: str) -> str | N
         return f"`{cut}`" if "#" in flags and "`" not in cut else quoted(cut)
     if verb in ("x", "X"):
         digits = cut.encode().hex()
-        return digits if verb == "x" else digits.upper()
+        return digits if verb == "x" else to_upper(digits)
     return None
 
 

@@ -48,7 +48,7 @@ _IN_ACTION: Final = re.compile(
     | (?P<VARIABLE>\$\w*)
     | (?P<WORD>[^\W\d]\w*)
     | (?P<SYMBOL>:=|[|=(),.])""",
-    re.VERBOSE,
+    re.VERBOSE | re.ASCII,
 )
 _ENDS_WORD: Final = frozenset((*" \t\r\n.,|:()=", ""))
 """What may stand behind a field, a variable or a word, beside the end of the action."""

@@ -6,6 +6,8 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any, Final
 
+from steersman.net.ascii import is_digits
+
 Value = Any
 """None, bool, int, float, str, `Number`, a list or a dict of these; MISSING where there is none at all."""
 
@@ -69,7 +71,7 @@ def truth(value: Value) -> bool:
 def plain(value: Value) -> Value:
     """Data for JSON: numbers that are texts to templates become numbers again."""
     if isinstance(value, Number):
-        return int(value) if value.lstrip("-").isdecimal() else float(value)
+        return int(value) if is_digits(value.lstrip("-")) else float(value)
     if isinstance(value, list):
         return [plain(each) for each in value]
     if isinstance(value, dict):
