@@ -19,7 +19,7 @@ from steersman.net.fields import FieldCache
 from steersman.net.http2 import frames, hpack
 from steersman.net.http2.frames import ErrorCode, StreamFault
 from steersman.net.message import BodyAborted
-from steersman.net.upgrade import UpgradedConnection
+from steersman.net.upgrade import UpgradedConnection, hang_up
 
 IDLE_SECONDS: Final = 90.0
 CONNECTION_WINDOW: Final = 1 << 30
@@ -82,7 +82,7 @@ class Http2Connection(Receiving):
             + frames.window_update(0, CONNECTION_WINDOW - frames.DEFAULT_WINDOW)
         )
         self.recv_window = CONNECTION_WINDOW
-        self._transport, came = connection.hand_over(self)
+        self._transport, self._source, came = connection.hand_over(self)
         self._transport.set_write_buffer_limits(high=_WRITE_HIGH_WATER)
         self._flush()
         self._tick()
@@ -361,7 +361,7 @@ class Http2Connection(Receiving):
             self._out.append(frames.goaway(0, code, str(error)))
         self._flush()
         self.is_over = True
-        self._transport.close()
+        hang_up(self._transport, self._source)
         if self._timer is not None:
             self._timer.cancel()
         streams = list(self.streams.values())
