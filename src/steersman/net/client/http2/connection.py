@@ -265,8 +265,10 @@ class Http2Connection(Receiving):
             self._out.append(frames.frame(frames.PING, frames.ACK, 0, payload))
             self.schedule()
             return
-        if payload == _PING:
+        if payload == _PING and self._timer is not None:
             self._pinged = None
+            self._timer.cancel()
+            self._tick()  # the next silence counts from here
         self._pending_resets = 0
         self._tell_of_room()
 
