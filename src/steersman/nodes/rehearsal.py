@@ -11,7 +11,7 @@ from steersman.nodes.shell.effects import Answer, Kill, Missing, ReadLine, Repea
 from steersman.nodes.shell.shell import Shell
 
 ASSUMED: Final = frozenset({
-    "apk", "apt-get", "chmod", "chown", "cp", "curl", "dig", "ln", "mv", "nc", "nslookup", "ping", "sed", "tar", "wget",
+    "apk", "apt-get", "chmod", "chown", "cp", "curl", "dig", "ln", "mv", "nc", "nslookup", "ping", "sed", "wget",
 })  # fmt: skip
 """Programs that scripts use on their way, which a rehearsal takes to have ended well; any other runs for ever."""
 _KEPT_REPETITIONS: Final = 1000

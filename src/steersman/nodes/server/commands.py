@@ -12,7 +12,7 @@ from steersman.net.message import Request, Response
 from steersman.nodes.inside import world_in
 from steersman.nodes.server.kubelet import Asked, text
 from steersman.nodes.server.logs import LogOptions, NoLogs, follow
-from steersman.nodes.server.streams import STDOUT, ClientGone, Finished, Streams, Wanted, command_streams
+from steersman.nodes.server.streams import STDOUT, Finished, Streams, Wanted, command_streams
 from steersman.nodes.server.terminal import Interrupted, Terminal, shown
 from steersman.nodes.shell.effects import Answer, Course, Kill, Missing, ReadLine, Wait, Write
 from steersman.nodes.shell.shell import SHELLS, Shell
@@ -249,4 +249,5 @@ class _Lines:
         *lines, self._rest = (self._rest + data).split(b"\n")
         self._lines.extend(line + b"\n" for line in lines)
         if len(self._rest) > _MOST_LINE:
-            raise ClientGone
+            self._lines.append(self._rest)
+            self._rest = b""
