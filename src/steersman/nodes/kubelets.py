@@ -23,12 +23,15 @@ from steersman.client.work_queue import WorkQueue
 from steersman.machinery.codec.serializer import deep_copy, to_plain
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
+from steersman.nodes.admission import refusal
 from steersman.nodes.behaviour import PREFIX, duration_of
 from steersman.nodes.container.probes import wanted
+from steersman.nodes.eviction import CONDITIONS, EVERY, event_of, message_of, pressure_of, victim
 from steersman.nodes.inside import ran
 from steersman.nodes.needs import Needs, earliest
 from steersman.nodes.place import Happened, Memory, Place, Ran
 from steersman.nodes.pod_life import is_over, step
+from steersman.nodes.pod_status import rejected
 from steersman.nodes.resize import Room
 from steersman.nodes.server.servers import NodeServers
 from steersman.nodes.simulated_node import LEASE_SECONDS, LEASES_NAMESPACE, SimulatedNode
@@ -66,6 +69,8 @@ class Kubelets:
         self._places: dict[Key, SimulatedNode] = {}
         self._returned: asyncio.Queue[SimulatedNode] = asyncio.Queue()
         """Nodes that can be reached again."""
+        self._pressed = asyncio.Event()
+        """Set while nodes are under pressure."""
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
@@ -81,6 +86,7 @@ class Kubelets:
         self._tasks = [asyncio.create_task(self._work(), name=f"kubelets {number}") for number in range(_WORKERS)]
         self._tasks.append(asyncio.create_task(self._send_heartbeats(), name="heartbeats of nodes"))
         self._tasks.append(asyncio.create_task(self._welcome(), name="nodes that return"))
+        self._tasks.append(asyncio.create_task(self._relieve(), name="nodes under pressure"))
 
     async def stop(self) -> None:
         """Ends; the nodes stay as they are, and count as gone after a while."""
@@ -153,7 +159,13 @@ class Kubelets:
         said, before = new.metadata.annotations, node.unreachable
         node.start_delay = duration_of(said.get(f"{PREFIX}start-delay", ""))
         node.unreachable = said.get(f"{PREFIX}unreachable") == "true"
-        if before and not node.unreachable:
+        pressure, node.pressure = node.pressure, pressure_of(new)
+        for condition in CONDITIONS:
+            if (condition in pressure) != (condition in node.pressure):
+                self._tell_of_node(new, event_of(condition, there=condition in node.pressure))
+        if node.pressure:
+            self._pressed.set()
+        if (before or pressure != node.pressure) and not node.unreachable:
             self._returned.put_nowait(node)
 
     async def _welcome(self) -> None:
@@ -188,7 +200,11 @@ class Kubelets:
             self._servers.containers.forget(old.metadata.uid)
             self._needs.forget(old)
         pod = new or old
-        if pod is not None and pod.spec.node_name in self._nodes:
+        if pod is not None and (node := self._nodes.get(pod.spec.node_name)) is not None:
+            if new is None or is_over(new):
+                node.allocated.remove(key_of(pod))
+            elif new.status.start_time:
+                node.allocated.put(new)
             self._queue.add(key_of(pod))
 
     async def _work(self) -> None:
@@ -215,8 +231,12 @@ class Kubelets:
         if known is not None and known is not node:
             known.release(key)
             del self._places[key]
+            known.allocated.remove(key)
             await self._release_volumes(key, known)
         if pod is None or node is None or node.unreachable:
+            return
+        is_new = not pod.status.start_time and not is_over(pod) and pod.metadata.deletion_timestamp is None
+        if is_new and await self._is_refused(pod, node):
             return
         self._places[key] = node
         address = node.address if pod.spec.host_network else node.address_of(key, pod.status.pod_ip)
@@ -234,11 +254,41 @@ class Kubelets:
             await patch_pod_status(self._client, pod, _difference(pod.status, done.status))
         self._tell(node, pod, done.happened)
         if is_over(pod) or done.over:
+            node.allocated.remove(key)
             await self._release_volumes(key, node)
         if done.over:
             await self._delete(pod)
         elif (again := earliest(done.again, found.again)) is not None:
             self._queue.add_after(key, max(again - now, 0.001))
+
+    async def _is_refused(self, pod: Pod, node: SimulatedNode) -> bool:
+        """Whether a node does not take a pod that is new to it."""
+        known = self._node_objects.get("", node.name)
+        refused = None if known is None else refusal(pod, known, node.allocated, node.pressure)
+        if refused is None:
+            node.allocated.put(pod)
+            return False
+        self._tell(node, pod, [Happened("Warning", refused.reason, refused.message)])
+        status = rejected(pod, refused.reason, refused.message, times.now())
+        await patch_pod_status(self._client, pod, _difference(pod.status, status))
+        return True
+
+    async def _relieve(self) -> None:
+        """Has nodes under pressure be rid of their pods, one after the other."""
+        containers = self._servers.containers
+        while True:
+            await self._pressed.wait()
+            self._pressed.clear()
+            for node in self._nodes.values():
+                if not node.pressure or node.unreachable:
+                    continue
+                self._pressed.set()
+                pods = [each for each in self._active_pods(node.name) if not containers.evicted(each.metadata.uid)]
+                if (pod := victim(pods, node.pressure)) is not None:
+                    text = message_of(pod, node.pressure)
+                    self._tell(node, pod, [Happened("Warning", "Evicted", text)])
+                    containers.evict(pod, text)
+            await asyncio.sleep(EVERY)
 
     async def _ran(self, pod: Pod, memory: Mapping[str, Memory], now: float) -> dict[tuple[str, str], Ran]:
         """Runs the commands of probes and hooks that fall due."""
@@ -267,7 +317,7 @@ class Kubelets:
         room = Room(node.template.capacity, partial(self._active_pods, node.name))
         return Place(
             (node.address,), (address,), mounted, containers.ended(uid), containers.memory(uid), node.start_delay, room,
-            node.template.missing_images, node.images,
+            node.template.missing_images, node.images, containers.evicted(uid),
         )  # fmt: skip
 
     def _active_pods(self, node: str) -> list[Pod]:
@@ -280,6 +330,11 @@ class Kubelets:
         except StatusError as error:
             if not is_not_found(error):
                 raise
+
+    def _tell_of_node(self, node: Node, reason: str) -> None:
+        recorder = self._events.recorder("kubelet", node.metadata.name)
+        about = ObjectReference(kind="Node", name=node.metadata.name, uid=node.metadata.name)
+        recorder.event(about, "Normal", reason, f"Node {node.metadata.name} status is now: {reason}")
 
     def _tell(self, node: SimulatedNode, pod: Pod, happened: Sequence[Happened]) -> None:
         recorder = self._events.recorder("kubelet", node.name)
