@@ -256,6 +256,8 @@ class Kubelets:
         if is_over(pod) or done.over:
             node.allocated.remove(key)
             await self._release_volumes(key, node)
+        if is_over(pod):
+            containers.forget(uid)
         if done.over:
             await self._delete(pod)
         elif (again := earliest(done.again, found.again)) is not None:
