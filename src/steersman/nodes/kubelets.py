@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from steersman.api.core.v1 import Node, ObjectReference, Pod, PodStatus
 from steersman.api.meta.v1 import DeleteOptions, Preconditions
@@ -38,6 +38,9 @@ from steersman.nodes.simulated_node import LEASE_SECONDS, LEASES_NAMESPACE, Simu
 from steersman.nodes.sources import Sources
 from steersman.nodes.volumes import NodeVolumes, uses_claims
 
+if TYPE_CHECKING:  # most clusters have no stages
+    from steersman.nodes.stages.players import StagePlayers
+
 logger = logging.getLogger(__name__)
 
 _WORKERS: Final = 32
@@ -50,12 +53,12 @@ class Kubelets:
     """All simulated nodes: `await start()`, then `await stop()`.
 
     `pods` and `node_objects` are informers of all of them, which others may share; `client` writes for all nodes;
-    `servers` are what the nodes answer, which begin and end with this.
+    `servers` are what the nodes answer, which begin and end with this. `stages` rule the kinds that they are for.
     """
 
     def __init__(
         self, client: Client, informers: Informers, events: Broadcaster, nodes: Sequence[SimulatedNode],
-        servers: NodeServers,
+        servers: NodeServers, stages: StagePlayers | None = None,
     ) -> None:  # fmt: skip
         self._client = client
         self._pods = informers.of(PODS)
@@ -65,6 +68,9 @@ class Kubelets:
         self._volumes = NodeVolumes(client, informers, self._nodes)
         self._needs = Needs(Sources(client))
         self._servers = servers
+        self._stages = stages
+        self._stages_rule_pods = stages is not None and stages.rule_pods
+        self._stages_rule_nodes = stages is not None and stages.rule_nodes
         self._queue: WorkQueue[Key] = WorkQueue(base_delay=0.05, max_delay=30)
         self._places: dict[Key, SimulatedNode] = {}
         self._returned: asyncio.Queue[SimulatedNode] = asyncio.Queue()
@@ -83,6 +89,8 @@ class Kubelets:
         self._pods.on_change(self._changed)
         self._volumes.start(self._queue.add)
         await self._needs.start(self._queue.add)
+        if self._stages is not None:
+            self._stages.start()
         self._tasks = [asyncio.create_task(self._work(), name=f"kubelets {number}") for number in range(_WORKERS)]
         self._tasks.append(asyncio.create_task(self._send_heartbeats(), name="heartbeats of nodes"))
         self._tasks.append(asyncio.create_task(self._welcome(), name="nodes that return"))
@@ -95,17 +103,22 @@ class Kubelets:
         if self._tasks:
             await asyncio.wait(self._tasks)
         await self._needs.stop()
+        if self._stages is not None:
+            await self._stages.stop()
         await self._servers.stop()
         self._queue.close()
 
     @property
     def idle(self) -> bool:
         """Whether nothing is to be done about pods now; some of it may fall due later."""
-        return self._queue.idle
+        return self._queue.idle and (self._stages is None or self._stages.idle)
 
     async def _register(self, node: SimulatedNode) -> None:
+        obj = node.node()
+        if self._stages_rule_nodes:
+            obj.status.conditions = []
         try:
-            made = await self._client.create(NODES, node.node())
+            made = await self._client.create(NODES, obj)
         except StatusError as error:
             if not is_already_exists(error):
                 raise
@@ -163,7 +176,7 @@ class Kubelets:
         for condition in CONDITIONS:
             if (condition in pressure) != (condition in node.pressure):
                 self._tell_of_node(new, event_of(condition, there=condition in node.pressure))
-        if node.pressure:
+        if node.pressure and not self._stages_rule_pods:
             self._pressed.set()
         if (before or pressure != node.pressure) and not node.unreachable:
             self._returned.put_nowait(node)
@@ -173,6 +186,8 @@ class Kubelets:
         while True:
             node = await self._returned.get()
             await self._send_heartbeat(node, reports=True)
+            if self._stages is not None:
+                self._stages.returned(node)
             for pod in self._pods.indexed(BY_NODE, node.name):
                 self._queue.add(key_of(pod))
 
@@ -186,6 +201,9 @@ class Kubelets:
             await self._client.create(LEASES, node.lease())
 
     async def _report(self, node: SimulatedNode, *, uses_volumes: bool = True) -> None:
+        """Writes how the node is, unless stages say that."""
+        if self._stages_rule_nodes:
+            return
         found = await self._client.get(NODES, node.name)
         status = to_plain(node.status(found.status.conditions))
         if not uses_volumes:
@@ -236,9 +254,11 @@ class Kubelets:
         if pod is None or node is None or node.unreachable:
             return
         is_new = not pod.status.start_time and not is_over(pod) and pod.metadata.deletion_timestamp is None
-        if is_new and await self._is_refused(pod, node):
+        if is_new and not self._stages_rule_pods and await self._is_refused(pod, node):
             return
         self._places[key] = node
+        if self._stages_rule_pods:
+            return
         address = node.address if pod.spec.host_network else node.address_of(key, pod.status.pod_ip)
         mounted = await self._mount(pod, node)
         containers, uid = self._servers.containers, pod.metadata.uid
