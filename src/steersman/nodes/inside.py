@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Final
 
 from steersman.api.core.v1 import ContainerStatus, Pod
@@ -18,6 +19,8 @@ from steersman.nodes.surroundings import command_of, surroundings
 
 _FRESH: Final = 60.0
 """Seconds for which probes find what was there before."""
+_CHANGES_FILES: Final = re.compile(r">|\b(touch|rm|tar)\b", re.ASCII)
+"""Of commands: any other need not be followed."""
 _MOST_TURNS: Final = 2000
 """That a container's command is followed at once, for what it makes of its files."""
 
@@ -39,7 +42,7 @@ async def world_in(
             inside.files.pop(path, None)
     inside.given = {**inside.given, **given} if own_use else dict(given)
     running = status.state.running
-    if running is not None and not container.stdin:
+    if running is not None and not container.stdin and any(map(_CHANGES_FILES.search, command_of(container, {}))):
         started = float(times.unix(running.started_at or times.now()))
         await _follow(inside, container, world, started)
     return _copy(world, inside)
@@ -68,13 +71,12 @@ async def _follow(inside: Inside, container: AnyContainer, world: World, started
         words = command_of(container, world.environment)
         inside.course = rehearsed(words, _copy(world, inside), started, now)
         inside.next = next(inside.course, None)
-    for turn in range(_MOST_TURNS):
+    for _ in range(_MOST_TURNS):
         at = inside.next
         if at is None or (at if isinstance(at, float) else at.at) > now:
             return
         inside.next = next(inside.course, None)
-        if not turn % 16:
-            await asyncio.sleep(0)
+        await asyncio.sleep(0)
 
 
 async def ran(client: Client, containers: Containers, pod: Pod, wanted: Wanted) -> Ran:

@@ -98,6 +98,7 @@ class Attempt(NamedTuple):
 def attempt(words: Sequence[str], world: World) -> Attempt:
     """Runs a command on the files of a world. Programs that there are not count as done well, and so does a script that
     cannot be followed to its end."""
+    world.most_steps, world.steps_are_forgotten = _MOST_STEPS, False
     course = Shell(world).run(words)
     answer: Answer = None
     seconds, signal, printed = 0.0, None, {1: bytearray(), 2: bytearray()}
