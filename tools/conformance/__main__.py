@@ -23,12 +23,14 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from tools.aggregated_server.command import built as built_sample_apiserver
 from tools.conformance.clusters import PROGRAMS, Parts, find
 from tools.conformance.pod_programs import Programs
+from tools.conformance.report import table
 
 HERE: Final = Path(__file__).resolve().parent
 FOCUS: Final = "|".join((
@@ -81,6 +83,8 @@ def main() -> int:
     parser.add_argument("--focus", default=FOCUS, help="only tests whose names match")
     parser.add_argument("--skip", help="no tests whose names match")
     parser.add_argument("--timeout", type=int, default=60, metavar="MINUTES")
+    parser.add_argument("--processes", type=int, default=4, metavar="N", help="tests that run at the same time")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="where Ginkgo's report is put, as JSON")
     options = parser.parse_args()
     ours = (options.server, options.controllers) == ("steersman", "steersman")
     if options.nodes == "simulated" and not ours:
@@ -90,19 +94,29 @@ def main() -> int:
         options.skip = SKIP_SIMULATED if simulated else SKIP
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))  # what was started is ended on the way out
     program = built("conformance.test", "test", "-c", ".")
+    ginkgo = built("ginkgo", "build", "github.com/onsi/ginkgo/v2/ginkgo")
     images = Programs(built("webhooks", "build", "./webhooks"), built_sample_apiserver(), Path(find("etcd")))
     with (
         tempfile.TemporaryDirectory(prefix="steersman-conformance-") as folder,
         Parts(options.server, options.controllers, simulated).run(Path(folder), images) as server,
     ):
+        report = options.report or Path(folder) / "report.json"
         arguments = {
+            "procs": options.processes, "focus": options.focus, "skip": options.skip, "no-color": "true",
+            "timeout": f"{options.timeout}m", "output-dir": report.parent.resolve(), "json-report": report.name,
+        }  # fmt: skip
+        of_tests = {
             "kubeconfig": server.kubeconfig, "kubectl-path": find("kubectl"), "provider": "skeleton",
-            "ginkgo.focus": options.focus, "ginkgo.skip": options.skip, "ginkgo.no-color": "true",
-            "ginkgo.timeout": f"{options.timeout}m", "test.timeout": f"{options.timeout + 1}m",
             "disable-log-dump": "true",
         }  # fmt: skip
-        flags = [f"--{name}={value}" for name, value in arguments.items()]
-        return subprocess.run([str(program), *flags], check=False).returncode
+        command = [str(ginkgo), "run", *_flags(arguments), str(program), "--", *_flags(of_tests)]
+        code = subprocess.run(command, check=False).returncode
+        print(table(report), flush=True)
+        return code
+
+
+def _flags(values: Mapping[str, object]) -> list[str]:
+    return [f"--{name}={value}" for name, value in values.items()]
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ from steersman.api.core.v1 import Container, EphemeralContainer, Pod
 from steersman.machinery.built_in.pod_resources import is_sidecar
 from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.nodes.rehearsal import Outcome, outcome
-from steersman.nodes.surroundings import command_of, plain_variables
+from steersman.nodes.surroundings import command_of, plain_variables, unexpanded_command_of
+from steersman.nodes.volume_files import folders_with_contents
 
 PREFIX: Final = "simulation.steersman.dev/"
 """Of annotations: `run-for` (a duration, or `forever`), `exit-code`, `ready-after`, `stop-after`, `start-delay`,
@@ -86,14 +87,15 @@ def _is_to_end(pod: Pod, container: Container | EphemeralContainer) -> bool:
 
 
 def _by_command(pod: Pod, container: Container | EphemeralContainer) -> Outcome:
-    words = (*container.command, *container.args)
+    words = tuple(unexpanded_command_of(container))
     if not words:  # the image's own
         return Outcome(None, is_known=_PAUSE.search(container.image) is not None)
     variables: dict[str, str] = {}
     if any("$" in each for each in words):
         variables = plain_variables(pod, container)
         words = tuple(command_of(container, variables))
-    return outcome(words, tuple(variables.items()), stdin=container.stdin)
+    unread = folders_with_contents(pod, container) if container.volume_mounts else ()
+    return outcome(words, tuple(variables.items()), stdin=container.stdin, unread=unread)
 
 
 def duration_of(text: str) -> float:

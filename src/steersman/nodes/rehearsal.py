@@ -90,17 +90,25 @@ class Outcome(NamedTuple):
     """False where the command uses what there is not: it might do anything."""
 
 
-def outcome(words: tuple[str, ...], variables: tuple[tuple[str, str], ...], *, stdin: bool = False) -> Outcome:
+Variables = tuple[tuple[str, str], ...]
+
+
+def outcome(
+    words: tuple[str, ...], variables: Variables, *, stdin: bool = False, unread: tuple[str, ...] = ()
+) -> Outcome:
     """How long a command runs and its exit code, as far as a bounded rehearsal finds out. With `stdin` it waits for
-    what it is to read; else there is nothing to read."""
-    if sum(map(len, words)) + sum(len(name) + len(value) for name, value in variables) > _MOST_KEPT:
-        return _found_out(words, variables, stdin=stdin)
-    return _remembered(words, variables, stdin=stdin)
+    what it is to read; else there is nothing to read. What is in `unread` folders is taken to be there."""
+    length = sum(map(len, (*words, *unread))) + sum(len(name) + len(value) for name, value in variables)
+    if length > _MOST_KEPT:
+        return _found_out(words, variables, unread, stdin=stdin)
+    return _remembered(words, variables, unread, stdin=stdin)
 
 
-def _found_out(words: tuple[str, ...], variables: tuple[tuple[str, str], ...], *, stdin: bool) -> Outcome:
+def _found_out(words: tuple[str, ...], variables: Variables, unread: tuple[str, ...], *, stdin: bool) -> Outcome:
     at = 0.0
-    world = World("localhost", dict(variables), lambda: at, most_steps=_MOST_STEPS, steps_are_forgotten=False)
+    world = World(
+        "localhost", dict(variables), lambda: at, unread=unread, most_steps=_MOST_STEPS, steps_are_forgotten=False
+    )
     course = Shell(world).run(words)
     answer: Answer = None
     repetitions = 0

@@ -33,11 +33,13 @@ from steersman.machinery.values import times
 from steersman.machinery.values.quantity import QuantityError, nanos
 from steersman.nodes.service_variables import service_variables
 from steersman.nodes.shell.effects import World
+from steersman.nodes.volume_files import file_systems, modes
 
 AnyContainer = Container | EphemeralContainer
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _REFERENCE: Final = re.compile(r"\$\$|\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)", re.ASCII)
 _KEYED: Final = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]")
+_AGNHOST: Final = re.compile(r"(^|/)agnhost([:@]|$)")
 _MOST_SERVICES: Final = 500
 _TOKEN_SECONDS: Final = 3607
 _NANOS: Final = 10**9
@@ -69,9 +71,16 @@ def plain_variables(pod: Pod, container: AnyContainer) -> dict[str, str]:
     return found
 
 
+def unexpanded_command_of(container: AnyContainer) -> list[str]:
+    """The command with what it is given, as far as the pod says it and not the image; that of agnhost is known."""
+    if not container.command and _AGNHOST.search(container.image):
+        return ["/agnhost", *container.args]
+    return [*container.command, *container.args]
+
+
 def command_of(container: AnyContainer, variables: Mapping[str, str]) -> list[str]:
-    """The command with what it is given, as far as the pod says it and not the image."""
-    return [expanded(each, variables) for each in (*container.command, *container.args)]
+    """The same, with variables in the place of references to them."""
+    return [expanded(each, variables) for each in unexpanded_command_of(container)]
 
 
 def field_of(pod: Pod, reference: ObjectFieldSelector) -> str:
@@ -118,7 +127,9 @@ async def surroundings(client: Client, pod: Pod, container: AnyContainer, *, tok
     world.files.update(_usual_files(pod))
     world.files.update(await reader.files())
     mounts = {each.mount_path.rstrip("/") or "/" for each in container.volume_mounts}
-    world.folders = world.folders | frozenset(mounts)
+    world.folders = world.folders | frozenset(mounts - world.files.keys())
+    world.modes.update(modes(pod, container, world.files))
+    world.file_systems.update(file_systems(pod, container))
     world.folder = container.working_dir or "/"
     return world
 

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from steersman.net.ascii import is_digits
+from steersman.nodes.shell.agnhost import agnhost
 from steersman.nodes.shell.effects import Course, Kill, ReadLine, Wait, World, Write
 from steersman.nodes.shell.numbers import seconds_of
 
@@ -87,7 +88,7 @@ def _contents(world: World, name: str, paths: list[str], found: list[bytes]) -> 
             yield from _contents(world, name, [], found)
             continue
         place = absolute(world, path)
-        data = b"" if place == "/dev/null" else world.files.get(place)
+        data = b"" if place == "/dev/null" else world.read(place)
         if data is None:
             why = "read error: Is a directory" if place in _folders(world) else "No such file or directory"
             opening = "" if place in _folders(world) else "can't open "
@@ -345,11 +346,11 @@ def _holds(world: World, words: list[str]) -> bool:
         case ["-n", text] | [text]:
             return bool(text)
         case ["-f", path]:
-            return absolute(world, path) in world.files
+            return world.read(absolute(world, path)) is not None
         case ["-d", path]:
             return absolute(world, path) in _folders(world)
         case ["-e" | "-r" | "-s", path]:
-            return absolute(world, path) in world.files or absolute(world, path) in _folders(world)
+            return world.read(absolute(world, path)) is not None or absolute(world, path) in _folders(world)
         case [left, "=" | "==", right]:
             return left == right
         case [left, "!=", right]:
@@ -394,10 +395,10 @@ def _rm(world: World, words: list[str]) -> Course:
 
 
 PROGRAMS: Final[Mapping[str, Program]] = MappingProxyType({
-    ":": _true, "[": _test, "cat": _cat, "cd": _cd, "date": _date, "echo": _echo, "env": _env, "false": _false,
-    "grep": _grep, "head": _head, "hostname": _hostname, "id": _id, "kill": _kill, "ls": _ls, "mkdir": _true,
-    "printenv": _printenv, "printf": _printf, "pwd": _pwd, "rm": _rm, "seq": _seq, "sleep": _sleep, "sync": _true,
-    "tail": _tail, "test": _test, "touch": _touch, "true": _true, "uname": _uname, "wc": _wc, "whoami": _whoami,
-    "pause": lambda world, words: _sleep(world, ["infinity"]),
+    ":": _true, "[": _test, "agnhost": agnhost, "cat": _cat, "cd": _cd, "date": _date, "echo": _echo, "env": _env,
+    "false": _false, "grep": _grep, "head": _head, "hostname": _hostname, "id": _id, "kill": _kill, "ls": _ls,
+    "mkdir": _true, "printenv": _printenv, "printf": _printf, "pwd": _pwd, "rm": _rm, "seq": _seq, "sleep": _sleep,
+    "sync": _true, "tail": _tail, "test": _test, "touch": _touch, "true": _true, "uname": _uname, "wc": _wc,
+    "whoami": _whoami, "pause": lambda world, words: _sleep(world, ["infinity"]),
 })  # fmt: skip
 """By name; each is given what follows its name."""
