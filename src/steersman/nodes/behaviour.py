@@ -14,8 +14,8 @@ from typing import Final
 from steersman.api.core.v1 import Container, EphemeralContainer, Pod
 from steersman.machinery.built_in.pod_resources import is_sidecar
 from steersman.machinery.values.durations import DurationError, parse_duration
-from steersman.nodes.rehearsal import Outcome, outcome
-from steersman.nodes.surroundings import command_of, plain_variables, unexpanded_command_of
+from steersman.nodes.rehearsal import Outcome, Setting, outcome
+from steersman.nodes.surroundings import command_of, identity_of, plain_variables, unexpanded_command_of
 from steersman.nodes.volume_files import folders_with_contents
 
 PREFIX: Final = "simulation.steersman.dev/"
@@ -41,6 +41,8 @@ class Behaviour:
     """How long it takes to end when it is told to; at most its grace period."""
     reason: str = ""
     """Of its end, where it is not said by the exit code."""
+    message: str = ""
+    """What it leaves behind when its command ends."""
     start_delay: float | None = None
     """From the pod's start on; None for what its node has."""
     pull_error: str = ""
@@ -49,12 +51,12 @@ class Behaviour:
 
 def behaviour_of(pod: Pod, container: Container | EphemeralContainer) -> Behaviour:
     """What a container of a pod does."""
-    runs_for, exit_code, is_known = _by_command(pod, container)
+    runs_for, exit_code, is_known, message = _by_command(pod, container)
     if runs_for is None and not is_known and _is_to_end(pod, container):
         runs_for = _ENDS_AFTER
     annotations = pod.metadata.annotations
     if not any(key.startswith(PREFIX) for key in annotations):
-        return Behaviour(runs_for, exit_code)
+        return Behaviour(runs_for, exit_code, message=message)
 
     def said(what: str) -> str:
         return said_of(pod, container.name, what)
@@ -68,7 +70,7 @@ def behaviour_of(pod: Pod, container: Container | EphemeralContainer) -> Behavio
     if said("oom-after"):
         runs_for, exit_code, reason = duration_of(said("oom-after")), _KILLED, "OOMKilled"
     return Behaviour(
-        runs_for, exit_code, duration_of(said("ready-after")), duration_of(said("stop-after")), reason,
+        runs_for, exit_code, duration_of(said("ready-after")), duration_of(said("stop-after")), reason, "",
         duration_of(said("start-delay")) if said("start-delay") else None, said("pull-error"),
     )  # fmt: skip
 
@@ -94,8 +96,11 @@ def _by_command(pod: Pod, container: Container | EphemeralContainer) -> Outcome:
     if any("$" in each for each in words):
         variables = plain_variables(pod, container)
         words = tuple(command_of(container, variables))
-    unread = folders_with_contents(pod, container) if container.volume_mounts else ()
-    return outcome(words, tuple(variables.items()), stdin=container.stdin, unread=unread)
+    return outcome(words, Setting(
+        tuple(variables.items()), folders_with_contents(pod, container), identity_of(pod, container),
+        container.termination_message_path, container.termination_message_policy == "FallbackToLogsOnError",
+        container.stdin,
+    ))  # fmt: skip
 
 
 def duration_of(text: str) -> float:

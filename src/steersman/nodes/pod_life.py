@@ -276,15 +276,15 @@ class _Life:
         running = status.state.running
         assert running is not None
         started = times.unix(running.started_at or times.now())
-        due, code, reason = None, behaves.exit_code, behaves.reason
+        due, code, reason, message = None, behaves.exit_code, behaves.reason, behaves.message
         if behaves.runs_for is not None:
             due = started + behaves.runs_for
         ended = self._place.ended.get(container.name)
         if ended is not None and ended.container_id == status.container_id and (due is None or ended.at < due):
-            due, code, reason = ended.at, ended.exit_code, ended.reason
+            due, code, reason, message = ended.at, ended.exit_code, ended.reason, ""
         stopped = stopping and (due is None or due > self._now)
         if stopped:
-            due, code, reason = self._stopped_at(behaves), _TERMINATED_BY_SIGNAL, ""
+            due, code, reason, message = self._stopped_at(behaves), _TERMINATED_BY_SIGNAL, "", ""
         if due is None or due > self._now:
             if due is not None:
                 self._look_again(due)
@@ -292,7 +292,7 @@ class _Life:
             return False
         status.state = ContainerState(terminated=ContainerStateTerminated(
             exit_code=code, reason=reason or ("Error" if code else "Completed"), started_at=running.started_at,
-            finished_at=_time(max(due, started)), container_id=status.container_id,
+            finished_at=_time(max(due, started)), container_id=status.container_id, message=message,
         ))  # fmt: skip
         status.ready = status.started = False
         if stopped:

@@ -7,7 +7,7 @@ from collections.abc import Generator, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from steersman.nodes.shell.effects import Answer, Missing, ReadLine, Repeated, Unread, Wait, World, Write
+from steersman.nodes.shell.effects import Answer, Identity, Missing, ReadLine, Repeated, Unread, Wait, World, Write
 from steersman.nodes.shell.shell import Shell
 
 ASSUMED: Final = frozenset({
@@ -26,6 +26,11 @@ _MOST_MOMENTS: Final = 200_000
 _MOST_KEPT: Final = 1 << 14
 """Characters of a command whose outcome is kept."""
 _GIVES_WAY: Final = 32
+_MOST_MESSAGE: Final = 4096
+"""Bytes that a container leaves behind."""
+_MOST_PRINTED_MESSAGE: Final = 2048
+_MOST_MESSAGE_LINES: Final = 80
+"""Of what it has printed, where that is its message."""
 
 
 class Printed(NamedTuple):
@@ -88,37 +93,57 @@ class Outcome(NamedTuple):
     exit_code: int = 0
     is_known: bool = True
     """False where the command uses what there is not: it might do anything."""
+    message: str = ""
+    """What it leaves behind: the file that is read for that, or the end of what it printed."""
 
 
-Variables = tuple[tuple[str, str], ...]
+class Setting(NamedTuple):
+    """What a pod says that a command finds, before anything is looked up."""
+
+    variables: tuple[tuple[str, str], ...] = ()
+    unread: tuple[str, ...] = ()
+    """Folders that have files: what is in them is taken to be there."""
+    identity: Identity = Identity()
+    message_path: str = ""
+    """The file whose content it leaves behind."""
+    prints_message: bool = False
+    """Whether that is the end of what it printed, where it fails and has written no such file."""
+    stdin: bool = False
+    """Whether it waits for what it is to read; else there is nothing to read."""
+
+    @property
+    def length(self) -> int:
+        """Characters, about."""
+        return sum(map(len, self.unread)) + sum(len(name) + len(value) for name, value in self.variables)
 
 
-def outcome(
-    words: tuple[str, ...], variables: Variables, *, stdin: bool = False, unread: tuple[str, ...] = ()
-) -> Outcome:
-    """How long a command runs and its exit code, as far as a bounded rehearsal finds out. With `stdin` it waits for
-    what it is to read; else there is nothing to read. What is in `unread` folders is taken to be there."""
-    length = sum(map(len, (*words, *unread))) + sum(len(name) + len(value) for name, value in variables)
-    if length > _MOST_KEPT:
-        return _found_out(words, variables, unread, stdin=stdin)
-    return _remembered(words, variables, unread, stdin=stdin)
+def outcome(words: tuple[str, ...], setting: Setting) -> Outcome:
+    """How long a command runs and its exit code, as far as a bounded rehearsal finds out."""
+    if sum(map(len, words)) + setting.length > _MOST_KEPT:
+        return _found_out(words, setting)
+    return _remembered(words, setting)
 
 
-def _found_out(words: tuple[str, ...], variables: Variables, unread: tuple[str, ...], *, stdin: bool) -> Outcome:
+def _found_out(words: tuple[str, ...], setting: Setting) -> Outcome:
     at = 0.0
     world = World(
-        "localhost", dict(variables), lambda: at, unread=unread, most_steps=_MOST_STEPS, steps_are_forgotten=False
-    )
+        "localhost", dict(setting.variables), lambda: at, unread=setting.unread, identity=setting.identity,
+        most_steps=_MOST_STEPS, steps_are_forgotten=False,
+    )  # fmt: skip
     course = Shell(world).run(words)
     answer: Answer = None
     repetitions = 0
+    printed = b""
     for _ in range(_MOST_EFFECTS):
         try:
             effect = course.send(answer)
         except StopIteration as done:
-            return Outcome(at, int(done.value) & 255)
+            code = int(done.value) & 255
+            return Outcome(at, code, message=_message(world, setting, code, printed))
         answer = None
         match effect:
+            case Write(_, data):
+                printed = (printed + data)[-_MOST_PRINTED_MESSAGE:]
             case Wait(seconds):
                 if seconds == float("inf"):
                     break
@@ -134,9 +159,17 @@ def _found_out(words: tuple[str, ...], variables: Variables, unread: tuple[str, 
             case Unread():
                 return Outcome(None, is_known=False)
             case ReadLine():
-                if stdin:
+                if setting.stdin:
                     break
     return Outcome(None)
+
+
+def _message(world: World, setting: Setting, code: int, printed: bytes) -> str:
+    """The message of a container that has ended, bounded as a kubelet bounds it (pkg/kubelet/kuberuntime)."""
+    data = world.files.get(setting.message_path, b"")[:_MOST_MESSAGE]
+    if not data and setting.prints_message and code:
+        data = b"".join(printed.splitlines(keepends=True)[-_MOST_MESSAGE_LINES:])
+    return data.decode(errors="replace")
 
 
 _remembered: Final = lru_cache(1024)(_found_out)

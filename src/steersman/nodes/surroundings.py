@@ -32,7 +32,7 @@ from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 from steersman.machinery.values.quantity import QuantityError, nanos
 from steersman.nodes.service_variables import service_variables
-from steersman.nodes.shell.effects import World
+from steersman.nodes.shell.effects import Identity, World
 from steersman.nodes.volume_files import file_systems, modes
 
 AnyContainer = Container | EphemeralContainer
@@ -55,6 +55,22 @@ def hostname_of(pod: Pod) -> str:
     if pod.spec.host_network:
         return pod.spec.node_name
     return (pod.spec.hostname or pod.metadata.name)[:63].rstrip("-.")
+
+
+def identity_of(pod: Pod, container: AnyContainer) -> Identity:
+    """As whom the container runs: root, unless the container or its pod says something else."""
+    shared, own = pod.spec.security_context, container.security_context
+    if shared is None and own is None:
+        return Identity()
+    user = group = None
+    groups: tuple[int, ...] = ()
+    if shared is not None:
+        user, group = shared.run_as_user, shared.run_as_group
+        groups = (*shared.supplemental_groups, *(() if shared.fs_group is None else (shared.fs_group,)))
+    if own is not None:
+        user = user if own.run_as_user is None else own.run_as_user
+        group = group if own.run_as_group is None else own.run_as_group
+    return Identity(user or 0, group or 0, groups)
 
 
 def plain_variables(pod: Pod, container: AnyContainer) -> dict[str, str]:
@@ -128,6 +144,7 @@ async def surroundings(client: Client, pod: Pod, container: AnyContainer, *, tok
     world.files.update(await reader.files())
     mounts = {each.mount_path.rstrip("/") or "/" for each in container.volume_mounts}
     world.folders = world.folders | frozenset(mounts - world.files.keys())
+    world.identity = identity_of(pod, container)
     world.modes.update(modes(pod, container, world.files))
     world.file_systems.update(file_systems(pod, container))
     world.folder = container.working_dir or "/"

@@ -64,6 +64,18 @@ Course = Generator[Effect, Answer, int]
 """Runs a command; its value is the exit code."""
 
 
+class Identity(NamedTuple):
+    """As whom a container's programs run."""
+
+    user: int = 0
+    group: int = 0
+    groups: tuple[int, ...] = ()
+    """Beside its own."""
+
+
+ROOT: Final = Identity()
+
+
 @dataclass(slots=True)
 class World:
     """What a command finds around it."""
@@ -80,6 +92,7 @@ class World:
     """Permission bits by absolute path, of files that have not 0644 and folders that have not 0755."""
     file_systems: dict[str, str] = field(default_factory=dict)
     """Types of file systems, by the folders where they are mounted."""
+    identity: Identity = ROOT
     unread: tuple[str, ...] = ()
     """Folders, and single files, whose contents nobody has looked up: each file in them is taken to be there, empty."""
     most_steps: int = 10_000

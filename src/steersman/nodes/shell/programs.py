@@ -26,6 +26,9 @@ _ESCAPED: Final = re.compile(r"\\(.)")
 _LOWER: Final = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"abcdefghijklmnopqrstuvwxyz")
 _WORD: Final = re.compile(rb"\S+")
 _FORMAT: Final = re.compile(r"%(%|-?[0-9]{0,3}[sdi])|\\(.)", re.ASCII)
+_USERS: Final = MappingProxyType({0: "root", 1: "daemon", 2: "bin", 8: "mail", 33: "www-data", 65534: "nobody"})
+_GROUPS: Final = MappingProxyType({0: "root", 1: "daemon", 2: "bin", 8: "mail", 33: "www-data", 65534: "nobody"})
+"""Those that images have."""
 _SIGNALS: Final = MappingProxyType({"TERM": 15, "KILL": 9, "INT": 2, "HUP": 1, "QUIT": 3, "USR1": 10, "USR2": 12})
 
 
@@ -299,13 +302,32 @@ def _pwd(world: World, words: list[str]) -> Course:
 
 
 def _whoami(world: World, words: list[str]) -> Course:
-    yield _line("root")
+    user = world.identity.user
+    if user not in _USERS:
+        yield Write(2, f"whoami: unknown uid {user}\n".encode())
+        return 1
+    yield _line(_USERS[user])
     return 0
 
 
 def _id(world: World, words: list[str]) -> Course:
-    yield _line("0" if words and words[0] in ("-u", "-g") else "uid=0(root) gid=0(root) groups=0(root)")
+    user, group, _ = world.identity
+    groups = sorted({group, *world.identity.groups})
+    match words:
+        case ["-u"]:
+            yield _line(str(user))
+        case ["-g"]:
+            yield _line(str(group))
+        case ["-G"]:
+            yield _line(" ".join(str(each) for each in groups))
+        case _:
+            told = ",".join(_with_name(each, _GROUPS) for each in groups)
+            yield _line(f"uid={_with_name(user, _USERS)} gid={_with_name(group, _GROUPS)} groups={told}")
     return 0
+
+
+def _with_name(number: int, names: Mapping[int, str]) -> str:
+    return f"{number}({names[number]})" if number in names else str(number)
 
 
 def _uname(world: World, words: list[str]) -> Course:
