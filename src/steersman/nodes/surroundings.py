@@ -9,6 +9,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from steersman.api.authentication.v1 import BoundObjectReference, TokenRequest, TokenRequestSpec
@@ -83,7 +84,7 @@ def plain_variables(pod: Pod, container: AnyContainer) -> dict[str, str]:
         elif source.field_ref is not None:
             found[each.name] = field_of(pod, source.field_ref)
         elif source.resource_field_ref is not None:
-            found[each.name] = resource_of(pod, container, source.resource_field_ref)
+            found[each.name] = resource_of(pod, container, source.resource_field_ref, {})
     return found
 
 
@@ -120,13 +121,18 @@ def field_of(pod: Pod, reference: ObjectFieldSelector) -> str:
     }.get(path, "")  # fmt: skip
 
 
-def resource_of(pod: Pod, container: AnyContainer, reference: ResourceFieldSelector) -> str:
-    """What a container may use or asks for, in units of the divisor, rounded up."""
+def resource_of(
+    pod: Pod, container: AnyContainer, reference: ResourceFieldSelector, allocatable: Mapping[str, str]
+) -> str:
+    """What a container may use or asks for, in units of the divisor, rounded up. One without a limit may use what its
+    node has to give."""
     if reference.container_name:
         named = [each for each in pod.spec.containers or () if each.name == reference.container_name]
         container = named[0] if named else container
     kind, _, name = reference.resource.partition(".")
-    amounts = container.resources.limits if kind == "limits" else container.resources.requests
+    amounts = container.resources.requests
+    if kind == "limits":
+        amounts = {**allocatable, **container.resources.limits}
     try:
         unit = nanos(reference.divisor) if reference.divisor else 0
         return str(-(-nanos(amounts.get(name, "0")) // (unit or _NANOS)))
@@ -134,10 +140,13 @@ def resource_of(pod: Pod, container: AnyContainer, reference: ResourceFieldSelec
         return "0"
 
 
-async def surroundings(client: Client, pod: Pod, container: AnyContainer, *, tokens: bool = True) -> World:
-    """What the container finds; what is missing or may not be read is left out. Without `tokens` those of its account
-    are not made. Raises Unreachable."""
-    reader = _Reader(client, pod, container, tokens=tokens)
+async def surroundings(
+    client: Client, pod: Pod, container: AnyContainer, *,
+    allocatable: Mapping[str, str] = MappingProxyType({}), tokens: bool = True,
+) -> World:  # fmt: skip
+    """What the container finds; what is missing or may not be read is left out. `allocatable` is what its node has to
+    give. Without `tokens` those of its account are not made. Raises Unreachable."""
+    reader = _Reader(client, pod, container, allocatable, tokens=tokens)
     variables = {"PATH": PATH, "HOSTNAME": hostname_of(pod), "HOME": "/root", **await reader.variables()}
     world = World(hostname_of(pod), variables, times.moment)
     world.files.update(_usual_files(pod))
@@ -169,7 +178,10 @@ def _usual_files(pod: Pod) -> dict[str, bytes]:
 class _Reader:
     """Reads for one container; each ConfigMap and Secret once."""
 
-    def __init__(self, client: Client, pod: Pod, container: AnyContainer, *, tokens: bool) -> None:
+    def __init__(
+        self, client: Client, pod: Pod, container: AnyContainer, allocatable: Mapping[str, str], *, tokens: bool
+    ) -> None:  # fmt: skip
+        self._allocatable = allocatable
         self._tokens = tokens
         self._client = client
         self._pod = pod
@@ -237,7 +249,7 @@ class _Reader:
         if source.field_ref is not None:
             return field_of(self._pod, source.field_ref)
         if source.resource_field_ref is not None:
-            return resource_of(self._pod, self._container, source.resource_field_ref)
+            return resource_of(self._pod, self._container, source.resource_field_ref, self._allocatable)
         value: bytes | None = None
         if (at := source.config_map_key_ref) is not None:
             value = (await self._config_map(at.name)).get(at.key)
@@ -297,7 +309,9 @@ class _Reader:
             if each.field_ref is not None:
                 found[each.path] = field_of(self._pod, each.field_ref).encode()
             elif each.resource_field_ref is not None:
-                found[each.path] = resource_of(self._pod, self._container, each.resource_field_ref).encode()
+                found[each.path] = resource_of(
+                    self._pod, self._container, each.resource_field_ref, self._allocatable
+                ).encode()
         return found
 
     async def _token(self, audience: str, seconds: int) -> bytes:

@@ -89,7 +89,9 @@ def test_the_hosts_file_is_told(found: World) -> None:
 
 @pytest.mark.parametrize("words", [[], ["pause"], ["netexec", "--http-port=8080"]])
 def test_servers_go_on(found: World, words: list[str]) -> None:
-    assert told(found, *words)[0] is None
+    code, said, _ = told(found, *words)
+    assert code is None
+    assert said == ("" if "netexec" in words else "Paused\n")
 
 
 def test_what_asks_others_is_not_known() -> None:

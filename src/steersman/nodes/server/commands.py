@@ -121,7 +121,9 @@ async def _run(asked: Asked, words: list[str], streams: Streams, wanted: Wanted)
     """The exit code. Raises ClientGone, _NotFound."""
     status = asked.status
     assert status is not None
-    world = await surroundings(asked.kubelet.client, asked.pod, asked.container)
+    world = await surroundings(
+        asked.kubelet.client, asked.pod, asked.container, allocatable=asked.kubelet.node.template.capacity
+    )
     written = asked.kubelet.containers.files(status.container_id)
     before = dict(world.files)
     world.files.update(written)
