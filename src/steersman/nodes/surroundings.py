@@ -40,7 +40,7 @@ AnyContainer = Container | EphemeralContainer
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _REFERENCE: Final = re.compile(r"\$\$|\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)", re.ASCII)
 _KEYED: Final = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]")
-_AGNHOST: Final = re.compile(r"(^|/)agnhost([:@]|$)")
+_AGNHOST: Final = re.compile(r"(^|/)agnhost(-2)?([:@]|$)")
 _MOST_SERVICES: Final = 500
 _TOKEN_SECONDS: Final = 3607
 _NANOS: Final = 10**9
@@ -88,9 +88,14 @@ def plain_variables(pod: Pod, container: AnyContainer) -> dict[str, str]:
     return found
 
 
+def is_agnhost(container: AnyContainer) -> bool:
+    """Whether a container runs agnhost, by its image or its command."""
+    return bool(_AGNHOST.search(container.command[0] if container.command else container.image))
+
+
 def unexpanded_command_of(container: AnyContainer) -> list[str]:
     """The command with what it is given, as far as the pod says it and not the image; that of agnhost is known."""
-    if not container.command and _AGNHOST.search(container.image):
+    if not container.command and is_agnhost(container):
         return ["/agnhost", *container.args]
     return [*container.command, *container.args]
 

@@ -8,7 +8,7 @@ import json
 import msgspec
 import pytest
 
-from steersman.api.core.v1 import Container, ContainerPort, Pod, PodSpec, Service, ServicePort, ServiceSpec
+from steersman.api.core.v1 import Container, ContainerPort, EnvVar, Pod, PodSpec, Service, ServicePort, ServiceSpec
 from steersman.api.discovery.v1 import Endpoint, EndpointPort, EndpointSlice
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.client import MERGE_PATCH
@@ -43,6 +43,17 @@ async def test_a_pod_answers_at_its_ports(node: Node) -> None:
         return False
 
     await eventually(gone)
+
+
+@pytest.mark.parametrize(("args", "path", "answer"), [
+    (["serve-hostname"], "", b"p"), (["netexec"], "hostname", b"p"), (["netexec"], "echo?msg=hello", b"hello"),
+    (["netexec"], "serverport", b"8080"), (["porter"], "", b"here"),
+    (["porter", "--json-response"], "x", b'{"Method":"GET","Body":"here"}'),
+])  # fmt: skip
+async def test_agnhost_answers_what_it_is_told_to(node: Node, args: list[str], path: str, answer: bytes) -> None:
+    env = [EnvVar(name="SERVE_PORT_8080", value="here")]
+    await node.pod("p", image="registry.k8s.io/e2e-test-images/agnhost:2.59", args=args, env=env)
+    assert await node.client.raw("GET", f"/api/v1/namespaces/default/pods/p:8080/proxy/{path}") == answer
 
 
 async def test_a_port_can_be_served_by_a_local_address(node: Node) -> None:

@@ -36,6 +36,7 @@ def found() -> World:
 
 def test_it_says_with_what_it_was_called() -> None:
     assert run("/agnhost", "entrypoint-tester", "a", "b").out == "[/agnhost entrypoint-tester a b]\n"
+    assert run("/agnhost-2", "entrypoint-tester").out == "[/agnhost-2 entrypoint-tester]\n"
 
 
 @pytest.mark.parametrize(("words", "said"), [

@@ -32,11 +32,11 @@ _OTHER_FILE_SYSTEM: Final = "61267"
 _MOST_LINES: Final = 10_000
 
 
-def agnhost(world: World, words: list[str]) -> Course:
+def agnhost(world: World, words: list[str], *, name: str = "/agnhost") -> Course:
     """`agnhost COMMAND [--flag=VALUE ...]`; it waits for ever without a command, and as a server."""
     command = words[0] if words else "pause"
     if command == "entrypoint-tester":
-        return (yield from _entrypoint_tester(words))
+        return (yield from _entrypoint_tester([name, *words]))
     if command == "mounttest":
         return (yield from _mounttest(world, _flags(words[1:])))
     if command == "logs-generator":
@@ -75,7 +75,7 @@ def _quoted(path: str) -> str:
 
 def _entrypoint_tester(words: list[str]) -> Course:
     """Tells with what it was called."""
-    yield _said(f"[{' '.join(('/agnhost', *words))}]")
+    yield _said(f"[{' '.join(words)}]")
     return 0
 
 

@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
@@ -417,10 +418,11 @@ def _rm(world: World, words: list[str]) -> Course:
 
 
 PROGRAMS: Final[Mapping[str, Program]] = MappingProxyType({
-    ":": _true, "[": _test, "agnhost": agnhost, "cat": _cat, "cd": _cd, "date": _date, "echo": _echo, "env": _env,
-    "false": _false, "grep": _grep, "head": _head, "hostname": _hostname, "id": _id, "kill": _kill, "ls": _ls,
-    "mkdir": _true, "printenv": _printenv, "printf": _printf, "pwd": _pwd, "rm": _rm, "seq": _seq, "sleep": _sleep,
-    "sync": _true, "tail": _tail, "test": _test, "touch": _touch, "true": _true, "uname": _uname, "wc": _wc,
-    "whoami": _whoami, "pause": lambda world, words: _sleep(world, ["infinity"]),
+    ":": _true, "[": _test, "agnhost": agnhost, "agnhost-2": partial(agnhost, name="/agnhost-2"), "cat": _cat,
+    "cd": _cd, "date": _date, "echo": _echo, "env": _env, "false": _false, "grep": _grep, "head": _head,
+    "hostname": _hostname, "id": _id, "kill": _kill, "ls": _ls, "mkdir": _true, "printenv": _printenv,
+    "printf": _printf, "pwd": _pwd, "rm": _rm, "seq": _seq, "sleep": _sleep, "sync": _true, "tail": _tail,
+    "test": _test, "touch": _touch, "true": _true, "uname": _uname, "wc": _wc, "whoami": _whoami,
+    "pause": lambda world, words: _sleep(world, ["infinity"]),
 })  # fmt: skip
 """By name; each is given what follows its name."""
