@@ -32,6 +32,8 @@ from steersman.client.resources import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS, S
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 from steersman.machinery.values.quantity import QuantityError, nanos
+from steersman.nodes.cgroup_files import cgroup_files
+from steersman.nodes.container_status import all_statuses
 from steersman.nodes.service_variables import service_variables
 from steersman.nodes.shell.effects import Identity, World
 from steersman.nodes.volume_files import file_systems, modes
@@ -155,6 +157,9 @@ async def surroundings(
     variables = {"PATH": PATH, "HOSTNAME": hostname_of(pod), "HOME": "/root", **await reader.variables()}
     world = World(hostname_of(pod), variables, times.moment)
     world.files.update(_usual_files(pod))
+    if isinstance(container, Container):
+        status = next((each for each in all_statuses(pod.status) if each.name == container.name), None)
+        world.files.update(cgroup_files(container.resources, status))
     world.files.update(await reader.files())
     mounts = {each.mount_path.rstrip("/") or "/" for each in container.volume_mounts}
     world.folders = world.folders | frozenset(mounts - world.files.keys())

@@ -13,7 +13,7 @@ from typing import Final
 
 from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.net.ascii import is_digits
-from steersman.nodes.shell.effects import Course, Missing, Wait, World, Write
+from steersman.nodes.shell.effects import Course, Missing, Wait, World, Write, line
 
 _ASKERS: Final = frozenset({
     "audit-proxy", "connect", "dns-server-list", "dns-suffix", "inclusterclient", "mtlsclient", "nonewprivs",
@@ -45,7 +45,7 @@ def agnhost(world: World, words: list[str], *, name: str = "/agnhost") -> Course
         yield Write(1, world.read("/etc/hosts") or b"")
         return 0
     if command == "pause":
-        yield _said("Paused")
+        yield line("Paused")
     if command in _ASKERS:
         answer = yield Missing(f"agnhost {command}")
         return answer if isinstance(answer, int) else 127
@@ -65,17 +65,13 @@ def _flags(words: list[str]) -> dict[str, str]:
     return found
 
 
-def _said(text: str) -> Write:
-    return Write(1, f"{text}\n".encode(errors="surrogateescape"))
-
-
 def _quoted(path: str) -> str:
     return json.dumps(path, ensure_ascii=False)
 
 
 def _entrypoint_tester(words: list[str]) -> Course:
     """Tells with what it was called."""
-    yield _said(f"[{' '.join(words)}]")
+    yield line(f"[{' '.join(words)}]")
     return 0
 
 
@@ -88,7 +84,7 @@ def _mounttest(world: World, flags: dict[str, str]) -> Course:
     if path := flags.get("fs_type"):
         file_system = world.file_system_of(path)
         told = _TMPFS if file_system == _TMPFS else _OTHER_FILE_SYSTEM
-        yield _said(f"mount type of {_quoted(path)}: {told}")
+        yield line(f"mount type of {_quoted(path)}: {told}")
     for mode in _NEW_FILES:
         if path := flags.get(f"new_file_{mode:04o}"):
             failed |= int(not world.put(path, _NEW))
@@ -98,11 +94,11 @@ def _mounttest(world: World, flags: dict[str, str]) -> Course:
         if path := flags.get(flag):
             mode_of = world.mode_of(path)
             if mode_of is None:
-                yield _said(f"error from Stat({_quoted(path)}): stat {path}: no such file or directory")
+                yield line(f"error from Stat({_quoted(path)}): stat {path}: no such file or directory")
                 failed = 1
             else:
                 shown = stat.filemode(mode_of)
-                yield _said(f"{what} of file {_quoted(path)}: {shown if what == 'mode' else '-' + shown[1:]}")
+                yield line(f"{what} of file {_quoted(path)}: {shown if what == 'mode' else '-' + shown[1:]}")
     if path := flags.get("file_content"):
         failed |= yield from _content(world, path)
     if path := flags.get("file_content_in_loop"):
@@ -114,7 +110,7 @@ def _content(world: World, path: str) -> Course:
     """Tells what is in a file; 1 if there is none."""
     data = world.read(path)
     if data is None:
-        yield _said(f"error reading file content for {_quoted(path)}: open {path}: no such file or directory")
+        yield line(f"error reading file content for {_quoted(path)}: open {path}: no such file or directory")
         return 1
     yield Write(1, f"content of file {_quoted(path)}: ".encode(errors="surrogateescape") + data + b"\n")
     return 0
@@ -130,13 +126,13 @@ def _content_in_loop(world: World, path: str, flags: dict[str, str]) -> Course:
         data = world.read(path)
         failed = int(data is None)
         if data is None:
-            yield _said(f"Error reading file {path}: open {path}: no such file or directory, retrying")
+            yield line(f"Error reading file {path}: open {path}: no such file or directory, retrying")
         else:
             yield Write(1, f"content of file {_quoted(path)}: ".encode(errors="surrogateescape") + data + b"\n")
             if breaks and data == _NEW:
                 return 0
             if breaks:
-                yield _said(f"Unexpected content. Expected: {_NEW.decode()}. Retrying")
+                yield line(f"Unexpected content. Expected: {_NEW.decode()}. Retrying")
         yield Wait(_LOOKS_EVERY)
         left -= _LOOKS_EVERY
     return failed
@@ -159,7 +155,7 @@ def _logs_generator(world: World, flags: dict[str, str]) -> Course:
     for number in range(lines):
         at = datetime.fromtimestamp(world.now(), UTC)
         verb, namespace = ("GET", "PUT", "POST")[number % 3], ("ns", "default", "kube-system")[number % 3]
-        yield _said(
+        yield line(
             f"I{at:%m%d %H:%M:%S}.{at.microsecond:06d}       1 logs_generator.go:76] {number} {verb} "
             f"/api/v1/namespaces/{namespace}/pods/{number * 7919 % 46656:04x} {200 + number * 37 % 400}"
         )

@@ -24,6 +24,11 @@ class Write(NamedTuple):
     data: bytes
 
 
+def line(text: str) -> Write:
+    """A line of standard output."""
+    return Write(1, f"{text}\n".encode(errors="surrogateescape"))
+
+
 class Wait(NamedTuple):
     """Some seconds pass; `inf` for ever."""
 

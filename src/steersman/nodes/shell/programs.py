@@ -12,8 +12,9 @@ from typing import Final
 
 from steersman.net.ascii import is_digits
 from steersman.nodes.shell.agnhost import agnhost
-from steersman.nodes.shell.effects import Course, Kill, ReadLine, Wait, World, Write
-from steersman.nodes.shell.numbers import seconds_of
+from steersman.nodes.shell.effects import Course, Kill, ReadLine, Wait, World, Write, line
+from steersman.nodes.shell.machine import hostname, identity, mount, uname, whoami
+from steersman.nodes.shell.numbers import arithmetic, seconds_of
 
 Program = Callable[[World, "list[str]"], Course]
 _MOST_NUMBERS: Final = 5000
@@ -27,9 +28,6 @@ _ESCAPED: Final = re.compile(r"\\(.)")
 _LOWER: Final = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"abcdefghijklmnopqrstuvwxyz")
 _WORD: Final = re.compile(rb"\S+")
 _FORMAT: Final = re.compile(r"%(%|-?[0-9]{0,3}[sdi])|\\(.)", re.ASCII)
-_USERS: Final = MappingProxyType({0: "root", 1: "daemon", 2: "bin", 8: "mail", 33: "www-data", 65534: "nobody"})
-_GROUPS: Final = MappingProxyType({0: "root", 1: "daemon", 2: "bin", 8: "mail", 33: "www-data", 65534: "nobody"})
-"""Those that images have."""
 _SIGNALS: Final = MappingProxyType({"TERM": 15, "KILL": 9, "INT": 2, "HUP": 1, "QUIT": 3, "USR1": 10, "USR2": 12})
 
 
@@ -37,10 +35,6 @@ def absolute(world: World, path: str) -> str:
     """A path from the root, cleaned."""
     joined = posixpath.normpath(posixpath.join(world.folder, path))
     return "/" + joined.lstrip("/")
-
-
-def _line(text: str) -> Write:
-    return Write(1, f"{text}\n".encode(errors="surrogateescape"))
 
 
 def _unescaped(text: str) -> str:
@@ -157,7 +151,7 @@ def _wc(world: World, words: list[str]) -> Course:
     data = b"".join(found)
     counts = {"-l": data.count(b"\n"), "-w": len(_WORD.findall(data)), "-c": len(data)}
     wanted = [each for each in words if each in counts] or list(counts)
-    yield _line(" ".join(str(counts[each]) for each in wanted))
+    yield line(" ".join(str(counts[each]) for each in wanted))
     return code
 
 
@@ -179,7 +173,7 @@ def _grep(world: World, words: list[str]) -> Course:
         if (_folded(wanted, flags) in _folded(each, flags)) != ("v" in flags)
     ]  # fmt: skip
     if "c" in flags:
-        yield _line(str(len(lines)))
+        yield line(str(len(lines)))
     elif lines and "q" not in flags:
         yield Write(1, b"".join(lines))
     return code or int(not lines)
@@ -187,7 +181,7 @@ def _grep(world: World, words: list[str]) -> Course:
 
 def _env(world: World, words: list[str]) -> Course:
     for name, value in world.environment.items():
-        yield _line(f"{name}={value}")
+        yield line(f"{name}={value}")
     return 0
 
 
@@ -196,23 +190,15 @@ def _printenv(world: World, words: list[str]) -> Course:
         return (yield from _env(world, words))
     for each in words:
         if each in world.environment:
-            yield _line(world.environment[each])
+            yield line(world.environment[each])
     return int(any(each not in world.environment for each in words))
-
-
-def _hostname(world: World, words: list[str]) -> Course:
-    if words == ["-i"]:
-        yield _line(world.environment.get("_POD_IP", "127.0.0.1"))
-    else:
-        yield _line(world.hostname)
-    return 0
 
 
 def _date(world: World, words: list[str]) -> Course:
     now = datetime.fromtimestamp(min(world.now(), _LAST_SECOND), UTC)
     form = next((each[1:] for each in words if each.startswith("+")), "")
     if not form:
-        yield _line(now.strftime(f"%a %b {now.day:2d} %H:%M:%S UTC %Y"))
+        yield line(now.strftime(f"%a %b {now.day:2d} %H:%M:%S UTC %Y"))
         return 0
     parts = {"Y": "%Y", "m": "%m", "d": "%d", "H": "%H", "M": "%M", "S": "%S", "F": "%Y-%m-%d", "T": "%H:%M:%S",
              "Z": "UTC", "z": "+0000", "y": "%y", "b": "%b", "a": "%a", "j": "%j"}  # fmt: skip
@@ -227,7 +213,7 @@ def _date(world: World, words: list[str]) -> Course:
                 return "%"
         return now.strftime(parts[found[1]]) if found[1] in parts else found[0]
 
-    yield _line(re.sub("%(.)", put, form))
+    yield line(re.sub("%(.)", put, form))
     return 0
 
 
@@ -275,13 +261,13 @@ def _ls(world: World, words: list[str]) -> Course:
     for path in paths:
         place = absolute(world, path)
         if place in world.files:
-            yield _line(path)
+            yield line(path)
         elif place in _folders(world):
             if len(paths) > 1:
-                yield _line(f"{path}:")
+                yield line(f"{path}:")
             for each in _entries(world, place):
                 if hidden or not each.startswith("."):
-                    yield _line(each)
+                    yield line(each)
         else:
             yield Write(2, f"ls: {path}: No such file or directory\n".encode())
             code = 1
@@ -298,41 +284,7 @@ def _cd(world: World, words: list[str]) -> Course:
 
 
 def _pwd(world: World, words: list[str]) -> Course:
-    yield _line(world.folder)
-    return 0
-
-
-def _whoami(world: World, words: list[str]) -> Course:
-    user = world.identity.user
-    if user not in _USERS:
-        yield Write(2, f"whoami: unknown uid {user}\n".encode())
-        return 1
-    yield _line(_USERS[user])
-    return 0
-
-
-def _id(world: World, words: list[str]) -> Course:
-    user, group, _ = world.identity
-    groups = sorted({group, *world.identity.groups})
-    match words:
-        case ["-u"]:
-            yield _line(str(user))
-        case ["-g"]:
-            yield _line(str(group))
-        case ["-G"]:
-            yield _line(" ".join(str(each) for each in groups))
-        case _:
-            told = ",".join(_with_name(each, _GROUPS) for each in groups)
-            yield _line(f"uid={_with_name(user, _USERS)} gid={_with_name(group, _GROUPS)} groups={told}")
-    return 0
-
-
-def _with_name(number: int, names: Mapping[int, str]) -> str:
-    return f"{number}({names[number]})" if number in names else str(number)
-
-
-def _uname(world: World, words: list[str]) -> Course:
-    yield _line(f"Linux {world.hostname} 6.12.0 #1 SMP x86_64 Linux" if "-a" in words else "Linux")
+    yield line(world.folder)
     return 0
 
 
@@ -417,12 +369,18 @@ def _rm(world: World, words: list[str]) -> Course:
     return code
 
 
+def _expr(world: World, words: list[str]) -> Course:
+    value = arithmetic(" ".join("==" if each == "=" else each for each in words), {})
+    yield line(words[0] if len(words) == 1 else str(value))
+    return int(not value)
+
+
 PROGRAMS: Final[Mapping[str, Program]] = MappingProxyType({
     ":": _true, "[": _test, "agnhost": agnhost, "agnhost-2": partial(agnhost, name="/agnhost-2"), "cat": _cat,
-    "cd": _cd, "date": _date, "echo": _echo, "env": _env, "false": _false, "grep": _grep, "head": _head,
-    "hostname": _hostname, "id": _id, "kill": _kill, "ls": _ls, "mkdir": _true, "printenv": _printenv,
-    "printf": _printf, "pwd": _pwd, "rm": _rm, "seq": _seq, "sleep": _sleep, "sync": _true, "tail": _tail,
-    "test": _test, "touch": _touch, "true": _true, "uname": _uname, "wc": _wc, "whoami": _whoami,
+    "cd": _cd, "date": _date, "echo": _echo, "env": _env, "expr": _expr, "false": _false, "grep": _grep, "head": _head,
+    "hostname": hostname, "id": identity, "kill": _kill, "ls": _ls, "mkdir": _true, "mount": mount,
+    "printenv": _printenv, "printf": _printf, "pwd": _pwd, "rm": _rm, "seq": _seq, "sleep": _sleep, "sync": _true,
+    "tail": _tail, "test": _test, "touch": _touch, "true": _true, "uname": uname, "wc": _wc, "whoami": whoami,
     "pause": lambda world, words: _sleep(world, ["infinity"]),
 })  # fmt: skip
 """By name; each is given what follows its name."""
