@@ -81,6 +81,21 @@ def test_commands_run_as_whom_the_pod_says() -> None:
         assert behaviour_of(Pod(spec=spec), container).exit_code == code
 
 
+def test_what_an_earlier_run_has_left_in_a_volume_is_there() -> None:
+    script = "f=/data/n; count=$(echo x >> $f; wc -l $f | awk {'print $1'}); exit $count"
+    mount = VolumeMount(name="e", mount_path="/data")
+    kept = Container(name="c", command=["sh", "-c", script], volume_mounts=[mount])
+    assert [behaviour_of(Pod(spec=PodSpec(containers=[kept])), kept, runs).exit_code for runs in range(3)] == [1, 2, 3]
+    lost = Container(name="c", command=["sh", "-c", script])
+    assert behaviour_of(Pod(spec=PodSpec(containers=[lost])), lost, 2).exit_code == 1
+
+
+def test_folders_of_volumes_are_there() -> None:
+    mount = VolumeMount(name="e", mount_path="/scratch/")
+    container = Container(name="c", command=["test", "-d", "/scratch"], volume_mounts=[mount])
+    assert behaviour_of(Pod(spec=PodSpec(containers=[container])), container).exit_code == 0
+
+
 def test_files_of_volumes_are_taken_to_be_there() -> None:
     mount = VolumeMount(name="m", mount_path="/cfg")
     container = Container(name="c", command=["cat", "/cfg/a"], volume_mounts=[mount])

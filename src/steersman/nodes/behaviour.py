@@ -49,9 +49,9 @@ class Behaviour:
     """Why its image cannot be had."""
 
 
-def behaviour_of(pod: Pod, container: Container | EphemeralContainer) -> Behaviour:
-    """What a container of a pod does."""
-    runs_for, exit_code, is_known, message = _by_command(pod, container)
+def behaviour_of(pod: Pod, container: Container | EphemeralContainer, earlier_runs: int = 0) -> Behaviour:
+    """What a container of a pod does that has run so often before."""
+    runs_for, exit_code, is_known, message = _by_command(pod, container, earlier_runs)
     if runs_for is None and not is_known and _is_to_end(pod, container):
         runs_for = _ENDS_AFTER
     annotations = pod.metadata.annotations
@@ -88,7 +88,7 @@ def _is_to_end(pod: Pod, container: Container | EphemeralContainer) -> bool:
     return any(each.kind == "Job" and each.controller for each in pod.metadata.owner_references)
 
 
-def _by_command(pod: Pod, container: Container | EphemeralContainer) -> Outcome:
+def _by_command(pod: Pod, container: Container | EphemeralContainer, earlier_runs: int) -> Outcome:
     words = tuple(unexpanded_command_of(container))
     if not words:  # the image's own
         return Outcome(None, is_known=_PAUSE.search(container.image) is not None)
@@ -97,9 +97,10 @@ def _by_command(pod: Pod, container: Container | EphemeralContainer) -> Outcome:
         variables = plain_variables(pod, container)
         words = tuple(command_of(container, variables))
     return outcome(words, Setting(
-        tuple(variables.items()), folders_with_contents(pod, container), identity_of(pod, container),
+        tuple(variables.items()), folders_with_contents(pod, container),
+        tuple(each.mount_path.rstrip("/") for each in container.volume_mounts), identity_of(pod, container),
         container.termination_message_path, container.termination_message_policy == "FallbackToLogsOnError",
-        container.stdin,
+        earlier_runs if container.volume_mounts else 0, container.stdin,
     ))  # fmt: skip
 
 

@@ -218,9 +218,9 @@ class _Life:
         self, container: AnyContainer, status: ContainerStatus, where: str, *, stopping: bool, may_start: bool
     ) -> None:
         """Brings one container to where it is now: it starts, ends, waits, starts again."""
-        behaves = behaviour_of(self._pod, container)
         path = f"{where}{{{container.name}}}"
         while True:
+            behaves = behaviour_of(self._pod, container, status.restart_count)
             if status.state.running is not None:
                 if not self._end(container, status, behaves, stopping=stopping, path=path):
                     return

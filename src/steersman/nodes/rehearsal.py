@@ -7,7 +7,18 @@ from collections.abc import Generator, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from steersman.nodes.shell.effects import Answer, Identity, Missing, ReadLine, Repeated, Unread, Wait, World, Write
+from steersman.nodes.shell.effects import (
+    ROOT,
+    Answer,
+    Identity,
+    Missing,
+    ReadLine,
+    Repeated,
+    Unread,
+    Wait,
+    World,
+    Write,
+)
 from steersman.nodes.shell.shell import Shell
 
 ASSUMED: Final = frozenset({
@@ -26,6 +37,7 @@ _MOST_MOMENTS: Final = 200_000
 _MOST_KEPT: Final = 1 << 14
 """Characters of a command whose outcome is kept."""
 _GIVES_WAY: Final = 32
+_MOST_EARLIER_RUNS: Final = 5
 _MOST_MESSAGE: Final = 4096
 """Bytes that a container leaves behind."""
 _MOST_PRINTED_MESSAGE: Final = 2048
@@ -103,18 +115,24 @@ class Setting(NamedTuple):
     variables: tuple[tuple[str, str], ...] = ()
     unread: tuple[str, ...] = ()
     """Folders that have files: what is in them is taken to be there."""
-    identity: Identity = Identity()
+    mounts: tuple[str, ...] = ()
+    """Folders where volumes are, with files or without."""
+    identity: Identity = ROOT
     message_path: str = ""
     """The file whose content it leaves behind."""
     prints_message: bool = False
     """Whether that is the end of what it printed, where it fails and has written no such file."""
+    earlier_runs: int = 0
+    """How often the container has run before: what is in its volumes is from then."""
     stdin: bool = False
     """Whether it waits for what it is to read; else there is nothing to read."""
 
     @property
     def length(self) -> int:
         """Characters, about."""
-        return sum(map(len, self.unread)) + sum(len(name) + len(value) for name, value in self.variables)
+        return sum(map(len, (*self.unread, *self.mounts))) + sum(
+            len(name) + len(value) for name, value in self.variables
+        )
 
 
 def outcome(words: tuple[str, ...], setting: Setting) -> Outcome:
@@ -125,11 +143,23 @@ def outcome(words: tuple[str, ...], setting: Setting) -> Outcome:
 
 
 def _found_out(words: tuple[str, ...], setting: Setting) -> Outcome:
+    files: dict[str, bytes] = {}
+    for _ in range(min(setting.earlier_runs, _MOST_EARLIER_RUNS)):
+        if _run(words, setting, files).seconds is None:
+            files.clear()  # it was stopped: when is not known here
+            break
+    return _run(words, setting, files)
+
+
+def _run(words: tuple[str, ...], setting: Setting, files: dict[str, bytes]) -> Outcome:
+    """One run, which finds `files` in its volumes, and leaves there what it has written."""
     at = 0.0
     world = World(
         "localhost", dict(setting.variables), lambda: at, unread=setting.unread, identity=setting.identity,
         most_steps=_MOST_STEPS, steps_are_forgotten=False,
     )  # fmt: skip
+    world.folders |= frozenset(setting.mounts)
+    world.files.update(files)
     course = Shell(world).run(words)
     answer: Answer = None
     repetitions = 0
@@ -139,6 +169,8 @@ def _found_out(words: tuple[str, ...], setting: Setting) -> Outcome:
             effect = course.send(answer)
         except StopIteration as done:
             code = int(done.value) & 255
+            kept = tuple(f"{each}/" for each in setting.mounts)
+            files.update({path: data for path, data in world.files.items() if path.startswith(kept)})
             return Outcome(at, code, message=_message(world, setting, code, printed))
         answer = None
         match effect:

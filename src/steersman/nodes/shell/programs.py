@@ -12,7 +12,7 @@ from typing import Final
 
 from steersman.net.ascii import is_digits
 from steersman.nodes.shell.agnhost import agnhost
-from steersman.nodes.shell.effects import Course, Kill, ReadLine, Wait, World, Write, line
+from steersman.nodes.shell.effects import Course, Kill, Missing, ReadLine, Wait, World, Write, line
 from steersman.nodes.shell.machine import hostname, identity, mount, uname, whoami
 from steersman.nodes.shell.numbers import arithmetic, seconds_of
 
@@ -26,6 +26,8 @@ _LAST_SECOND: Final = 253_402_300_799.0
 _ESCAPES: Final = MappingProxyType({"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "0": "\0", "a": "\a", "e": "\x1b"})
 _ESCAPED: Final = re.compile(r"\\(.)")
 _LOWER: Final = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"abcdefghijklmnopqrstuvwxyz")
+_PRINTED_COLUMNS: Final = re.compile(r"\{ *print ((?:\$[0-9]{1,3}(?:, ?)?)+) *\}", re.ASCII)
+_COLUMN: Final = re.compile(r"\$([0-9]+)", re.ASCII)
 _WORD: Final = re.compile(rb"\S+")
 _FORMAT: Final = re.compile(r"%(%|-?[0-9]{0,3}[sdi])|\\(.)", re.ASCII)
 _SIGNALS: Final = MappingProxyType({"TERM": 15, "KILL": 9, "INT": 2, "HUP": 1, "QUIT": 3, "USR1": 10, "USR2": 12})
@@ -179,6 +181,21 @@ def _grep(world: World, words: list[str]) -> Course:
     return code or int(not lines)
 
 
+def _awk(world: World, words: list[str]) -> Course:
+    """`awk '{print $1, $3}'` alone; what else it does is not known."""
+    columns = _PRINTED_COLUMNS.fullmatch(words[0]) if words else None
+    if columns is None:
+        answer = yield Missing("awk")
+        return answer if isinstance(answer, int) else 127
+    found: list[bytes] = []
+    code = yield from _contents(world, "awk", words[1:], found)
+    wanted = [int(each) for each in _COLUMN.findall(columns[1])]
+    for each in b"".join(found).splitlines():
+        parts = [each, *_WORD.findall(each)]
+        yield Write(1, b" ".join(parts[at] if at < len(parts) else b"" for at in wanted) + b"\n")
+    return code
+
+
 def _env(world: World, words: list[str]) -> Course:
     for name, value in world.environment.items():
         yield line(f"{name}={value}")
@@ -307,7 +324,7 @@ def _seq(world: World, words: list[str]) -> Course:
 
 def _test(world: World, words: list[str]) -> Course:
     yield from ()
-    words = words[:-1] if words and words[-1] == "]" else words
+    words = words[:-1] if words and words[-1] in ("]", "]]") else words
     negated = words[:1] == ["!"]
     return int(_holds(world, words[1:] if negated else words) == negated)
 
@@ -376,11 +393,11 @@ def _expr(world: World, words: list[str]) -> Course:
 
 
 PROGRAMS: Final[Mapping[str, Program]] = MappingProxyType({
-    ":": _true, "[": _test, "agnhost": agnhost, "agnhost-2": partial(agnhost, name="/agnhost-2"), "cat": _cat,
-    "cd": _cd, "date": _date, "echo": _echo, "env": _env, "expr": _expr, "false": _false, "grep": _grep, "head": _head,
-    "hostname": hostname, "id": identity, "kill": _kill, "ls": _ls, "mkdir": _true, "mount": mount,
-    "printenv": _printenv, "printf": _printf, "pwd": _pwd, "rm": _rm, "seq": _seq, "sleep": _sleep, "sync": _true,
-    "tail": _tail, "test": _test, "touch": _touch, "true": _true, "uname": uname, "wc": _wc, "whoami": whoami,
-    "pause": lambda world, words: _sleep(world, ["infinity"]),
+    ":": _true, "[": _test, "[[": _test, "agnhost": agnhost, "agnhost-2": partial(agnhost, name="/agnhost-2"),
+    "awk": _awk, "cat": _cat, "cd": _cd, "date": _date, "echo": _echo, "env": _env, "expr": _expr, "false": _false,
+    "grep": _grep, "head": _head, "hostname": hostname, "id": identity, "kill": _kill, "ls": _ls, "mkdir": _true,
+    "mount": mount, "printenv": _printenv, "printf": _printf, "pwd": _pwd, "rm": _rm, "seq": _seq, "sleep": _sleep,
+    "sync": _true, "tail": _tail, "test": _test, "touch": _touch, "true": _true, "uname": uname, "wc": _wc,
+    "whoami": whoami, "pause": lambda world, words: _sleep(world, ["infinity"]),
 })  # fmt: skip
 """By name; each is given what follows its name."""
