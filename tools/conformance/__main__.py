@@ -1,17 +1,19 @@
-"""Kubernetes' own conformance tests of the API, against a server process.
+"""Kubernetes' own conformance tests, against a server process and what runs beside it.
 
     python -m tools.conformance [--server S] [--controllers C] [--focus REGEXP] [--skip REGEXP] [--timeout MINUTES]
+                                [--processes N] [--report FILE]
 
-Those are run that need no container that really runs; of custom resources, webhooks and aggregated servers also those
-that are no conformance tests. `--server` is "steersman" or "kubernetes", and so is `--controllers`, who runs
+Of custom resources, webhooks and aggregated servers also those are run that are no conformance tests. `left_out.py`
+says which are not run, and why. `--server` is "steersman" or "kubernetes", and so is `--controllers`, who runs
 controllers and the scheduler. Beside them an agent says of pods what a kubelet would say, and runs webhooks and the
 sample-apiserver as programs, the latter with etcd and on port 443 of this machine. With both of Steersman the whole is
-one process of `steersman up`, with simulated nodes, unless `--nodes=told` has it otherwise; tests that look at the API
-alone are run then whose containers have something to do.
+one process of `steersman up`, with simulated nodes, unless `--nodes=told` has it otherwise; tests are run then whose
+containers have something to do.
 
-The programs of Kubernetes, and kubectl, come from the folder that $STEERSMAN_REFERENCE names, or from PATH. The tests
-are built from the Go module in this folder at the first time, which needs Go 1.26, some gigabytes of downloads and
-cache, and a quarter of an hour. Exit code 1 if a test fails.
+The programs of Kubernetes, and kubectl, come from the folder that $STEERSMAN_REFERENCE names, or from PATH. The tests,
+and Ginkgo, which runs several at the same time, are built from the Go module in this folder at the first time, which
+needs Go 1.26, some gigabytes of downloads and cache, and a quarter of an hour. In the end it is said how many tests of
+each interest group have passed. Exit code 1 if a test fails.
 """
 
 from __future__ import annotations
@@ -29,34 +31,20 @@ from typing import Final
 
 from tools.aggregated_server.command import built as built_sample_apiserver
 from tools.conformance.clusters import PROGRAMS, Parts, find
+from tools.conformance.left_out import SIMULATED, TOLD, pattern
 from tools.conformance.pod_programs import Programs
 from tools.conformance.report import table
 
 HERE: Final = Path(__file__).resolve().parent
 FOCUS: Final = "|".join((
-    r"\[sig-(api-machinery|apps|auth|cli|instrumentation|network|node|scheduling|storage)\].*\[Conformance\]",
+    r"\[Conformance\]",
     # of custom resources, all
     r"CustomResource|CRDs?\b|CRDValidationRatcheting|[Cc]ustom resource|Kubectl validation.*\bCR\b",
     # of admission and aggregated servers, all
     r"AdmissionWebhook|AdmissionPolicy|Aggregat",
 ))  # fmt: skip
-SKIP: Final = "|".join((
-    "NodeConformance",
-    # passes by itself only: kubectl keeps what it has discovered, and does not know a new short name
-    "explain works for CR with the same",
-    # a container has to run
-    "DNS|session aff|functioning|HostPort|Proxy version|Guestbook|Update Demo|should serve|ImageVolume",
-    "master service|to NodePort|to ClusterIP|to ExternalName|multiple (ports|endpoint IPs) spec|Kubectl (logs|expose)",
-    "be consumable|EmptyDir|Downward|Projected|PreStop|InPlace|Security Context|Variable Expansion|should mount|OIDC",
-    "serve a basic|Job should (run|allow|execute|mark|terminate|delete a)|successPolicy|failing daemon|complex daemon",
-    "StatefulSet.*(predictable|evicted|Burst|canary|rolling)|NoExecute|SchedulerPre.*(valid|runs)|exists conflict",
-    "[Vv]olume|by-node",
-    # minutes of waiting
-    r"CronJob should (not|replace|sched)|podspec updates",
-))  # fmt: skip
-
-
-SKIP_SIMULATED: Final = SKIP
+ALONE: Final = "explain works for CR with the same"
+"""Passes by itself only: kubectl keeps what it has discovered, and does not know a new short name."""
 _PROJECTS: Final = ("steersman", "kubernetes")
 
 
@@ -90,8 +78,9 @@ def main() -> int:
     if options.nodes == "simulated" and not ours:
         parser.error("simulated nodes are part of `steersman up`")
     simulated = ours and options.nodes != "told"
+    left_out = SIMULATED if simulated else TOLD
     if options.skip is None:
-        options.skip = SKIP_SIMULATED if simulated else SKIP
+        options.skip = f"{pattern(left_out)}|{ALONE}"
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))  # what was started is ended on the way out
     program = built("conformance.test", "test", "-c", ".")
     ginkgo = built("ginkgo", "build", "github.com/onsi/ginkgo/v2/ginkgo")
@@ -111,7 +100,7 @@ def main() -> int:
         }  # fmt: skip
         command = [str(ginkgo), "run", *_flags(arguments), str(program), "--", *_flags(of_tests)]
         code = subprocess.run(command, check=False).returncode
-        print(table(report), flush=True)
+        print(table(report, left_out), flush=True)
         return code
 
 

@@ -40,15 +40,15 @@ SIMULATED: Final = (
         "what one command writes into a volume another reads, or the same after a restart",
         (
             r"EmptyDir volumes pod should support shared volumes", r"in a volume subpath",
-            r"failing subpath expansion", r"Container Runtime .* should run with the expected status",
+            r"failing subpath expansion", r"writing subpaths in container", r"Container Runtime .* should run with the expected status",
             r"tasks sometimes fail and are locally restarted",
         ),
     ),
     LeftOut(
         "a server from an image has to serve its files, or TLS",
         (
-            r"Update Demo", r"ImageVolume", r"StatefulSet .* (predictable order|Burst scaling|canary|rolling updates and)",
-            r"Proxy .* should proxy through a service and a pod",
+            r"Update Demo", r"ImageVolume", r"Proxy .* should proxy through a service and a pod",
+            r"StatefulSet .* (predictable order|Burst scaling|canary|rolling updates and)",
         ),
     ),
     LeftOut("a probe has to fail by what a program does", (
