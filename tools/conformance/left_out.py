@@ -39,8 +39,8 @@ SIMULATED: Final = (
     LeftOut(
         "what one command writes into a volume another reads, or the same after a restart",
         (
-            r"EmptyDir volumes pod should support shared volumes", r"in a volume subpath",
-            r"failing subpath expansion", r"writing subpaths in container", r"Container Runtime .* should run with the expected status",
+            r"EmptyDir volumes pod should support shared volumes", r"in a volume subpath", r"failing subpath expansion",
+            r"writing subpaths in container", r"Container Runtime .* should run with the expected status",
             r"tasks sometimes fail and are locally restarted",
         ),
     ),
