@@ -37,13 +37,20 @@ SIMULATED: Final = (
         ),
     ),
     LeftOut(
-        "what one command writes into a volume another reads, or the same after a restart",
+        "what one container writes into a volume another reads, or the same at another path",
         (
-            r"EmptyDir volumes pod should support shared volumes", r"in a volume subpath", r"failing subpath expansion",
-            r"writing subpaths in container", r"Container Runtime .* should run with the expected status",
-            r"tasks sometimes fail and are locally restarted",
+            r"EmptyDir volumes pod should support shared volumes", r"substituting values in a volume subpath \[",
+            r"writing subpaths in container", r"ignore failure matching on DisruptionTarget",
         ),
     ),
+    LeftOut(
+        "a node has to refuse a pod: for a host port that is taken, or a path that leads out of a volume",
+        (
+            r"Should recreate evicted statefulset", r"volume subpath with (backticks|absolute path)",
+            r"failing subpath expansion",
+        ),
+    ),
+    LeftOut("a program is used that simulated containers do not have", (r"binary data should be reflected",)),
     LeftOut(
         "a server from an image has to serve its files, or TLS",
         (
