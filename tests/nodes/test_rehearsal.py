@@ -74,3 +74,14 @@ def test_scripts_that_would_take_all_there_is_run_for_ever(script: str) -> None:
 def test_times_beyond_all_calendars() -> None:
     assert outcome(("sh", "-c", "sleep 100000d; date; sleep 1; exit 2"), Setting()).exit_code == 2
     assert outcome(("sh", "-c", "sleep 999999999d; exit 2"), Setting()) == Outcome(None)
+
+
+def test_long_scripts_are_not_read() -> None:
+    assert outcome(("sh", "-c", "sleep 5; exit 3" + " " * 10_000), Setting()) == Outcome(None, is_known=False)
+
+
+def test_much_that_an_earlier_run_has_left_is_forgotten() -> None:
+    script = "[ -f /data/n ] && exit 7; seq 1 {} > /data/n"
+    for most, code in ((10, 7), (4000, 0)):
+        setting = Setting(mounts=("/data",), earlier_runs=1)
+        assert outcome(("sh", "-c", script.format(most)), setting).exit_code == code

@@ -30,12 +30,14 @@ _KEPT_REPETITIONS: Final = 1000
 _MOST_REPETITIONS: Final = 40
 """Of a loop, after which it counts as one that goes on for ever."""
 _MOST_EFFECTS: Final = 300
-_MOST_STEPS: Final = 1000
+_MOST_STEPS: Final = 500
 """Of what is found out at once: some milliseconds of work."""
 _MOST_MOMENTS: Final = 200_000
 """Before the moment of interest; a script that does more until then has its output lost."""
-_MOST_KEPT: Final = 1 << 14
-"""Characters of a command whose outcome is kept."""
+_LONGEST: Final = 1 << 12
+"""Characters of a command, and its variables, that is tried: reading a longer one takes too long already."""
+_MOST_LEFT: Final = 1 << 12
+"""Bytes that a run leaves for the next."""
 _GIVES_WAY: Final = 32
 _MOST_EARLIER_RUNS: Final = 5
 _MOST_MESSAGE: Final = 4096
@@ -137,29 +139,30 @@ class Setting(NamedTuple):
 
 def outcome(words: tuple[str, ...], setting: Setting) -> Outcome:
     """How long a command runs and its exit code, as far as a bounded rehearsal finds out."""
-    if sum(map(len, words)) + setting.length > _MOST_KEPT:
-        return _found_out(words, setting)
-    return _remembered(words, setting)
+    if sum(map(len, words)) + setting.length > _LONGEST:
+        return Outcome(None, is_known=False)
+    return _run(words, setting._replace(earlier_runs=min(setting.earlier_runs, _MOST_EARLIER_RUNS))).outcome
 
 
-def _found_out(words: tuple[str, ...], setting: Setting) -> Outcome:
-    files: dict[str, bytes] = {}
-    for _ in range(min(setting.earlier_runs, _MOST_EARLIER_RUNS)):
-        if _run(words, setting, files).seconds is None:
-            files.clear()  # it was stopped: when is not known here
-            break
-    return _run(words, setting, files)
+class _Run(NamedTuple):
+    outcome: Outcome
+    left: tuple[tuple[str, bytes], ...] = ()
+    """Files that it has left in volumes."""
 
 
-def _run(words: tuple[str, ...], setting: Setting, files: dict[str, bytes]) -> Outcome:
-    """One run, which finds `files` in its volumes, and leaves there what it has written."""
+@lru_cache(1024)
+def _run(words: tuple[str, ...], setting: Setting) -> _Run:
+    """One run, which finds in its volumes what the last one has left there, if that ended by itself."""
+    found: tuple[tuple[str, bytes], ...] = ()
+    if setting.earlier_runs > 0:
+        found = _run(words, setting._replace(earlier_runs=setting.earlier_runs - 1)).left
     at = 0.0
     world = World(
         "localhost", dict(setting.variables), lambda: at, unread=setting.unread, identity=setting.identity,
         most_steps=_MOST_STEPS, steps_are_forgotten=False,
     )  # fmt: skip
     world.folders |= frozenset(setting.mounts)
-    world.files.update(files)
+    world.files.update(found)
     course = Shell(world).run(words)
     answer: Answer = None
     repetitions = 0
@@ -169,9 +172,7 @@ def _run(words: tuple[str, ...], setting: Setting, files: dict[str, bytes]) -> O
             effect = course.send(answer)
         except StopIteration as done:
             code = int(done.value) & 255
-            kept = tuple(f"{each}/" for each in setting.mounts)
-            files.update({path: data for path, data in world.files.items() if path.startswith(kept)})
-            return Outcome(at, code, message=_message(world, setting, code, printed))
+            return _Run(Outcome(at, code, message=_message(world, setting, code, printed)), _left(world, setting))
         answer = None
         match effect:
             case Write(_, data):
@@ -186,14 +187,21 @@ def _run(words: tuple[str, ...], setting: Setting, files: dict[str, bytes]) -> O
                     break
             case Missing(name):
                 if name.rpartition("/")[2] not in ASSUMED:
-                    return Outcome(None, is_known=False)
+                    return _Run(Outcome(None, is_known=False))
                 answer = 0
             case Unread():
-                return Outcome(None, is_known=False)
+                return _Run(Outcome(None, is_known=False))
             case ReadLine():
                 if setting.stdin:
                     break
-    return Outcome(None)
+    return _Run(Outcome(None))
+
+
+def _left(world: World, setting: Setting) -> tuple[tuple[str, bytes], ...]:
+    """What a run has left in volumes, unless that is much."""
+    kept = tuple(f"{each}/" for each in setting.mounts)
+    files = tuple((path, data) for path, data in world.files.items() if path.startswith(kept))
+    return files if sum(len(path) + len(data) for path, data in files) <= _MOST_LEFT else ()
 
 
 def _message(world: World, setting: Setting, code: int, printed: bytes) -> str:
@@ -202,6 +210,3 @@ def _message(world: World, setting: Setting, code: int, printed: bytes) -> str:
     if not data and setting.prints_message and code:
         data = b"".join(printed.splitlines(keepends=True)[-_MOST_MESSAGE_LINES:])
     return data.decode(errors="replace")
-
-
-_remembered: Final = lru_cache(1024)(_found_out)
