@@ -190,8 +190,8 @@ def _awk(world: World, words: list[str]) -> Course:
     found: list[bytes] = []
     code = yield from _contents(world, "awk", words[1:], found)
     wanted = [int(each) for each in _COLUMN.findall(columns[1])]
-    for each in b"".join(found).splitlines():
-        parts = [each, *_WORD.findall(each)]
+    for each in b"".join(found).splitlines(keepends=True):
+        parts = [each.rstrip(b"\n"), *_WORD.findall(each)]
         yield Write(1, b" ".join(parts[at] if at < len(parts) else b"" for at in wanted) + b"\n")
     return code
 
