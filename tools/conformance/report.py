@@ -45,6 +45,6 @@ def table(report: Path, left_out: Sequence[LeftOut]) -> str:
     lines = [f"{group}: {passed[group]} of {total[group]} passed" for group in sorted(total)]
     lines.append(f"all: {passed.total()} of {total.total()} passed")
     others = [each.name for each in found if each.state == "skipped" and CONFORMANCE in each.name]
-    lines += [f"left out: {number}: {why}" for why, number in counted(left_out, others).items()]
+    lines += [f"left out: {number}: {why}" for why, number in counted(left_out, others).most_common()]
     lines += [f"{each.state}: {each.name}" for each in ran if each.state != "passed"]
     return "\n".join(lines)
