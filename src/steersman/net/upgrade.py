@@ -13,6 +13,8 @@ _MAX_BUFFERED: Final = 256 << 10
 
 def hang_up(transport: asyncio.Transport, source: asyncio.Transport) -> None:
     """As `UpgradedConnection.hang_up`; `source` is the transport below one of TLS, or the same."""
+    if transport.is_closing():
+        return
     transport.close()
     if source is not transport and not (transport.get_write_buffer_size() or source.get_write_buffer_size()):
         transport.abort()

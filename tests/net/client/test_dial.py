@@ -122,6 +122,7 @@ async def test_who_hangs_up_waits_for_no_word_of_the_other_side(
         connection = await dial("127.0.0.1", port, client_context(), addresses=["127.0.0.1"])
         assert await connection.read() == b"hello"
         connection.hang_up()
+        connection.hang_up()
         for _ in range(3):  # of the loop: nothing of it is left open when the loop ends
             await asyncio.sleep(0)
         with pytest.raises(ConnectionResetError):
