@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -23,10 +24,15 @@ from steersman.machinery.codec.serializer import deep_copy, to_plain
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 from steersman.nodes.behaviour import PREFIX, duration_of
-from steersman.nodes.pod_life import Happened, Place, is_over, step
+from steersman.nodes.container.probes import wanted
+from steersman.nodes.inside import ran
+from steersman.nodes.needs import Needs, earliest
+from steersman.nodes.place import Happened, Memory, Place, Ran
+from steersman.nodes.pod_life import is_over, step
 from steersman.nodes.resize import Room
 from steersman.nodes.server.servers import NodeServers
 from steersman.nodes.simulated_node import LEASE_SECONDS, LEASES_NAMESPACE, SimulatedNode
+from steersman.nodes.sources import Sources
 from steersman.nodes.volumes import NodeVolumes, uses_claims
 
 logger = logging.getLogger(__name__)
@@ -54,6 +60,7 @@ class Kubelets:
         self._events = events
         self._nodes = {each.name: each for each in nodes}
         self._volumes = NodeVolumes(client, informers, self._nodes)
+        self._needs = Needs(Sources(client))
         self._servers = servers
         self._queue: WorkQueue[Key] = WorkQueue(base_delay=0.05, max_delay=30)
         self._places: dict[Key, SimulatedNode] = {}
@@ -70,6 +77,7 @@ class Kubelets:
         self._node_objects.on_change(self._node_changed)
         self._pods.on_change(self._changed)
         self._volumes.start(self._queue.add)
+        await self._needs.start(self._queue.add)
         self._tasks = [asyncio.create_task(self._work(), name=f"kubelets {number}") for number in range(_WORKERS)]
         self._tasks.append(asyncio.create_task(self._send_heartbeats(), name="heartbeats of nodes"))
         self._tasks.append(asyncio.create_task(self._welcome(), name="nodes that return"))
@@ -80,6 +88,7 @@ class Kubelets:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
+        await self._needs.stop()
         await self._servers.stop()
         self._queue.close()
 
@@ -97,6 +106,7 @@ class Kubelets:
             made = await self._client.get(NODES, node.name)
             await self._report(node, uses_volumes=False)
         node.uid = made.metadata.uid
+        node.has_pulled(name for image in made.status.images for name in image.names or ())
         await self._renew(node)
 
     # Heartbeats
@@ -176,6 +186,7 @@ class Kubelets:
     def _changed(self, old: Pod | None, new: Pod | None) -> None:
         if new is None and old is not None:
             self._servers.containers.forget(old.metadata.uid)
+            self._needs.forget(old)
         pod = new or old
         if pod is not None and pod.spec.node_name in self._nodes:
             self._queue.add(key_of(pod))
@@ -210,23 +221,35 @@ class Kubelets:
         self._places[key] = node
         address = node.address if pod.spec.host_network else node.address_of(key, pod.status.pod_ip)
         mounted = await self._mount(pod, node)
-        now = times.moment()
         containers, uid = self._servers.containers, pod.metadata.uid
-        done = step(pod, self._place(node, address, uid, mounted=mounted), now)
-        containers.put_pulls(uid, done.pulls)
+        found = await self._needs.look(pod)
+        self._tell(node, pod, found.happened)
+        now = times.moment()
+        place = self._place(node, address, uid, mounted=mounted and found.mounted)
+        ran = await self._ran(pod, place.memory, now)
+        done = step(pod, replace(place, wrong_with=found.wrong_with, ran=ran), now)
+        containers.remember(uid, done.memory)
+        node.has_pulled(done.pulled)
         if done.changed:
             await patch_pod_status(self._client, pod, _difference(pod.status, done.status))
-        if done.happened:
-            self._tell(node, pod, done.happened)
+        self._tell(node, pod, done.happened)
         if is_over(pod) or done.over:
             await self._release_volumes(key, node)
         if done.over:
             await self._delete(pod)
-        elif done.again is not None:
-            self._queue.add_after(key, max(done.again - now, 0.001))
+        elif (again := earliest(done.again, found.again)) is not None:
+            self._queue.add_after(key, max(again - now, 0.001))
+
+    async def _ran(self, pod: Pod, memory: Mapping[str, Memory], now: float) -> dict[tuple[str, str], Ran]:
+        """Runs the commands of probes and hooks that fall due."""
+        containers = self._servers.containers
+        return {
+            (each.status.name, each.kind): await ran(self._client, containers, pod, each)
+            for each in wanted(pod, memory, now)
+        }
 
     async def _mount(self, pod: Pod, node: SimulatedNode) -> bool:
-        """Whether a pod has its volumes."""
+        """Whether a pod has the volumes of its claims."""
         if not uses_claims(pod) or is_over(pod):
             return True
         resized = await self._volumes.mounted(pod, node.name)
@@ -243,8 +266,8 @@ class Kubelets:
         containers = self._servers.containers
         room = Room(node.template.capacity, partial(self._active_pods, node.name))
         return Place(
-            (node.address,), (address,), mounted, containers.ended(uid), containers.pulls(uid), node.start_delay, room,
-            node.template.missing_images,
+            (node.address,), (address,), mounted, containers.ended(uid), containers.memory(uid), node.start_delay, room,
+            node.template.missing_images, node.images,
         )  # fmt: skip
 
     def _active_pods(self, node: str) -> list[Pod]:
