@@ -17,6 +17,7 @@ from steersman.api.core.v1 import (
     Pod,
     PodSpec,
     Probe,
+    ResourceRequirements,
     Secret,
     SecretVolumeSource,
     Volume,
@@ -217,3 +218,52 @@ async def test_an_image_is_pulled_once_for_a_node(running: Running) -> None:
     await running.clock.advance(minutes=6)
     images = (await running.client.get(NODES, "node-0")).status.images
     assert [(each.names, each.size_bytes) for each in images] == [(["docker.io/library/nginx:1.29"], size)]
+
+
+async def test_a_pod_that_does_not_fit_is_refused(running: Running) -> None:
+    container = Container(name="c", image="nginx", resources=ResourceRequirements(requests={"cpu": "20"}))
+    for name in ("first", "second"):
+        spec = PodSpec(node_name="node-0", containers=[container])
+        await running.client.create(PODS, Pod(metadata=ObjectMeta(name=name, namespace="default"), spec=spec))
+    await running.clock.settle()
+    text = "Node didn't have enough resource: cpu, requested: 20000, used: 20000, capacity: 32000"
+    status = (await running.client.get(PODS, "second", "default")).status
+    assert (status.phase, status.reason, status.message) == ("Failed", "OutOfcpu", f"Pod was rejected: {text}")
+    assert await told(running, "second") == [("OutOfcpu", text, 1)]
+    await running.client.delete(PODS, "first", "default")
+    await running.clock.settle()
+    spec = PodSpec(node_name="node-0", containers=[container])
+    await running.client.create(PODS, Pod(metadata=ObjectMeta(name="third", namespace="default"), spec=spec))
+    await running.clock.settle()
+    assert await running.phases() == {"second": "Failed", "third": "Running"}
+
+
+async def test_pods_go_one_after_the_other_from_a_node_under_pressure(running: Running) -> None:
+    await running.pod("a")
+    await running.pod("b")
+    mark = {"metadata": {"annotations": {"simulation.steersman.dev/memory-pressure": "true"}}}
+    await running.client.patch(NODES, "node-0", "", mark)
+    await running.clock.advance(seconds=3)
+    node = await running.client.get(NODES, "node-0")
+    assert ("True", "KubeletHasInsufficientMemory") in [(each.status, each.reason) for each in node.status.conditions]
+    assert sorted((await running.phases()).values()) == ["Failed", "Running"]
+    gone = next(each for each in (await running.client.list(PODS)).items if each.status.phase == "Failed").status
+    assert (gone.reason, gone.message) == (
+        "Evicted", "The node was low on resource: memory. Threshold quantity: 100Mi, available: 0. Container c was "
+        "using 16Mi, request is 0, has larger consumption of memory. ",
+    )  # fmt: skip
+    assert ("DisruptionTarget", "True", "TerminationByKubelet") in [
+        (each.type, each.status, each.reason) for each in gone.conditions
+    ]
+    await running.pod("c")
+    assert (await running.client.get(PODS, "c", "default")).status.message == (
+        "Pod was rejected: The node had condition: [MemoryPressure]. "
+    )
+    await running.clock.advance(seconds=10)
+    assert await running.phases() == {"a": "Failed", "b": "Failed", "c": "Failed"}
+    await running.client.patch(NODES, "node-0", "", {"metadata": {"annotations": None}})
+    await running.clock.settle()
+    await running.pod("d")
+    assert (await running.phases())["d"] == "Running"
+    reasons = [each[0] for each in await told(running, "node-0")]
+    assert reasons == ["NodeHasInsufficientMemory", "NodeHasSufficientMemory"]

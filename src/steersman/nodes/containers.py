@@ -37,6 +37,7 @@ class Containers:
     def __init__(self) -> None:
         self.look: Callable[[Key], None] = _nobody
         self._ended: dict[str, dict[str, Ended]] = {}
+        self._evicted: dict[str, str] = {}
         self._inside: dict[str, Inside] = {}
         self._memory: dict[str, dict[str, Memory]] = {}
 
@@ -70,10 +71,20 @@ class Containers:
         else:
             self._memory.pop(uid, None)
 
+    def evict(self, pod: Pod, message: str) -> None:
+        """The node has to be rid of a pod, and says why."""
+        self._evicted[pod.metadata.uid] = message
+        self.look(key_of(pod))
+
+    def evicted(self, uid: str) -> str:
+        """Why a pod has to go; "" if it may stay."""
+        return self._evicted.get(uid, "")
+
     def forget(self, uid: str) -> None:
         """The pod is gone."""
         self._ended.pop(uid, None)
         self._memory.pop(uid, None)
+        self._evicted.pop(uid, None)
 
 
 def _nobody(_: Key) -> None:

@@ -122,6 +122,8 @@ class Place:
     """Patterns of the full names of images that nobody has."""
     images: Collection[str] = ()
     """The full names of images that the node has already."""
+    evicted: str = ""
+    """Why the pod has to go, as its node says it."""
     wrong_with: Callable[[AnyContainer], str] = _is_configured
     """Why a container cannot be made as its pod wants it, "" if it can."""
     ran: Mapping[tuple[str, str], Ran] = field(default_factory=dict)

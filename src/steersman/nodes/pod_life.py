@@ -25,7 +25,7 @@ from steersman.nodes.container.look import Look, time_of
 from steersman.nodes.container.restarts import is_restarted
 from steersman.nodes.container_status import aligned, all_statuses, never_started, wait
 from steersman.nodes.place import Happened, Memory, Place
-from steersman.nodes.pod_status import phase_of, put_conditions
+from steersman.nodes.pod_status import phase_of, put_conditions, put_disruption
 from steersman.nodes.resize import resize
 
 
@@ -76,7 +76,8 @@ class _Life:
             status.start_time = time_of(self._now)
         self._put_addresses()
         past_deadline = self._is_past_deadline()
-        stopping = self._deleting or past_deadline
+        evicted = self._place.evicted
+        stopping = self._deleting or past_deadline or bool(evicted)
         initialized = self._advance_init_containers(stopping)
         self._advance_containers(initialized, stopping)
         if self._place.mounted:
@@ -94,9 +95,13 @@ class _Life:
             phase = "Failed"
             status.reason = "DeadlineExceeded"
             status.message = "Pod was active on the node longer than the specified deadline"
+        elif evicted and self._all_are_over():
+            phase, status.reason, status.message = "Failed", "Evicted", evicted
         status.phase = phase
         status.observed_generation = pod.metadata.generation
         put_conditions(pod, status, time_of(self._now), restarting=restarting)
+        if status.reason == "Evicted":
+            put_disruption(pod, status, evicted, time_of(self._now))
         over = self._deleting and self._all_are_over()
         return Step(
             status, status != pod.status, look.again, over, look.happened, look.memory,

@@ -28,6 +28,7 @@ from steersman.api.meta.v1 import ObjectMeta, OwnerReference
 from steersman.client.informer import Key
 from steersman.machinery.built_in.volumes import CONTROLLER_ATTACHES
 from steersman.machinery.values import times
+from steersman.nodes.admission import Allocated
 from steersman.nodes.images import size_of
 
 LEASES_NAMESPACE: Final = "kube-node-lease"
@@ -47,6 +48,12 @@ _GOOD: Final = (
     ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
 )
 """The conditions of a node that is well, in the order of a kubelet's."""
+
+_UNDER_PRESSURE: Final = {each[0]: each for each in (
+    ("MemoryPressure", "True", "KubeletHasInsufficientMemory", "kubelet has insufficient memory available"),
+    ("DiskPressure", "True", "KubeletHasDiskPressure", "kubelet has disk pressure"),
+    ("PIDPressure", "True", "KubeletHasInsufficientPID", "kubelet has insufficient PID available"),
+)}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -83,6 +90,9 @@ class SimulatedNode:
         """Seconds from a pod's start until its containers begin."""
         self.images: dict[str, None] = {}
         """The full names of images that it has, those last that were used last."""
+        self.pressure: tuple[str, ...] = ()
+        """The conditions that say that it has too little of something."""
+        self.allocated: Final = Allocated()
         self._addresses: dict[Key, str] = {}
         self._taken: dict[str, Key] = {}
         self._next = 0
@@ -160,7 +170,9 @@ class SimulatedNode:
                 type=type_, status=status, last_heartbeat_time=now, reason=reason, message=message,
                 last_transition_time=since[type_] if known.get(type_) == status else now,
             )
-            for type_, status, reason, message in _GOOD
+            for type_, status, reason, message in (
+                _UNDER_PRESSURE[each[0]] if each[0] in self.pressure else each for each in _GOOD
+            )
         ]  # fmt: skip
         return NodeStatus(
             capacity=dict(template.capacity), allocatable=dict(template.capacity), conditions=conditions,

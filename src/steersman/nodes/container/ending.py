@@ -19,6 +19,8 @@ from steersman.nodes.place import PRE_STOP, Happened, Stop
 TERMINATED_BY_SIGNAL: Final = 143
 KILLED: Final = 137
 """Exit codes."""
+_GRACE_OF_EVICTED: Final = 1.0
+"""Seconds that a container has to end where its node has to be rid of it."""
 _LEAST_GRACE: Final = 2.0
 """Seconds that a container has to end after its hook at least."""
 
@@ -29,6 +31,8 @@ def told_to_stop(look: Look, container: AnyContainer, status: ContainerStatus, p
     if metadata.deletion_timestamp is not None:
         grace = float(metadata.deletion_grace_period_seconds or 0)
         at = times.unix(metadata.deletion_timestamp) - grace
+    elif look.place.evicted:
+        grace, at = _GRACE_OF_EVICTED, look.now
     else:
         grace, at = float(look.pod.spec.termination_grace_period_seconds or 0), look.now
     text = f"Stopping container {container.name}"
