@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Final
 
 from steersman.api.core.v1 import ContainerStatus, Pod
@@ -27,12 +30,14 @@ _MOST_TURNS: Final = 2000
 
 async def world_in(
     client: Client, containers: Containers, pod: Pod, container: AnyContainer, status: ContainerStatus, *,
-    container_id: str = "", own_use: bool = False,
+    container_id: str = "", own_use: bool = False, allocatable: Mapping[str, str] = MappingProxyType({}),
 ) -> World:  # fmt: skip
-    """What a command finds in a container, whose files it may change. For a kubelet's `own_use` there are no tokens,
-    and what is around may be a minute old. Raises Unreachable."""
+    """What a command finds in a container, whose files it may change; `allocatable` is what its node has to give.
+
+    For a kubelet's `own_use` there are no tokens, and what is around may be a minute old. Raises Unreachable.
+    """
     inside = containers.inside(container_id or status.container_id)
-    world = await _around(client, inside, pod, container, own_use=own_use)
+    world = await _around(client, inside, pod, container, allocatable, own_use=own_use)
     given = world.files
     for path, data in given.items():
         if inside.given.get(path) != data:
@@ -48,20 +53,20 @@ async def world_in(
     return _copy(world, inside)
 
 
-async def _around(client: Client, inside: Inside, pod: Pod, container: AnyContainer, *, own_use: bool) -> World:
+async def _around(
+    client: Client, inside: Inside, pod: Pod, container: AnyContainer, allocatable: Mapping[str, str], *, own_use: bool
+) -> World:  # fmt: skip
     now = times.moment()
     if own_use and inside.around is not None and now - inside.around[0] < _FRESH:
         return inside.around[1]
-    world = await surroundings(client, pod, container, tokens=not own_use)
+    world = await surroundings(client, pod, container, allocatable=allocatable, tokens=not own_use)
     if own_use:
         inside.around = now, world
     return world
 
 
 def _copy(world: World, inside: Inside) -> World:
-    return World(
-        world.hostname, dict(world.environment), times.moment, inside.files, world.folders, world.folder,
-    )  # fmt: skip
+    return replace(world, environment=dict(world.environment), now=times.moment, files=inside.files, steps=0)
 
 
 async def _follow(inside: Inside, container: AnyContainer, world: World, started: float) -> None:
