@@ -35,6 +35,7 @@ def test_a_benchmark_that_is_not_there_is_told() -> None:
     assert "unknown benchmark 'none': choose from write, cache, fanout, memory" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_list_of_cases_may_be_cut_short() -> None:
     listing = [sys.executable, "-m", "tools.hostile", "--list", "--kinds=headers,query,lists"]
     with subprocess.Popen(listing, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:

@@ -85,6 +85,7 @@ async def test_a_connection_carries_many_requests(transport: Transport, origin: 
     transport.close()
 
 
+@pytest.mark.slow
 async def test_a_thousand_calls_leave_few_connections(transport: Transport, origin: Origin) -> None:
     for _ in range(10):
         await asyncio.gather(*(get(transport, origin) for _ in range(100)))
