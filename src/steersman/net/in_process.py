@@ -104,7 +104,8 @@ class _Exchange:
         self.ended = False
         self.gone = False
         self.responded = False
-        self._head: asyncio.Future[ClientResponse] = asyncio.get_running_loop().create_future()
+        # not the ClientResponse, which knows this exchange: only the collector would free that circle
+        self._head: asyncio.Future[tuple[int, list[tuple[str, str]]]] = asyncio.get_running_loop().create_future()
         self._feeding = feeding
         self._no_body = request.method == "HEAD"
         self._pieces: deque[bytes] = deque()
@@ -137,7 +138,7 @@ class _Exchange:
         self.responded = True
         self._no_body = self._no_body or response.status in (204, 304)
         if not self._head.done():
-            self._head.set_result(ClientResponse(self, response.status, response.headers))
+            self._head.set_result((response.status, response.headers))
         if self._no_body:
             self.ended = True
             if is_pushed(body):
@@ -194,10 +195,11 @@ class _Exchange:
     async def response(self) -> ClientResponse:
         """Waits for the head; a caller that is cancelled meanwhile has gone away."""
         try:
-            return await self._head
+            status, headers = await self._head
         except asyncio.CancelledError:
             await self.leave()
             raise
+        return ClientResponse(self, status, headers)
 
     async def next(self) -> bytes | None:
         """The next piece; None at the end. Raises BodyAborted."""
