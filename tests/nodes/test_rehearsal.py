@@ -6,6 +6,7 @@ import pytest
 
 from steersman.nodes.rehearsal import Outcome, Printed, outcome, rehearsed
 from steersman.nodes.shell.effects import World
+from tests.counted_work import calls
 
 START = 1_800_000_000.0
 
@@ -64,7 +65,7 @@ _MEGABYTE = "x=aaaaaaaaaa; for i in $(seq 1 40); do x=$x$x; done; "
 
 @pytest.mark.parametrize("script", [
     _MEGABYTE, "for i in $(seq 1 40); do export x=$x$x; done; x=aa" + _MEGABYTE, 'x=\'eval "$x"\'; eval "$x"',
-    "echo a" + " >/tmp/x" * 8000, ":;" * 30_000, "echo a" + "|cat" * 15_000, "a" + " b" * 30_000, "(" * 2000,
+    "echo a" + " >/tmp/x" * 8000, ":;" * 2000_000, "echo a" + "|cat" * 15_000, "a" + " b" * 30_000, "(" * 2000,
     "for i in $(seq 1 300); do for j in $(seq 1 280); do x=$(echo $(echo $j)); done; sleep 0.1; done",
 ])  # fmt: skip
 def test_scripts_that_would_take_all_there_is_run_for_ever(script: str) -> None:
@@ -74,3 +75,17 @@ def test_scripts_that_would_take_all_there_is_run_for_ever(script: str) -> None:
 def test_times_beyond_all_calendars() -> None:
     assert outcome(("sh", "-c", "sleep 100000d; date; sleep 1; exit 2"), ()).exit_code == 2
     assert outcome(("sh", "-c", "sleep 999999999d; exit 2"), ()) == Outcome(None)
+
+
+def test_long_scripts_are_not_read() -> None:
+    assert outcome(("sh", "-c", "sleep 5; exit 3" + " " * 10_000), ()) == Outcome(None, is_known=False)
+    assert outcome(("sh", "-c", "sleep 5; exit $A"), (("A", "3" * 10_000),)) == Outcome(None, is_known=False)
+
+
+@pytest.mark.parametrize("script", [
+    "for i in $(seq 1 300); do for j in $(seq 1 280); do x=$(echo $(echo $j)); done; sleep 0.1; done",
+    "for i in 1 2 3 4 5 6 7 8 9; do " * 6 + "echo $i" + "; done" * 6, 'x=\'eval "$x"\'; eval "$x"', ":;" * 2000,
+])  # fmt: skip
+def test_what_is_tried_is_little_work(script: str) -> None:
+    """It holds the loop: 160,000 calls are some ten milliseconds."""
+    assert calls(lambda: outcome(("sh", "-c", script), (("unseen", script[:9]),))) < 160_000

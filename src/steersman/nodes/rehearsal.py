@@ -19,12 +19,12 @@ _KEPT_REPETITIONS: Final = 1000
 _MOST_REPETITIONS: Final = 40
 """Of a loop, after which it counts as one that goes on for ever."""
 _MOST_EFFECTS: Final = 300
-_MOST_STEPS: Final = 1000
+_MOST_STEPS: Final = 500
 """Of what is found out at once: some milliseconds of work."""
 _MOST_MOMENTS: Final = 200_000
 """Before the moment of interest; a script that does more until then has its output lost."""
-_MOST_KEPT: Final = 1 << 14
-"""Characters of a command whose outcome is kept."""
+_LONGEST: Final = 1 << 12
+"""Characters of a command, and its variables, that is tried: reading a longer one takes too long already."""
 _GIVES_WAY: Final = 32
 
 
@@ -93,11 +93,12 @@ class Outcome(NamedTuple):
 def outcome(words: tuple[str, ...], variables: tuple[tuple[str, str], ...], *, stdin: bool = False) -> Outcome:
     """How long a command runs and its exit code, as far as a bounded rehearsal finds out. With `stdin` it waits for
     what it is to read; else there is nothing to read."""
-    if sum(map(len, words)) + sum(len(name) + len(value) for name, value in variables) > _MOST_KEPT:
-        return _found_out(words, variables, stdin=stdin)
-    return _remembered(words, variables, stdin=stdin)
+    if sum(map(len, words)) + sum(len(name) + len(value) for name, value in variables) > _LONGEST:
+        return Outcome(None, is_known=False)
+    return _found_out(words, variables, stdin=stdin)
 
 
+@lru_cache(1024)
 def _found_out(words: tuple[str, ...], variables: tuple[tuple[str, str], ...], *, stdin: bool) -> Outcome:
     at = 0.0
     world = World("localhost", dict(variables), lambda: at, most_steps=_MOST_STEPS, steps_are_forgotten=False)
@@ -129,6 +130,3 @@ def _found_out(words: tuple[str, ...], variables: tuple[tuple[str, str], ...], *
                 if stdin:
                     break
     return Outcome(None)
-
-
-_remembered: Final = lru_cache(1024)(_found_out)

@@ -111,8 +111,6 @@ class ResourceQuotaController(Controller[Key]):
             return
         started = time.perf_counter()
         found, unknown = await self._used(quota)
-        took = time.perf_counter() - started
-        self._pauses[key] = _SHARE * took if took > 0.01 else 0.0
         hard = quota.spec.hard
         used = {name: text for name, text in quota.status.used.items() if name in hard}
         used |= {name: str(amount) for name, amount in found.items()}
@@ -120,6 +118,8 @@ class ResourceQuotaController(Controller[Key]):
             changed = deep_copy(quota)
             changed.status = ResourceQuotaStatus(hard=dict(hard), used=used)
             await self.client.update_status(RESOURCE_QUOTAS, changed)
+        took = time.perf_counter() - started
+        self._pauses[key] = _SHARE * took if took > 0.01 else 0.0
         if unknown:
             raise TryLater(f"{unknown} is not known yet")
 
