@@ -98,6 +98,34 @@ class Starts(_InSlices[Beginner]):
         item.begin()
 
 
+class FewAtOnce:
+    """Lets tasks that have much to do go on in the order they come, so many in a turn of the loop; what each does
+    until it comes again must be short."""
+
+    __slots__ = ("_few", "_waiting")
+
+    def __init__(self, few: int) -> None:
+        self._few = few
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def turn(self) -> None:
+        """Returns when it is the caller's turn, in one of the next turns of the loop."""
+        loop = asyncio.get_running_loop()
+        mine: asyncio.Future[None] = loop.create_future()
+        self._waiting.append(mine)
+        if len(self._waiting) == 1:
+            loop.call_soon(self._let_go_on, loop)
+        await mine
+
+    def _let_go_on(self, loop: asyncio.AbstractEventLoop) -> None:
+        for _ in range(min(self._few, len(self._waiting))):
+            mine = self._waiting.popleft()
+            if not mine.done():
+                mine.set_result(None)
+        if self._waiting:
+            loop.call_soon(self._let_go_on, loop)
+
+
 class Worker(Protocol):
     """A connection with input left over."""
 
