@@ -112,6 +112,7 @@ async def test_variables_that_double_what_they_hold_are_not_gone_through() -> No
     assert message.endswith("resulted in error: operation cancelled: actual cost limit exceeded")
 
 
+@pytest.mark.slow
 async def test_variables_stop_where_they_have_used_up_the_budget() -> None:
     costly = "lists.range(600).all(a, lists.range(600).all(b, true))"
     spec = {

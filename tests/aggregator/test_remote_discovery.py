@@ -56,6 +56,7 @@ def test_a_subresource_of_another_scope_is_told_of() -> None:
         _read_list(listed({"name": "a"}, {"name": "a/one", "namespaced": True}), "v1")
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_subresources_are_read() -> None:
     data = listed({"name": "a"}, *({"name": f"a/s{number}"} for number in range(100_000)))
     (resource,) = _read_list(data, "v1").resources

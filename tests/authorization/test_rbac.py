@@ -375,6 +375,7 @@ class TestMuchToLookThrough:
         )
         assert len((await served.authorizer.rules_for(crowd, "n")).resource_rules) == 20
 
+    @pytest.mark.slow
     async def test_refusals_tell_of_missing_roles_within_a_bound(self, served):
         for number in range(3_000):
             served.bind(f"b{number}", f"{'r' * 200}{number}", Subject(kind="User", name="alice"), namespace="n")

@@ -63,6 +63,7 @@ def allowed(rules):
     return resources | {path for path in PATHS if list(index.on_url(*path))}
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(RULES, RULES)
 def test_what_is_covered_allows_nothing_more(owner, servant):
@@ -111,6 +112,7 @@ MIXED_RULES = st.builds(
 ODD_RULES = st.lists(st.one_of(RESOURCE_RULES, URL_RULES, MIXED_RULES), max_size=4)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(ODD_RULES, ODD_RULES)
 def test_what_is_missing_is_found_as_by_comparing_every_combination(owner, servant):

@@ -13,7 +13,7 @@ PROGRAMS = [
     "bench.clusters", "bench.first_list", "bench.first_pod", "bench.fixtures", "bench.managed_fields_micro",
     "bench.protobuf_micro", "bench.scheduling", "bench.storage_micro", "tools.cluster_soak", "tools.conformance",
     "tools.controllers", "tools.crash_test", "tools.hostile", "tools.request_path", "tools.scheduler_comparison",
-    "tools.soak",
+    "tools.soak", "tools.stage_comparison",
 ]  # fmt: skip
 
 
@@ -35,6 +35,7 @@ def test_a_benchmark_that_is_not_there_is_told() -> None:
     assert "unknown benchmark 'none': choose from write, cache, fanout, memory" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_list_of_cases_may_be_cut_short() -> None:
     listing = [sys.executable, "-m", "tools.hostile", "--list", "--kinds=headers,query,lists"]
     with subprocess.Popen(listing, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:

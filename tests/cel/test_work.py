@@ -16,6 +16,7 @@ DOUBLED = "[[1]]" + ".map(x, [x, x])" * 40
 """A list of lists of lists, 2^40 numbers, of which it has each twice: to make it costs a thousand."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
@@ -37,6 +38,7 @@ def test_an_evaluation_ends_where_it_does_more_than_its_cost_tells(text: str) ->
         evaluate(text, LIMIT)
 
 
+@pytest.mark.slow
 def test_texts_and_lists_do_not_grow_beyond_all_bounds() -> None:
     with pytest.raises(EvaluationError, match="result of join"):
         evaluate("lists.range(20000).map(x, lists.range(1000).map(y, 'a').join()).join().size() > 1", 100 * LIMIT)

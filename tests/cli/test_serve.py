@@ -166,6 +166,7 @@ def test_an_unreadable_object_costs_only_its_own_resource(make_server):
     assert "Traceback" not in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["/registry/clusterroles/admin", "/registry/namespaces/default"])
 def test_an_unreadable_object_that_the_server_itself_needs_is_told_once_with_what_helps(make_server, key: str):
     server = make_server()
@@ -225,6 +226,7 @@ def test_it_may_open_as_many_files_as_the_system_grants(make_server):
     assert line.split()[3] == str(hard)
 
 
+@pytest.mark.slow
 def test_certificates_stay_from_start_to_start(make_server):
     server = make_server()
     server.start()
@@ -259,6 +261,7 @@ def test_a_file_in_place_of_the_folder_is_told(make_server, tmp_path: Path):
     assert "file is not a folder; a folder for the server's data is expected" in refusal(server)
 
 
+@pytest.mark.slow
 def test_a_certificate_and_a_key_that_do_not_match_are_told_by_name(make_server):
     server = make_server()
     server.start()
@@ -268,6 +271,7 @@ def test_a_certificate_and_a_key_that_do_not_match_are_told_by_name(make_server)
     assert refusal(server) == f"steersman: --tls-private-key-file: {key} is not the key of {crt}\n"
 
 
+@pytest.mark.slow
 def test_keys_that_others_can_read_are_told_and_serve(make_server):
     server = make_server()
     server.start()

@@ -169,6 +169,7 @@ PARAMETERS = (
 LOG_PARAMETERS = ("container", "follow", "limitBytes", "sinceSeconds", "sinceTime", "stream", "tailLines", "timestamps")
 
 
+@pytest.mark.slow
 async def test_no_query_makes_the_server_fail(api: Any, namespace: str, caplog: pytest.LogCaptureFixture) -> None:
     base = f"/api/v1/namespaces/{namespace}/configmaps"
     with no_traceback(caplog):

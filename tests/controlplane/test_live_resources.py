@@ -236,6 +236,7 @@ async def test_owners_are_looked_for_among_what_is_served(start_control_plane, c
     assert "in this case because cannot find RESTMapping for APIVersion e.x/v1 Kind Gadget" in await refusal()
 
 
+@pytest.mark.slow
 async def test_a_thousand_resources_come_and_go_while_others_are_read(plane, client):
     """Nobody notices, and nothing of them is left."""
     await client.post("/api/v1/namespaces/default/configmaps", {"metadata": {"name": "read"}})

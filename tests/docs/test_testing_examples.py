@@ -56,6 +56,29 @@ def test_the_example_in_go_runs(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
+def test_the_example_in_java_runs(tmp_path: Path) -> None:
+    """In a project of Maven with nothing else in it."""
+    maven = shutil.which("mvn")
+    if maven is None:
+        pytest.skip("no Maven on this machine")
+    tests = tmp_path / "src" / "test" / "java"
+    tests.mkdir(parents=True)
+    shutil.copy(Path(__file__).parent / "java" / "pom.xml", tmp_path)
+    (example,) = DOCUMENT.blocks("java")
+    (tests / "RolloutTest.java").write_text(example)
+    programs = assets.make(tmp_path / "home", 1)
+    done = subprocess.run(
+        [maven, "-q", "-B", "test"], cwd=tmp_path, capture_output=True, text=True, timeout=900, check=False,
+        env={**os.environ, "KUBE_API_TEST_DIR": str(programs.parents[1])},
+    )  # fmt: skip
+    if "Could not resolve dependencies" in done.stdout or "could not be resolved" in done.stdout:
+        pytest.skip("Maven gets no packages here")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (report,) = (tmp_path / "target" / "surefire-reports").glob("*.txt")
+    assert "Tests run: 1, Failures: 0, Errors: 0, Skipped: 0" in report.read_text()
+
+
 def test_every_name_that_is_public_is_told_of() -> None:
     from steersman import testing
 

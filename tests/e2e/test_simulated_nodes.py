@@ -114,6 +114,39 @@ def test_a_container_for_debugging(kubectl: Kubectl) -> None:
         time.sleep(0.1)
 
 
+def test_files_are_copied_both_ways(kubectl: Kubectl, tmp_path: Path) -> None:
+    given = tmp_path / "given"
+    (given / "inside").mkdir(parents=True)
+    (given / "text").write_text("one\n")
+    (given / "inside" / "binary").write_bytes(bytes(range(256)) * 200)
+    kubectl("cp", str(given), "web:/tmp/")
+    assert kubectl("exec", "web", "--", "cat", "/tmp/given/text") == "one\n"
+    kubectl("cp", "web:/tmp/given", str(tmp_path / "back"))
+    for name in ("text", "inside/binary"):
+        assert (tmp_path / "back" / name).read_bytes() == (given / name).read_bytes()
+
+
+LIVENESS = """
+apiVersion: v1
+kind: Pod
+metadata: {name: liveness}
+spec:
+  containers:
+  - name: liveness
+    image: registry.k8s.io/busybox:1.27.2
+    args: [/bin/sh, -c, touch /tmp/healthy; sleep 2; rm -f /tmp/healthy; sleep 600]
+    livenessProbe: {exec: {command: [cat, /tmp/healthy]}, periodSeconds: 1}
+"""
+
+
+def test_a_container_is_started_again_when_its_file_is_gone(kubectl: Kubectl) -> None:
+    kubectl("apply", "-f", "-", stdin=LIVENESS)
+    kubectl("wait", "--for=jsonpath={.status.containerStatuses[0].restartCount}=1", "pod/liveness", "--timeout=30s")
+    told = kubectl("describe", "pod", "liveness")
+    assert "Liveness probe failed: cat: can't open '/tmp/healthy': No such file or directory" in told
+    assert "Container liveness failed liveness probe, will be restarted" in told
+
+
 def test_what_pods_and_nodes_tell_through_proxies(kubectl: Kubectl) -> None:
     assert kubectl("get", "--raw", "/api/v1/namespaces/default/pods/web:80/proxy/hostname") == "web\n"
     assert kubectl("get", "--raw", "/api/v1/nodes/node-0/proxy/healthz") == "ok"

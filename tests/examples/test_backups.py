@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
@@ -34,6 +36,10 @@ def operator(steersman_session: ThreadedEnvironment) -> Iterator[ThreadedEnviron
         with KopfRunner(arguments, timeout=PATIENCE) as runner:
             yield steersman_session
         assert runner.exit_code == 0, runner.output
+    del runner
+    with warnings.catch_warnings():  # aiohttp leaves connections of TLS closing when its loop ends
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 class Backups:

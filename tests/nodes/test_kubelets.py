@@ -7,14 +7,30 @@ from ipaddress import IPv4Network
 
 import pytest_asyncio
 
-from steersman.api.core.v1 import Container, ExecAction, Pod, PodSpec, Probe
+from steersman.api.core.v1 import (
+    ConfigMap,
+    ConfigMapEnvSource,
+    Container,
+    EnvFromSource,
+    ExecAction,
+    KeyToPath,
+    Pod,
+    PodSpec,
+    Probe,
+    ResourceRequirements,
+    Secret,
+    SecretVolumeSource,
+    Volume,
+)
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.client import Client
 from steersman.client.events import Broadcaster
 from steersman.client.in_process import InProcessTransport
 from steersman.client.informer import Informers
-from steersman.client.resources import EVENTS, LEASES, NODES, PODS
+from steersman.client.resources import CONFIG_MAPS, EVENTS, LEASES, NODES, PODS, SECRETS
+from steersman.nodes.container_status import image_name
 from steersman.nodes.containers import Containers
+from steersman.nodes.images import size_of
 from steersman.nodes.kubelets import Kubelets
 from steersman.nodes.server.servers import NodeServers
 from steersman.nodes.simulated_node import NodeTemplate, SimulatedNode
@@ -89,7 +105,7 @@ async def test_pods_run_end_and_go(running: Running) -> None:
     reasons = [
         each.reason for each in (await running.client.list(EVENTS)).items if each.involved_object.name == "stays"
     ]
-    assert reasons == ["Pulled", "Created", "Started", "Killing"]
+    assert reasons == ["Pulling", "Pulled", "Created", "Started", "Killing"]
 
 
 async def test_pods_of_other_nodes_are_left_alone(running: Running) -> None:
@@ -131,3 +147,123 @@ async def test_a_condition_says_no_more_than_what_is_so(running: Running) -> Non
     assert await ready() == ("False", "ContainersNotReady", "containers with unready status: [c]")
     await running.clock.advance(seconds=5)
     assert await ready() == ("True", "", "")
+
+
+async def told(running: Running, name: str) -> list[tuple[str, str, int]]:
+    """The events of a pod: reason, message, how often."""
+    events = (await running.client.list(EVENTS)).items
+    return [(each.reason, each.message, each.count) for each in events if each.involved_object.name == name]
+
+
+async def waits(running: Running, name: str) -> tuple[str, str]:
+    status = (await running.client.get(PODS, name, "default")).status
+    waiting = status.container_statuses[0].state.waiting
+    return ("", "") if waiting is None else (waiting.reason, waiting.message)
+
+
+async def test_a_container_waits_for_the_config_map_of_its_variables(running: Running) -> None:
+    container = Container(
+        name="c", image="nginx", env_from=[EnvFromSource(config_map_ref=ConfigMapEnvSource(name="settings"))]
+    )
+    spec = PodSpec(node_name="node-0", containers=[container])
+    await running.client.create(PODS, Pod(metadata=ObjectMeta(name="p", namespace="default"), spec=spec))
+    await running.clock.settle()
+    assert await waits(running, "p") == ("CreateContainerConfigError", 'configmap "settings" not found')
+    assert (await running.phases())["p"] == "Pending"
+    await running.clock.advance(seconds=16)
+    failed = [each for each in await told(running, "p") if each[0] == "Failed"]
+    assert failed == [("Failed", 'Error: configmap "settings" not found', 2)]
+    await running.client.create(CONFIG_MAPS, ConfigMap(metadata=ObjectMeta(name="settings", namespace="default")))
+    await running.clock.settle()
+    assert (await running.phases())["p"] == "Running"
+
+
+async def test_a_pod_waits_for_the_secret_of_its_volume(running: Running) -> None:
+    items = [KeyToPath(key="password", path="password")]
+    spec = PodSpec(
+        node_name="node-0", containers=[Container(name="c", image="nginx")],
+        volumes=[Volume(name="v", secret=SecretVolumeSource(secret_name="s", items=items))],
+    )  # fmt: skip
+    await running.client.create(PODS, Pod(metadata=ObjectMeta(name="p", namespace="default"), spec=spec))
+    await running.clock.advance(seconds=4)
+    assert await waits(running, "p") == ("ContainerCreating", "")
+    text = 'MountVolume.SetUp failed for volume "v" : secret "s" not found'
+    assert await told(running, "p") == [("FailedMount", text, 4)]
+    secret = Secret(metadata=ObjectMeta(name="s", namespace="default"))
+    await running.client.create(SECRETS, secret)
+    await running.clock.advance(seconds=4)
+    assert (await told(running, "p"))[1][:2] == (
+        "FailedMount", 'MountVolume.SetUp failed for volume "v" : references non-existent secret key: password',
+    )  # fmt: skip
+    await running.client.patch(SECRETS, "s", "default", {"data": {"password": "cGFzc3dvcmQ="}})
+    await running.clock.settle()
+    assert (await running.phases())["p"] == "Running"
+
+
+async def test_an_image_is_pulled_once_for_a_node(running: Running) -> None:
+    container = Container(name="c", image="nginx:1.29")
+    for name in ("first", "second"):
+        spec = PodSpec(node_name="node-0", containers=[container])
+        await running.client.create(PODS, Pod(metadata=ObjectMeta(name=name, namespace="default"), spec=spec))
+        await running.clock.settle()
+    texts = {name: [text for _, text, _ in await told(running, name)] for name in ("first", "second")}
+    size = size_of(image_name("nginx:1.29"))
+    assert texts["first"][:2] == [
+        'Pulling image "nginx:1.29"',
+        f'Successfully pulled image "nginx:1.29" in 0s (0s including waiting). Image size: {size} bytes.',
+    ]
+    assert texts["second"][0] == (
+        'Container image "nginx:1.29" already present on machine and can be accessed by the pod'
+    )
+    await running.clock.advance(minutes=6)
+    images = (await running.client.get(NODES, "node-0")).status.images
+    assert [(each.names, each.size_bytes) for each in images] == [(["docker.io/library/nginx:1.29"], size)]
+
+
+async def test_a_pod_that_does_not_fit_is_refused(running: Running) -> None:
+    container = Container(name="c", image="nginx", resources=ResourceRequirements(requests={"cpu": "20"}))
+    for name in ("first", "second"):
+        spec = PodSpec(node_name="node-0", containers=[container])
+        await running.client.create(PODS, Pod(metadata=ObjectMeta(name=name, namespace="default"), spec=spec))
+    await running.clock.settle()
+    text = "Node didn't have enough resource: cpu, requested: 20000, used: 20000, capacity: 32000"
+    status = (await running.client.get(PODS, "second", "default")).status
+    assert (status.phase, status.reason, status.message) == ("Failed", "OutOfcpu", f"Pod was rejected: {text}")
+    assert await told(running, "second") == [("OutOfcpu", text, 1)]
+    await running.client.delete(PODS, "first", "default")
+    await running.clock.settle()
+    spec = PodSpec(node_name="node-0", containers=[container])
+    await running.client.create(PODS, Pod(metadata=ObjectMeta(name="third", namespace="default"), spec=spec))
+    await running.clock.settle()
+    assert await running.phases() == {"second": "Failed", "third": "Running"}
+
+
+async def test_pods_go_one_after_the_other_from_a_node_under_pressure(running: Running) -> None:
+    await running.pod("a")
+    await running.pod("b")
+    mark = {"metadata": {"annotations": {"simulation.steersman.dev/memory-pressure": "true"}}}
+    await running.client.patch(NODES, "node-0", "", mark)
+    await running.clock.advance(seconds=3)
+    node = await running.client.get(NODES, "node-0")
+    assert ("True", "KubeletHasInsufficientMemory") in [(each.status, each.reason) for each in node.status.conditions]
+    assert sorted((await running.phases()).values()) == ["Failed", "Running"]
+    gone = next(each for each in (await running.client.list(PODS)).items if each.status.phase == "Failed").status
+    assert (gone.reason, gone.message) == (
+        "Evicted", "The node was low on resource: memory. Threshold quantity: 100Mi, available: 0. Container c was "
+        "using 16Mi, request is 0, has larger consumption of memory. ",
+    )  # fmt: skip
+    assert ("DisruptionTarget", "True", "TerminationByKubelet") in [
+        (each.type, each.status, each.reason) for each in gone.conditions
+    ]
+    await running.pod("c")
+    assert (await running.client.get(PODS, "c", "default")).status.message == (
+        "Pod was rejected: The node had condition: [MemoryPressure]. "
+    )
+    await running.clock.advance(seconds=10)
+    assert await running.phases() == {"a": "Failed", "b": "Failed", "c": "Failed"}
+    await running.client.patch(NODES, "node-0", "", {"metadata": {"annotations": None}})
+    await running.clock.settle()
+    await running.pod("d")
+    assert (await running.phases())["d"] == "Running"
+    reasons = [each[0] for each in await told(running, "node-0")]
+    assert reasons == ["NodeHasInsufficientMemory", "NodeHasSufficientMemory"]

@@ -23,8 +23,9 @@ from steersman.api.meta.v1 import ObjectMeta, OwnerReference
 from steersman.machinery.values import times
 from steersman.nodes.behaviour import PREFIX
 from steersman.nodes.container_status import image_name
-from steersman.nodes.containers import Ended
-from steersman.nodes.pod_life import Place, Step, step
+from steersman.nodes.images import Pulls
+from steersman.nodes.place import Ended, Place
+from steersman.nodes.pod_life import Step, step
 from steersman.nodes.resize import Room
 
 PLACE = Place(("172.16.0.2",), ("10.128.0.2",))
@@ -70,7 +71,7 @@ def test_a_server_runs_at_once_and_stays() -> None:
     assert it.status.phase == "Running"
     assert ready(it) == ("True", "", "")
     assert (it.status.pod_ip, it.status.host_ip) == ("10.128.0.2", "172.16.0.2")
-    assert [each.reason for each in done.happened] == ["Pulled", "Created", "Started"]
+    assert [each.reason for each in done.happened] == ["Pulling", "Pulled", "Created", "Started"]
     assert not live(it, NOW + 1000).changed
 
 
@@ -168,9 +169,9 @@ def test_annotations_say_what_a_container_does() -> None:
 def test_probes_delay_readiness() -> None:
     it = pod(container(startup_probe=Probe(initial_delay_seconds=5), readiness_probe=Probe(initial_delay_seconds=8)))
     assert live(it, NOW).again == NOW + 5
-    assert it.status.container_statuses[0].started is False
+    started = [it.status.container_statuses[0].started]
     live(it, NOW + 5)
-    assert it.status.container_statuses[0].started is True
+    assert [*started, it.status.container_statuses[0].started] == [False, True]
     assert ready(it)[0] == "False"
     live(it, NOW + 8)
     assert ready(it)[0] == "True"
@@ -241,14 +242,15 @@ def test_an_image_that_is_not_to_be_had_is_tried_again_and_again() -> None:
         ("Pulling", 'Pulling image "nginx"'), ("Failed", f'Failed to pull image "nginx": {why}'),
         ("Failed", "Error: ErrImagePull"),
     ]  # fmt: skip
-    place = Place(PLACE.host_ips, PLACE.pod_ips, pulls=done.pulls)
+    place = Place(PLACE.host_ips, PLACE.pod_ips, memory=done.memory)
     done = step(it, place, NOW + 1)
     it.status = done.status
     assert waits(it) == ("ImagePullBackOff", f'Back-off pulling image "nginx": ErrImagePull: {why}')
     assert [each.message for each in done.happened] == ['Back-off pulling image "nginx"', "Error: ImagePullBackOff"]
     assert done.again == NOW + 10
-    done = step(it, Place(PLACE.host_ips, PLACE.pod_ips, pulls=done.pulls), NOW + 10)
-    assert done.pulls["c"].next == NOW + 30
+    done = step(it, Place(PLACE.host_ips, PLACE.pod_ips, memory=done.memory), NOW + 10)
+    assert done.memory["c"].pulls == Pulls(2, NOW + 10)
+    assert Pulls(2, NOW + 10).next == NOW + 30
     it.metadata.annotations = {}
     live(it, NOW + 11)
     assert it.status.phase == "Running"

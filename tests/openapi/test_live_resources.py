@@ -142,6 +142,7 @@ def deep(levels: int, leaf: Any) -> Any:
     return leaf
 
 
+@pytest.mark.slow
 async def test_documents_hold_schemas_of_any_depth_and_width(plane: ControlPlane, client: Any) -> None:
     make_room()  # as every process does that serves
     wide = {f"p{number}": {"type": "string", "maxLength": number} for number in range(50_000)}

@@ -20,6 +20,7 @@ def run(folder: Path, test: str, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_each_test_has_a_server_of_its_own_and_all_share_another(tmp_path: Path) -> None:
     run(tmp_path, '''
 import pytest

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from steersman.authentication.user import UserInfo, service_account_groups, service_account_username
 from steersman.client.client import Client
@@ -31,6 +31,9 @@ from steersman.nodes.containers import Containers
 from steersman.nodes.server.servers import NodeServers
 from steersman.storage.memory import Snapshot
 
+if TYPE_CHECKING:  # most clusters have no stages
+    from steersman.nodes.stages.given import Stages
+
 _ADMIN: Final = UserInfo("steersman:admin", groups=("system:masters",))
 _METRICS: Final = UserInfo("steersman:metrics", groups=("system:masters",))
 _SIMULATION: Final = UserInfo("steersman:simulation", groups=("system:masters",))
@@ -47,10 +50,11 @@ class Cluster:
         """`observe` is told of every request.
 
         Raises ValueError for controllers that there are not; ConfigurationError for more nodes than there are
-        addresses, and for manifests that cannot be read.
+        addresses, and for manifests and stages that cannot be read.
         """
         self._configuration = configuration or Configuration()
         self._nodes = self._configuration.simulated_nodes()
+        self._stages = _stages(self._configuration)
         self._servers = NodeServers(self._nodes, Containers(), serves_local=self._configuration.serve_local)
         if not options.kubelet_preferred_address_types:  # the names of nodes lead nowhere
             options = replace(options, kubelet_preferred_address_types=("InternalIP",))
@@ -94,8 +98,9 @@ class Cluster:
         if self._configuration.schedules:
             controllers = (*controllers, LoadBalancerController, *VOLUME_DRIVER)
         self._movers = Movers(
-            self, self._settings, controllers, self._nodes, self._servers, schedules=self._configuration.schedules
-        )
+            self, self._settings, controllers, self._nodes, self._servers, self._stages,
+            schedules=self._configuration.schedules,
+        )  # fmt: skip
         await self._movers.start()
 
     def _informers(self) -> Informers:
@@ -163,3 +168,12 @@ class Cluster:
             return self.client(_SIMULATION, SIMULATION)
         user = UserInfo(service_account_username("kube-system", name), groups=service_account_groups("kube-system"))
         return self.client(user, MANAGER)
+
+
+def _stages(configuration: Configuration) -> Stages | None:
+    """The stages that are given, if any are. Raises ConfigurationError."""
+    if not configuration.stages and not configuration.documents:
+        return None
+    from steersman.cluster.stage_files import stages_of
+
+    return stages_of(configuration)

@@ -1,4 +1,4 @@
-"""What a cluster is made of: its simulated nodes, and the objects it begins with (`steersman up --config FILE`)."""
+"""What a cluster is made of: nodes, their stages, and the objects it begins with (`steersman up --config FILE`)."""
 
 from __future__ import annotations
 
@@ -40,6 +40,8 @@ class NodeGroup(msgspec.Struct, forbid_unknown_fields=True):
 class _File(msgspec.Struct, forbid_unknown_fields=True):
     nodes: list[NodeGroup] = msgspec.field(default_factory=lambda: [NodeGroup()])
     objects: list[str] = []
+    stages: list[str] = []
+    seed: int | None = None
     serve_local: bool = msgspec.field(name="serveLocal", default=False)
     missing_images: list[str] = msgspec.field(name="missingImages", default_factory=list)
 
@@ -51,6 +53,12 @@ class Configuration:
     nodes: tuple[NodeGroup, ...] = field(default_factory=lambda: (NodeGroup(),))
     _: KW_ONLY
     objects: tuple[Path, ...] = ()
+    stages: tuple[Path, ...] = ()
+    """Files and folders with stages that pods and nodes follow (`stage_files`)."""
+    documents: tuple[Any, ...] = ()
+    """Other documents of the file, which may be stages too."""
+    seed: int | None = None
+    """Of chance in stages; None for another one each time."""
     schedules: bool = True
     """Whether there is a scheduler."""
     serve_local: bool = False
@@ -64,19 +72,26 @@ class Configuration:
         import yaml
 
         try:
-            plain: Any = yaml.safe_load(path.read_text()) or {}
-            found = msgspec.convert(plain, _File)
+            documents: list[Any] = [each for each in yaml.safe_load_all(path.read_text()) if each is not None]
+            own = [each for each in documents if not _is_object(each)]
+            if len(own) > 1:
+                raise ConfigurationError(f"{path}: {len(own)} documents say what the cluster is")
+            found = msgspec.convert(own[0] if own else {}, _File)
         except OSError as error:
             raise ConfigurationError(f"{path}: {error.strerror}") from None
         except (yaml.YAMLError, msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
             raise ConfigurationError(f"{path}: {error}") from None
         objects = tuple(path.parent / each for each in found.objects)
-        for each in objects:
+        stages = tuple(path.parent / each for each in found.stages)
+        for each in (*objects, *stages):
             if not each.exists():
                 raise ConfigurationError(f"{path}: {each} is not there")
         return cls(
             tuple(found.nodes),
             objects=objects,
+            stages=stages,
+            documents=tuple(each for each in documents if _is_object(each)),
+            seed=found.seed,
             serve_local=found.serve_local,
             missing_images=tuple(found.missing_images),
         )
@@ -96,6 +111,10 @@ class Configuration:
                 names.add(name)
                 nodes.append(SimulatedNode(name, len(nodes), template, HOSTS, PODS))
         return nodes
+
+
+def _is_object(document: Any) -> bool:
+    return isinstance(document, dict) and "kind" in document
 
 
 def _template(group: NodeGroup, missing_images: tuple[str, ...]) -> NodeTemplate:

@@ -13,7 +13,7 @@ from steersman.client.discovery import preferred_resources
 from steersman.cluster.configuration import ConfigurationError
 from steersman.machinery.errors.status import StatusError
 
-_SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
+SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 _PATIENCE: Final = 30.0
 _AGAIN: Final = 0.05
 
@@ -22,19 +22,23 @@ Manifest = dict[str, Any]
 
 def read_manifests(paths: Iterable[Path]) -> list[tuple[Path, Manifest]]:
     """Every object of files and of folders' files, in their order. Raises ConfigurationError."""
-    import yaml
-
     found: list[tuple[Path, Manifest]] = []
     for path in paths:
-        files = sorted(each for each in path.rglob("*") if each.suffix in _SUFFIXES) if path.is_dir() else [path]
+        files = sorted(each for each in path.rglob("*") if each.suffix in SUFFIXES) if path.is_dir() else [path]
         for file in files:
-            try:
-                documents = list(yaml.safe_load_all(file.read_text()))
-            except (OSError, yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-                raise ConfigurationError(f"{file}: {error}") from None
-            for each in documents:
+            for each in documents_of(file):
                 found += [(file, one) for one in _objects(file, each)]
     return found
+
+
+def documents_of(file: Path) -> list[Any]:
+    """The documents of a file in YAML or JSON. Raises ConfigurationError."""
+    import yaml
+
+    try:
+        return list(yaml.safe_load_all(file.read_text()))
+    except (OSError, yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise ConfigurationError(f"{file}: {error}") from None
 
 
 def _objects(file: Path, document: Any) -> Iterator[Manifest]:

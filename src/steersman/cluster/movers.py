@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from steersman.authentication.user import UserInfo
 from steersman.client.client import Client
@@ -14,6 +14,10 @@ from steersman.nodes.kubelets import Kubelets
 from steersman.nodes.server.servers import NodeServers
 from steersman.nodes.simulated_node import SimulatedNode
 from steersman.scheduler.scheduler import Scheduler
+
+if TYPE_CHECKING:  # most clusters have no stages
+    from steersman.nodes.stages.given import Stages
+    from steersman.nodes.stages.players import StagePlayers
 
 MANAGER: Final = "kube-controller-manager"
 SCHEDULER: Final = "kube-scheduler"
@@ -37,7 +41,7 @@ class Movers:
 
     def __init__(
         self, clients: Clients, settings: Settings, controllers: Sequence[type[Controller[Any]]],
-        nodes: Sequence[SimulatedNode], servers: NodeServers, *, schedules: bool,
+        nodes: Sequence[SimulatedNode], servers: NodeServers, stages: Stages | None, *, schedules: bool,
     ) -> None:  # fmt: skip
         manager = ControllerManager(
             clients.client(UserInfo(f"system:{MANAGER}"), MANAGER), clients.client_of_account, settings, controllers
@@ -47,7 +51,9 @@ class Movers:
         self._scheduler: Scheduler | None = None
         if schedules:
             self._scheduler = Scheduler(clients.client(UserInfo(f"system:{SCHEDULER}"), SCHEDULER), manager.informers)
-        self._kubelets = Kubelets(clients.client(_NODES, "kubelet"), manager.informers, manager.events, nodes, servers)
+        client = clients.client(_NODES, "kubelet")
+        players = None if stages is None else _players(client, manager, nodes, stages)
+        self._kubelets = Kubelets(client, manager.informers, manager.events, nodes, servers, players)
         self._running = AsyncExitStack()
 
     async def start(self) -> None:
@@ -71,3 +77,11 @@ class Movers:
         self._manager.events.forget()
         if self._scheduler is not None:
             self._scheduler.forget_events()
+
+
+def _players(
+    client: Client, manager: ControllerManager, nodes: Sequence[SimulatedNode], stages: Stages
+) -> StagePlayers:  # fmt: skip
+    from steersman.nodes.stages.players import StagePlayers
+
+    return StagePlayers(client, manager.informers, manager.events, {each.name: each for each in nodes}, stages)

@@ -44,6 +44,7 @@ from steersman.rest.capabilities import (
     Lister,
     ResourceStorage,
     Updater,
+    provides,
     verbs_of,
 )
 from steersman.rest.resource import Resource, Subresource
@@ -220,25 +221,25 @@ class _Installer:
 
 def _install_resource(installer: _Installer, scope: Scope) -> None:
     verbs, storage = scope.resource.verbs, scope.storage
-    if "get" in verbs and isinstance(storage, Getter):
+    if "get" in verbs and provides(storage, Getter):
         installer.add("GET", partial(get, _over(scope, storage)), "get", named=True)
-    if isinstance(storage, Updater):
+    if provides(storage, Updater):
         if "update" in verbs:
             installer.add("PUT", partial(update, _over(scope, storage)), "update", named=True)
         if "patch" in verbs:
             installer.add("PATCH", partial(patch, _over(scope, storage)), "patch", named=True)
-    if "delete" in verbs and isinstance(storage, GracefulDeleter):
+    if "delete" in verbs and provides(storage, GracefulDeleter):
         installer.add("DELETE", partial(delete, _over(scope, storage)), "delete", named=True)
-    if "list" in verbs and isinstance(storage, Lister):
+    if "list" in verbs and provides(storage, Lister):
         lists: Handle = partial(list_, _over(scope, storage))
         installer.add("GET", lists, "list", "watch")
         if installer.namespaced:
             installer.add("GET", lists, "list", "watch", everywhere=True)
-    if "create" in verbs and isinstance(storage, Creater):
+    if "create" in verbs and provides(storage, Creater):
         installer.add("POST", partial(create, _over(scope, storage)), "create")
-    elif "create" in verbs and isinstance(storage, Answerer):
+    elif "create" in verbs and provides(storage, Answerer):
         installer.add("POST", partial(answer, _over(scope, storage)), "create")
-    if "deletecollection" in verbs and isinstance(storage, CollectionDeleter):
+    if "deletecollection" in verbs and provides(storage, CollectionDeleter):
         installer.add("DELETE", partial(delete_collection, _over(scope, storage)), "deletecollection")
     if scope.watcher is not None:
         watches: Handle = partial(watch, scope)
@@ -272,10 +273,10 @@ def _subresource_handlers(scope: Scope, subresource: Subresource, bound: BoundRe
         return {"create": partial(act, scope, subresource, bound.acts[subresource.name])}
     handlers: dict[str, Handle] = {}
     storage = scope.storage
-    if isinstance(storage, Getter):
+    if provides(storage, Getter):
         reads = _over(scope, storage)
         handlers["get"] = partial(get, reads) if subresource.view is None else partial(get_view, reads, subresource)
-    if isinstance(storage, Updater):
+    if provides(storage, Updater):
         writes = _over(scope, storage)
         if subresource.view is None:
             handlers |= {"update": partial(update, writes), "patch": partial(patch, writes)}

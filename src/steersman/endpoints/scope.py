@@ -21,7 +21,7 @@ from steersman.kinds.kind import Kind
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.large_work.slow_lane import SlowLane, done
 from steersman.machinery.managed_fields import FieldManager
-from steersman.rest.capabilities import Item, ResourceStorage, Watcher
+from steersman.rest.capabilities import Item, ResourceStorage, Watcher, provides
 from steersman.rest.context import Context
 from steersman.rest.conversion import settled
 from steersman.rest.resource import NAME, Column, OtherVersion, Resource
@@ -74,7 +74,7 @@ class Scope(Generic[C]):
         self.other = other if resource.conversion is None else None
         self.storage = storage
         self.watcher: Watcher | None = None
-        if "watch" in resource.verbs and isinstance(storage, Watcher):
+        if "watch" in resource.verbs and provides(storage, Watcher):
             self.watcher = storage
         self.shared = shared
         self.tables = tables

@@ -11,6 +11,15 @@ from steersman.net.connection import CLOSED
 _MAX_BUFFERED: Final = 256 << 10
 
 
+def hang_up(transport: asyncio.Transport, source: asyncio.Transport) -> None:
+    """As `UpgradedConnection.hang_up`; `source` is the transport below one of TLS, or the same."""
+    if transport.is_closing():
+        return
+    transport.close()
+    if source is not transport and not (transport.get_write_buffer_size() or source.get_write_buffer_size()):
+        transport.abort()
+
+
 class UpgradedConnection:
     """Implements `message.Upgraded` on a transport whose protocol passes its events on."""
 
@@ -49,20 +58,21 @@ class UpgradedConnection:
         tls = self._transport.get_extra_info("ssl_object")
         return b"" if tls is None else tls.getpeercert(True) or b""
 
-    def hand_over(self, protocol: asyncio.BaseProtocol) -> tuple[asyncio.Transport, list[bytes]]:
-        """Has another protocol told of what happens from now on; the transport, and what has come so far.
+    def hand_over(self, protocol: asyncio.BaseProtocol) -> tuple[asyncio.Transport, asyncio.Transport, list[bytes]]:
+        """Has another protocol told of what happens from now on; the transport, the one below it that TLS is spoken on
+        (or the same), and what has come so far.
 
         Raises ConnectionResetError if it has ended.
         """
         if self._closed or self._eof:
             raise ConnectionResetError("the connection is closed")
-        transport, pieces = self._transport, list(self._pieces)
+        transport, source, pieces = self._transport, self._source, list(self._pieces)
         transport.set_protocol(protocol)
         self._pieces.clear()
         if self._paused:
             self._source.resume_reading()
         self._closed = True
-        return transport, pieces
+        return transport, source, pieces
 
     @property
     def is_idle(self) -> bool:
@@ -101,6 +111,12 @@ class UpgradedConnection:
                 self._transport.abort()  # TLS would go on reading until the other side says that it has ended
                 return
             self._transport.close()
+
+    def hang_up(self) -> None:
+        """Closes the connection when nothing is wanted of the other side any more, as Go's transport does: TLS tells it
+        so and does not wait for it to say the same, unless something that was written is yet to leave."""
+        if not self._closed:
+            hang_up(self._transport, self._source)
 
     # What the protocol passes on
 

@@ -8,23 +8,28 @@ after a moment, unless its image is that of a pause.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from steersman.api.core.v1 import Container, EphemeralContainer, Pod
 from steersman.machinery.built_in.pod_resources import is_sidecar
 from steersman.machinery.values.durations import DurationError, parse_duration
+from steersman.net.ascii import lower
+from steersman.nodes.place import LIVENESS, READINESS, STARTUP
 from steersman.nodes.rehearsal import Outcome, outcome
 from steersman.nodes.surroundings import command_of, plain_variables
 
 PREFIX: Final = "simulation.steersman.dev/"
 """Of annotations: `run-for` (a duration, or `forever`), `exit-code`, `ready-after`, `stop-after`, `start-delay`,
-`oom-after`, `pull-error`. With `.NAME` behind, they are about one container."""
+`oom-after`, `pull-error`, `pull-time`, `fails-startup`, `fails-liveness`, `fails-readiness`. With `.NAME` behind, they
+are about one container."""
 
 _ENDS_AFTER: Final = 0.0
 _PAUSE: Final = re.compile(r"(^|/)pause([:@]|$)")
 """Images of which nothing is wanted but that they stay."""
 _KILLED: Final = 137
+_PROBES: Final = (STARTUP, LIVENESS, READINESS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,10 @@ class Behaviour:
     """From the pod's start on; None for what its node has."""
     pull_error: str = ""
     """Why its image cannot be had."""
+    pull_time: float = 0.0
+    """How long a pull takes where the node has the image not yet."""
+    fails_after: Mapping[str, float] = field(default_factory=dict)
+    """After which its probes fail, by their kind; those that are not here do as they find."""
 
 
 def behaviour_of(pod: Pod, container: Container | EphemeralContainer) -> Behaviour:
@@ -69,6 +78,10 @@ def behaviour_of(pod: Pod, container: Container | EphemeralContainer) -> Behavio
     return Behaviour(
         runs_for, exit_code, duration_of(said("ready-after")), duration_of(said("stop-after")), reason,
         duration_of(said("start-delay")) if said("start-delay") else None, said("pull-error"),
+        duration_of(said("pull-time")), {
+            kind: 0.0 if value == "true" else duration_of(value)
+            for kind in _PROBES if (value := said(f"fails-{lower(kind)}")) not in ("", "false")
+        },
     )  # fmt: skip
 
 

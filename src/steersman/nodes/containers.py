@@ -3,26 +3,32 @@ in it. It is lost when the process ends, as what is in a container is when that 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Final
 
 from steersman.api.core.v1 import ContainerStatus, Pod
 from steersman.client.informer import Key, key_of
-from steersman.nodes.images import Pulls
+from steersman.nodes.place import Ended, Memory
+from steersman.nodes.rehearsal import Printed
+from steersman.nodes.shell.effects import World
 
 _MOST_WITH_FILES: Final = 1000
 """Containers whose files are kept; those that were used least recently are forgotten."""
 
 
-class Ended(NamedTuple):
-    """A container has ended by itself, before it was due."""
+class Inside:
+    """The files in a container, and how far its own command has come that changes some."""
 
-    container_id: str
-    exit_code: int
-    at: float
-    """Seconds since 1970."""
-    reason: str = ""
-    """Where it is not said by the exit code."""
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.given: dict[str, bytes] = {}
+        """Those of its volumes, as they were last."""
+        self.around: tuple[float, World] | None = None
+        """What it finds around it without tokens, and when that was."""
+        self.course: Iterator[Printed | float] | None = None
+        """Its command from its start on."""
+        self.next: Printed | float | None = None
+        """What the command does next, or the time."""
 
 
 class Containers:
@@ -31,8 +37,9 @@ class Containers:
     def __init__(self) -> None:
         self.look: Callable[[Key], None] = _nobody
         self._ended: dict[str, dict[str, Ended]] = {}
-        self._files: dict[str, dict[str, bytes]] = {}
-        self._pulls: dict[str, dict[str, Pulls]] = {}
+        self._evicted: dict[str, str] = {}
+        self._inside: dict[str, Inside] = {}
+        self._memory: dict[str, dict[str, Memory]] = {}
 
     def end(self, pod: Pod, status: ContainerStatus, exit_code: int, at: float) -> None:
         """The container's process ends now."""
@@ -43,31 +50,41 @@ class Containers:
         """Those of a pod, by name."""
         return self._ended.get(uid, {})
 
-    def files(self, container_id: str) -> dict[str, bytes]:
-        """What has been written in a container, by path: to be changed by whoever runs something in it."""
-        found = self._files.pop(container_id, None)
+    def inside(self, container_id: str) -> Inside:
+        """What is in a container: to be changed by whoever runs something in it."""
+        found = self._inside.pop(container_id, None)
         if found is None:
-            found = {}
-            if len(self._files) >= _MOST_WITH_FILES:
-                del self._files[next(iter(self._files))]
-        self._files[container_id] = found
+            found = Inside()
+            if len(self._inside) >= _MOST_WITH_FILES:
+                del self._inside[next(iter(self._inside))]
+        self._inside[container_id] = found
         return found
 
-    def pulls(self, uid: str) -> dict[str, Pulls]:
-        """The images that a pod's containers have been waiting for."""
-        return self._pulls.get(uid, {})
+    def memory(self, uid: str) -> dict[str, Memory]:
+        """What is remembered of a pod's containers, by name."""
+        return self._memory.get(uid, {})
 
-    def put_pulls(self, uid: str, pulls: dict[str, Pulls]) -> None:
-        """Remembers them."""
-        if pulls:
-            self._pulls[uid] = pulls
+    def remember(self, uid: str, memory: dict[str, Memory]) -> None:
+        """What is to be remembered of them from now on."""
+        if memory:
+            self._memory[uid] = memory
         else:
-            self._pulls.pop(uid, None)
+            self._memory.pop(uid, None)
+
+    def evict(self, pod: Pod, message: str) -> None:
+        """The node has to be rid of a pod, and says why."""
+        self._evicted[pod.metadata.uid] = message
+        self.look(key_of(pod))
+
+    def evicted(self, uid: str) -> str:
+        """Why a pod has to go; "" if it may stay."""
+        return self._evicted.get(uid, "")
 
     def forget(self, uid: str) -> None:
         """The pod is gone."""
         self._ended.pop(uid, None)
-        self._pulls.pop(uid, None)
+        self._memory.pop(uid, None)
+        self._evicted.pop(uid, None)
 
 
 def _nobody(_: Key) -> None:

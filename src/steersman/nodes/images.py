@@ -1,19 +1,33 @@
-"""Images that cannot be pulled, by annotation of the pod or by their names (pkg/kubelet/images).
+"""Images on nodes: whether a container has the one that it wants (pkg/kubelet/images).
 
-How often it was tried is known to this process alone, as it is to a kubelet.
+Some cannot be pulled, by annotation of the pod or by their names. How often it was tried is known to this process
+alone, as it is to a kubelet.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
-from steersman.nodes.container_status import image_name
+from steersman.machinery.errors.field import quote
+from steersman.machinery.values.durations import format_duration
+from steersman.net.ascii import lower
+from steersman.nodes.container_status import digest, image_name
 
 FIRST_WAIT: Final = 10.0
 LONGEST_WAIT: Final = 300.0
 """Seconds between two tries: doubled each time."""
+_SHOWN: Final = 1.0
+"""Seconds that a failed pull is shown as such, before it is said that there will be another."""
+_IDENTIFIER: Final = re.compile("[a-f0-9]{64}")
+_HOST: Final = r"(?:\[[a-fA-F0-9:]+\]|[A-Za-z0-9](?:[-A-Za-z0-9.]*[A-Za-z0-9])?)(?::[0-9]+)?"
+_PART: Final = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_NAME: Final = re.compile(
+    rf"(?:{_HOST}/)?{_PART}(?:/{_PART})*(?::[A-Za-z0-9_][-A-Za-z0-9_.]{{0,127}})?"
+    r"(?:@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?"
+)
 
 
 class Pulls(NamedTuple):
@@ -28,13 +42,17 @@ class Pulls(NamedTuple):
         return self.at + min(FIRST_WAIT * 2.0 ** min(self.failures - 1, 10), LONGEST_WAIT)
 
 
-class Waiting(NamedTuple):
-    """What the container says while it has no image, with what has happened (type, reason, message)."""
+class Obtained(NamedTuple):
+    """What has come of a look for an image: it is there, or it is being pulled (`again`), or waited for (`reason`)."""
 
-    reason: str
-    message: str
-    happened: tuple[tuple[str, str, str], ...]
-    pulls: Pulls
+    reason: str = ""
+    message: str = ""
+    happened: tuple[tuple[str, str, str], ...] = ()
+    """Type, reason and message."""
+    pulls: Pulls | None = None
+    pulling_since: float | None = None
+    again: float | None = None
+    """When to look again; with a reason and without it: as after everything that fails."""
 
 
 def is_missing(image: str, patterns: Sequence[str]) -> bool:
@@ -53,18 +71,79 @@ def refused(full_name: str, said: str) -> str:
     )
 
 
-def waiting(image: str, error: str, before: Pulls | None, reason: str, now: float) -> Waiting:
-    """The next state of a container whose image is not to be had; `reason` is what it waits for now."""
+def unreadable(image: str) -> str:
+    """Why a name is none of an image, "" if it is one (distribution/reference, ParseNormalizedNamed)."""
+    if _IDENTIFIER.fullmatch(image):
+        return f"invalid repository name ({image}), cannot specify 64-byte hexadecimal strings"
+    first, slash, rest = image.partition("/")
+    has_host = slash and ("." in first or ":" in first or first == "localhost" or first != lower(first))
+    remote = (rest if has_host else image).partition(":")[0]
+    if not has_host and "/" not in image:
+        remote = f"library/{remote}"
+    if remote != lower(remote):
+        return f"invalid reference format: repository name ({remote}) must be lowercase"
+    return "" if _NAME.fullmatch(image) else "invalid reference format"
+
+
+def never_to_be_had(image: str, policy: str, error: str) -> tuple[str, str, str]:
+    """Reason, message and reason of the event of an image that needs no try, as its name is none or it is not to be
+    pulled; empty for others."""
+    if why := unreadable(image):
+        text = f"Failed to apply default image tag {quote(image)}: couldn't parse image name {quote(image)}: {why}"
+        return "InvalidImageName", text, "InspectFailed"
+    if policy == "Never" and error:
+        text = f"Container image {quote(image)} is not present with pull policy of Never"
+        return "ErrImageNeverPull", text, "ErrImageNeverPull"
+    return "", "", ""
+
+
+def obtain(
+    image: str, policy: str, *, error: str, is_present: bool, takes: float, before: Pulls | None, since: float | None,
+    reason: str, now: float,
+) -> Obtained:  # fmt: skip
+    """Looks for an image as a pull policy says. `error` is why it cannot be pulled, `takes` how many seconds a pull
+    takes, `before` and `since` are what came of the last look, `reason` what the container waits for now."""
+    why, message, event = never_to_be_had(image, policy, error)
+    if why:
+        return Obtained(why, message, (("Warning", event, message), ("Warning", "Failed", f"Error: {why}")))
+    if not error and (policy == "Never" or (policy != "Always" and is_present)):
+        text = f"Container image {quote(image)} already present on machine and can be accessed by the pod"
+        return Obtained(happened=(("Normal", "Pulled", text),))
+    if error:
+        return _refused(image, error, before, reason, now)
+    told: tuple[tuple[str, str, str], ...] = ()
+    if since is None:
+        since, told = now, (_pulling(image),)
+    due = since + (0.0 if is_present else takes)
+    if due > now:
+        return Obtained(happened=told, pulling_since=since, again=due)
+    took = format_duration(int((due - since) * 1000) * 1_000_000)
+    text = (
+        f"Successfully pulled image {quote(image)} in {took} ({took} including waiting). "
+        f"Image size: {size_of(image_name(image))} bytes."
+    )
+    return Obtained(happened=(*told, ("Normal", "Pulled", text)))
+
+
+def size_of(full_name: str) -> int:
+    """The bytes of an image, the same for all nodes: between 4 and 260 MB."""
+    return 4_000_000 + int(digest(full_name)[:7], 16)
+
+
+def _pulling(image: str) -> tuple[str, str, str]:
+    return "Normal", "Pulling", f"Pulling image {quote(image)}"
+
+
+def _refused(image: str, error: str, before: Pulls | None, reason: str, now: float) -> Obtained:
     if before is None or now >= before.next:
-        failures = 1 if before is None else before.failures + 1
+        pulls = Pulls(1 if before is None else before.failures + 1, now)
         happened = (
-            ("Normal", "Pulling", f'Pulling image "{image}"'),
-            ("Warning", "Failed", f'Failed to pull image "{image}": {error}'),
+            _pulling(image), ("Warning", "Failed", f"Failed to pull image {quote(image)}: {error}"),
             ("Warning", "Failed", "Error: ErrImagePull"),
-        )
-        return Waiting("ErrImagePull", error, happened, Pulls(failures, now))
-    text = f'Back-off pulling image "{image}"'
+        )  # fmt: skip
+        return Obtained("ErrImagePull", error, happened, pulls, again=now + _SHOWN)
+    text = f"Back-off pulling image {quote(image)}"
     told: tuple[tuple[str, str, str], ...] = ()
     if reason != "ImagePullBackOff":
         told = (("Normal", "BackOff", text), ("Warning", "Failed", "Error: ImagePullBackOff"))
-    return Waiting("ImagePullBackOff", f"{text}: ErrImagePull: {error}", told, before)
+    return Obtained("ImagePullBackOff", f"{text}: ErrImagePull: {error}", told, before, again=before.next)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from steersman.api.core.v1 import Node, ObjectReference, Pod, PodStatus
 from steersman.api.meta.v1 import DeleteOptions, Preconditions
@@ -22,12 +23,23 @@ from steersman.client.work_queue import WorkQueue
 from steersman.machinery.codec.serializer import deep_copy, to_plain
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
+from steersman.nodes.admission import refusal
 from steersman.nodes.behaviour import PREFIX, duration_of
-from steersman.nodes.pod_life import Happened, Place, is_over, step
+from steersman.nodes.container.probes import wanted
+from steersman.nodes.eviction import CONDITIONS, EVERY, event_of, message_of, pressure_of, victim
+from steersman.nodes.inside import ran
+from steersman.nodes.needs import Needs, earliest
+from steersman.nodes.place import Happened, Memory, Place, Ran
+from steersman.nodes.pod_life import is_over, step
+from steersman.nodes.pod_status import rejected
 from steersman.nodes.resize import Room
 from steersman.nodes.server.servers import NodeServers
 from steersman.nodes.simulated_node import LEASE_SECONDS, LEASES_NAMESPACE, SimulatedNode
+from steersman.nodes.sources import Sources
 from steersman.nodes.volumes import NodeVolumes, uses_claims
+
+if TYPE_CHECKING:  # most clusters have no stages
+    from steersman.nodes.stages.players import StagePlayers
 
 logger = logging.getLogger(__name__)
 
@@ -41,12 +53,12 @@ class Kubelets:
     """All simulated nodes: `await start()`, then `await stop()`.
 
     `pods` and `node_objects` are informers of all of them, which others may share; `client` writes for all nodes;
-    `servers` are what the nodes answer, which begin and end with this.
+    `servers` are what the nodes answer, which begin and end with this. `stages` rule the kinds that they are for.
     """
 
     def __init__(
         self, client: Client, informers: Informers, events: Broadcaster, nodes: Sequence[SimulatedNode],
-        servers: NodeServers,
+        servers: NodeServers, stages: StagePlayers | None = None,
     ) -> None:  # fmt: skip
         self._client = client
         self._pods = informers.of(PODS)
@@ -54,11 +66,17 @@ class Kubelets:
         self._events = events
         self._nodes = {each.name: each for each in nodes}
         self._volumes = NodeVolumes(client, informers, self._nodes)
+        self._needs = Needs(Sources(client))
         self._servers = servers
+        self._stages = stages
+        self._stages_rule_pods = stages is not None and stages.rule_pods
+        self._stages_rule_nodes = stages is not None and stages.rule_nodes
         self._queue: WorkQueue[Key] = WorkQueue(base_delay=0.05, max_delay=30)
         self._places: dict[Key, SimulatedNode] = {}
         self._returned: asyncio.Queue[SimulatedNode] = asyncio.Queue()
         """Nodes that can be reached again."""
+        self._pressed = asyncio.Event()
+        """Set while nodes are under pressure."""
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
@@ -70,9 +88,13 @@ class Kubelets:
         self._node_objects.on_change(self._node_changed)
         self._pods.on_change(self._changed)
         self._volumes.start(self._queue.add)
+        if self._stages is not None:
+            self._stages.start()
+        await self._needs.start(self._queue.add)
         self._tasks = [asyncio.create_task(self._work(), name=f"kubelets {number}") for number in range(_WORKERS)]
         self._tasks.append(asyncio.create_task(self._send_heartbeats(), name="heartbeats of nodes"))
         self._tasks.append(asyncio.create_task(self._welcome(), name="nodes that return"))
+        self._tasks.append(asyncio.create_task(self._relieve(), name="nodes under pressure"))
 
     async def stop(self) -> None:
         """Ends; the nodes stay as they are, and count as gone after a while."""
@@ -80,23 +102,30 @@ class Kubelets:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
+        if self._stages is not None:
+            await self._stages.stop()
+        await self._needs.stop()
         await self._servers.stop()
         self._queue.close()
 
     @property
     def idle(self) -> bool:
         """Whether nothing is to be done about pods now; some of it may fall due later."""
-        return self._queue.idle
+        return self._queue.idle and (self._stages is None or self._stages.idle)
 
     async def _register(self, node: SimulatedNode) -> None:
+        obj = node.node()
+        if self._stages_rule_nodes:
+            obj.status.conditions = []
         try:
-            made = await self._client.create(NODES, node.node())
+            made = await self._client.create(NODES, obj)
         except StatusError as error:
             if not is_already_exists(error):
                 raise
             made = await self._client.get(NODES, node.name)
             await self._report(node, uses_volumes=False)
         node.uid = made.metadata.uid
+        node.has_pulled(name for image in made.status.images for name in image.names or ())
         await self._renew(node)
 
     # Heartbeats
@@ -143,7 +172,13 @@ class Kubelets:
         said, before = new.metadata.annotations, node.unreachable
         node.start_delay = duration_of(said.get(f"{PREFIX}start-delay", ""))
         node.unreachable = said.get(f"{PREFIX}unreachable") == "true"
-        if before and not node.unreachable:
+        pressure, node.pressure = node.pressure, pressure_of(new)
+        for condition in CONDITIONS:
+            if (condition in pressure) != (condition in node.pressure):
+                self._tell_of_node(new, event_of(condition, there=condition in node.pressure))
+        if node.pressure:
+            self._pressed.set()
+        if (before or pressure != node.pressure) and not node.unreachable:
             self._returned.put_nowait(node)
 
     async def _welcome(self) -> None:
@@ -151,6 +186,8 @@ class Kubelets:
         while True:
             node = await self._returned.get()
             await self._send_heartbeat(node, reports=True)
+            if self._stages is not None:
+                self._stages.returned(node)
             for pod in self._pods.indexed(BY_NODE, node.name):
                 self._queue.add(key_of(pod))
 
@@ -164,6 +201,9 @@ class Kubelets:
             await self._client.create(LEASES, node.lease())
 
     async def _report(self, node: SimulatedNode, *, uses_volumes: bool = True) -> None:
+        """Writes how the node is, unless stages say that."""
+        if self._stages_rule_nodes:
+            return
         found = await self._client.get(NODES, node.name)
         status = to_plain(node.status(found.status.conditions))
         if not uses_volumes:
@@ -176,8 +216,13 @@ class Kubelets:
     def _changed(self, old: Pod | None, new: Pod | None) -> None:
         if new is None and old is not None:
             self._servers.containers.forget(old.metadata.uid)
+            self._needs.forget(old)
         pod = new or old
-        if pod is not None and pod.spec.node_name in self._nodes:
+        if pod is not None and (node := self._nodes.get(pod.spec.node_name)) is not None:
+            if new is None or is_over(new):
+                node.allocated.remove(key_of(pod))
+            elif new.status.start_time:
+                node.allocated.put(new)
             self._queue.add(key_of(pod))
 
     async def _work(self) -> None:
@@ -204,29 +249,78 @@ class Kubelets:
         if known is not None and known is not node:
             known.release(key)
             del self._places[key]
+            known.allocated.remove(key)
             await self._release_volumes(key, known)
         if pod is None or node is None or node.unreachable:
+            return
+        if self._stages_rule_pods:
+            self._places[key] = node
+            return
+        is_new = not pod.status.start_time and not is_over(pod) and pod.metadata.deletion_timestamp is None
+        if is_new and await self._is_refused(pod, node):
             return
         self._places[key] = node
         address = node.address if pod.spec.host_network else node.address_of(key, pod.status.pod_ip)
         mounted = await self._mount(pod, node)
-        now = times.moment()
         containers, uid = self._servers.containers, pod.metadata.uid
-        done = step(pod, self._place(node, address, uid, mounted=mounted), now)
-        containers.put_pulls(uid, done.pulls)
+        found = await self._needs.look(pod)
+        self._tell(node, pod, found.happened)
+        now = times.moment()
+        place = self._place(node, address, uid, mounted=mounted and found.mounted)
+        ran = await self._ran(pod, place.memory, now)
+        done = step(pod, replace(place, wrong_with=found.wrong_with, ran=ran), now)
+        containers.remember(uid, done.memory)
+        node.has_pulled(done.pulled)
         if done.changed:
             await patch_pod_status(self._client, pod, _difference(pod.status, done.status))
-        if done.happened:
-            self._tell(node, pod, done.happened)
+        self._tell(node, pod, done.happened)
         if is_over(pod) or done.over:
+            node.allocated.remove(key)
             await self._release_volumes(key, node)
         if done.over:
             await self._delete(pod)
-        elif done.again is not None:
-            self._queue.add_after(key, max(done.again - now, 0.001))
+        elif (again := earliest(done.again, found.again)) is not None:
+            self._queue.add_after(key, max(again - now, 0.001))
+
+    async def _is_refused(self, pod: Pod, node: SimulatedNode) -> bool:
+        """Whether a node does not take a pod that is new to it."""
+        known = self._node_objects.get("", node.name)
+        refused = None if known is None else refusal(pod, known, node.allocated, node.pressure)
+        if refused is None:
+            node.allocated.put(pod)
+            return False
+        self._tell(node, pod, [Happened("Warning", refused.reason, refused.message)])
+        status = rejected(pod, refused.reason, refused.message, times.now())
+        await patch_pod_status(self._client, pod, _difference(pod.status, status))
+        return True
+
+    async def _relieve(self) -> None:
+        """Has nodes under pressure be rid of their pods, one after the other."""
+        containers = self._servers.containers
+        while True:
+            await self._pressed.wait()
+            self._pressed.clear()
+            for node in self._nodes.values():
+                if not node.pressure or node.unreachable:
+                    continue
+                self._pressed.set()
+                pods = [each for each in self._active_pods(node.name) if not containers.evicted(each.metadata.uid)]
+                if (pod := victim(pods, node.pressure)) is not None:
+                    text = message_of(pod, node.pressure)
+                    self._tell(node, pod, [Happened("Warning", "Evicted", text)])
+                    containers.evict(pod, text)
+            await asyncio.sleep(EVERY)
+
+    async def _ran(self, pod: Pod, memory: Mapping[str, Memory], now: float) -> dict[tuple[str, str], Ran]:
+        """Runs the commands of probes and hooks that fall due."""
+        containers = self._servers.containers
+        return {
+            (each.status.name, each.kind): await ran(self._client, containers, pod, each)
+            for each in wanted(pod, memory, now)
+        }
 
     async def _mount(self, pod: Pod, node: SimulatedNode) -> bool:
-        """Whether a pod has its volumes."""
+        """Whether a pod has the volumes of its claims."""
         if not uses_claims(pod) or is_over(pod):
             return True
         resized = await self._volumes.mounted(pod, node.name)
@@ -243,8 +337,8 @@ class Kubelets:
         containers = self._servers.containers
         room = Room(node.template.capacity, partial(self._active_pods, node.name))
         return Place(
-            (node.address,), (address,), mounted, containers.ended(uid), containers.pulls(uid), node.start_delay, room,
-            node.template.missing_images,
+            (node.address,), (address,), mounted, containers.ended(uid), containers.memory(uid), node.start_delay, room,
+            node.template.missing_images, node.images, containers.evicted(uid),
         )  # fmt: skip
 
     def _active_pods(self, node: str) -> list[Pod]:
@@ -257,6 +351,11 @@ class Kubelets:
         except StatusError as error:
             if not is_not_found(error):
                 raise
+
+    def _tell_of_node(self, node: Node, reason: str) -> None:
+        recorder = self._events.recorder("kubelet", node.metadata.name)
+        about = ObjectReference(kind="Node", name=node.metadata.name, uid=node.metadata.name)
+        recorder.event(about, "Normal", reason, f"Node {node.metadata.name} status is now: {reason}")
 
     def _tell(self, node: SimulatedNode, pod: Pod, happened: Sequence[Happened]) -> None:
         recorder = self._events.recorder("kubelet", node.name)

@@ -60,6 +60,22 @@ def put_conditions(pod: Pod, status: PodStatus, now: str, *, restarting: bool = 
     status.conditions = [*others, *wanted.values()]
 
 
+def put_disruption(pod: Pod, status: PodStatus, message: str, now: str) -> None:
+    """Says that the pod has ended since its node had to be rid of it."""
+    others = [each for each in status.conditions if each.type != "DisruptionTarget"]
+    disruption = _condition("DisruptionTarget", good=True, reason="TerminationByKubelet", message=message)
+    disruption.last_transition_time, disruption.observed_generation = now, pod.metadata.generation
+    status.conditions = [disruption, *others]
+
+
+def rejected(pod: Pod, reason: str, message: str, now: str) -> PodStatus:
+    """The status of a pod that its node does not take."""
+    return PodStatus(
+        phase="Failed", reason=reason, message=f"Pod was rejected: {message}", start_time=now,
+        qos_class=pod.status.qos_class, observed_generation=pod.metadata.generation,
+    )  # fmt: skip
+
+
 def _conditions(pod: Pod, status: PodStatus) -> Iterator[PodCondition]:
     over = status.phase in ("Succeeded", "Failed")
     yield _condition("PodReadyToStartContainers", good=bool(status.pod_ip) and not over)

@@ -7,11 +7,11 @@ from collections.abc import Generator, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from steersman.nodes.shell.effects import Answer, Missing, ReadLine, Repeated, Unread, Wait, World, Write
+from steersman.nodes.shell.effects import Answer, Kill, Missing, ReadLine, Repeated, Unread, Wait, World, Write
 from steersman.nodes.shell.shell import Shell
 
 ASSUMED: Final = frozenset({
-    "apk", "apt-get", "chmod", "chown", "cp", "curl", "dig", "ln", "mv", "nc", "nslookup", "ping", "sed", "tar", "wget",
+    "apk", "apt-get", "chmod", "chown", "cp", "curl", "dig", "ln", "mv", "nc", "nslookup", "ping", "sed", "wget",
 })  # fmt: skip
 """Programs that scripts use on their way, which a rehearsal takes to have ended well; any other runs for ever."""
 _KEPT_REPETITIONS: Final = 1000
@@ -26,6 +26,8 @@ _MOST_MOMENTS: Final = 200_000
 _LONGEST: Final = 1 << 12
 """Characters of a command, and its variables, that is tried: reading a longer one takes too long already."""
 _GIVES_WAY: Final = 32
+_MOST_PRINTED: Final = 10 << 10
+"""Bytes of a stream that are kept of a command that is run at once."""
 
 
 class Printed(NamedTuple):
@@ -78,6 +80,52 @@ def rehearsed(words: Sequence[str], world: World, start: float, now: float) -> G
                 answer = 0
             case Unread():
                 return
+
+
+class Attempt(NamedTuple):
+    """What a command does that was run at once, its waits only counted."""
+
+    seconds: float
+    """That it takes; `inf` for ever."""
+    exit_code: int
+    output: str
+    """What it prints, its errors at the end."""
+    errors: str
+    signal: int | None
+    """Which the container's first process was sent."""
+
+
+def attempt(words: Sequence[str], world: World) -> Attempt:
+    """Runs a command on the files of a world. Programs that there are not count as done well, and so does a script that
+    cannot be followed to its end."""
+    course = Shell(world).run(words)
+    answer: Answer = None
+    seconds, signal, printed = 0.0, None, {1: bytearray(), 2: bytearray()}
+
+    def done(code: int, after: float) -> Attempt:
+        errors = printed[2].decode(errors="replace")
+        return Attempt(after, code, printed[1].decode(errors="replace") + errors, errors, signal)
+
+    for _ in range(_MOST_EFFECTS):
+        try:
+            effect = course.send(answer)
+        except StopIteration as end:
+            return done(int(end.value) & 255, seconds)
+        answer = None
+        match effect:
+            case Write(stream, data):
+                printed[stream] += data[: _MOST_PRINTED - len(printed[stream])]
+            case Wait(passed):
+                if passed == float("inf"):
+                    return done(0, passed)
+                seconds += passed
+            case Kill(number):
+                signal = number
+            case Missing():
+                answer = 0
+            case Unread():
+                break
+    return done(0, seconds)
 
 
 class Outcome(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -13,6 +13,7 @@ from uuid import UUID
 
 from steersman.api.coordination.v1 import Lease, LeaseSpec
 from steersman.api.core.v1 import (
+    ContainerImage,
     DaemonEndpoint,
     Node,
     NodeAddress,
@@ -27,6 +28,8 @@ from steersman.api.meta.v1 import ObjectMeta, OwnerReference
 from steersman.client.informer import Key
 from steersman.machinery.built_in.volumes import CONTROLLER_ATTACHES
 from steersman.machinery.values import times
+from steersman.nodes.admission import Allocated
+from steersman.nodes.images import size_of
 
 LEASES_NAMESPACE: Final = "kube-node-lease"
 LEASE_SECONDS: Final = 40
@@ -36,6 +39,8 @@ CAPACITY: Final[Mapping[str, str]] = MappingProxyType({
     "cpu": "32", "memory": "256Gi", "ephemeral-storage": "1Ti", "hugepages-1Gi": "0", "hugepages-2Mi": "0",
     "pods": "110",
 })  # fmt: skip
+_MOST_IMAGES: Final = 1000
+_MOST_REPORTED_IMAGES: Final = 50
 _GOOD: Final = (
     ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
     ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
@@ -43,6 +48,12 @@ _GOOD: Final = (
     ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
 )
 """The conditions of a node that is well, in the order of a kubelet's."""
+
+_UNDER_PRESSURE: Final = {each[0]: each for each in (
+    ("MemoryPressure", "True", "KubeletHasInsufficientMemory", "kubelet has insufficient memory available"),
+    ("DiskPressure", "True", "KubeletHasDiskPressure", "kubelet has disk pressure"),
+    ("PIDPressure", "True", "KubeletHasInsufficientPID", "kubelet has insufficient PID available"),
+)}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -77,6 +88,11 @@ class SimulatedNode:
         """It sends no heartbeats, sees to no pods and answers nobody."""
         self.start_delay = 0.0
         """Seconds from a pod's start until its containers begin."""
+        self.images: dict[str, None] = {}
+        """The full names of images that it has, those last that were used last."""
+        self.pressure: tuple[str, ...] = ()
+        """The conditions that say that it has too little of something."""
+        self.allocated: Final = Allocated()
         self._addresses: dict[Key, str] = {}
         self._taken: dict[str, Key] = {}
         self._next = 0
@@ -95,6 +111,19 @@ class SimulatedNode:
         found = self._addresses.pop(pod, None)
         if found is not None and self._taken.get(found) == pod:
             del self._taken[found]
+
+    def has_pulled(self, names: Iterable[str]) -> None:
+        """It has these images from now on; those that were not used for the longest time go where there are many."""
+        for name in names:
+            self.images.pop(name, None)
+            self.images[name] = None
+        while len(self.images) > _MOST_IMAGES:
+            del self.images[next(iter(self.images))]
+
+    def _reported_images(self) -> list[ContainerImage]:
+        """The largest ones."""
+        sizes = sorted(((size_of(name), name) for name in self.images), reverse=True)
+        return [ContainerImage(names=[name], size_bytes=size) for size, name in sizes[:_MOST_REPORTED_IMAGES]]
 
     def pod_at(self, address: str) -> Key | None:
         """The pod that has an address."""
@@ -141,10 +170,13 @@ class SimulatedNode:
                 type=type_, status=status, last_heartbeat_time=now, reason=reason, message=message,
                 last_transition_time=since[type_] if known.get(type_) == status else now,
             )
-            for type_, status, reason, message in _GOOD
+            for type_, status, reason, message in (
+                _UNDER_PRESSURE[each[0]] if each[0] in self.pressure else each for each in _GOOD
+            )
         ]  # fmt: skip
         return NodeStatus(
             capacity=dict(template.capacity), allocatable=dict(template.capacity), conditions=conditions,
+            images=self._reported_images(),
             addresses=[
                 NodeAddress(type="InternalIP", address=self.address), NodeAddress(type="Hostname", address=self.name)
             ],

@@ -260,6 +260,8 @@ class _Reader:
         if source.downward_api is not None:
             return self._downward(source.downward_api.items)
         if (token := source.service_account_token) is not None:
+            if not self._tokens:
+                return {}
             return {token.path: await self._token(token.audience, token.expiration_seconds or _TOKEN_SECONDS)}
         return {}
 
@@ -273,8 +275,6 @@ class _Reader:
         return found
 
     async def _token(self, audience: str, seconds: int) -> bytes:
-        if not self._tokens:
-            return b""
         metadata = self._pod.metadata
         wanted = TokenRequest(spec=TokenRequestSpec(
             audiences=[audience] if audience else [], expiration_seconds=seconds,

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Final, NamedTuple, Protocol, TypeGuard, TypeVar, runtime_checkable
+from weakref import WeakKeyDictionary
 
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.machinery.errors.status import StatusError
@@ -245,6 +246,25 @@ _VERBS: Final[tuple[tuple[type, tuple[str, ...]], ...]] = (
 )
 
 
+_Capability = TypeVar("_Capability", bound=ResourceStorage)
+
+
+def provides(storage: ResourceStorage, capability: type[_Capability]) -> TypeGuard[_Capability]:
+    """Whether a storage has one of these capabilities: its class has it or not, and is looked through once."""
+    return capability in _capabilities_of(type(storage))
+
+
 def verbs_of(storage: ResourceStorage) -> frozenset[str]:
     """The verbs that a storage can do."""
-    return frozenset(verb for capability, verbs in _VERBS if isinstance(storage, capability) for verb in verbs)
+    return frozenset(verb for capability, verbs in _VERBS if provides(storage, capability) for verb in verbs)
+
+
+def _capabilities_of(kind: type) -> frozenset[type]:
+    found = _capabilities.get(kind)
+    if found is None:
+        found = _capabilities[kind] = frozenset(each for each, _ in _VERBS if issubclass(kind, each))
+    return found
+
+
+_capabilities: Final[WeakKeyDictionary[type, frozenset[type]]] = WeakKeyDictionary()
+"""Of classes that were looked through: asking a Protocol takes long, above all before Python 3.12."""

@@ -108,6 +108,7 @@ def start(programs: Path, tmp_path: Path) -> Iterator[Callable[..., Running]]:
         each.end()
 
 
+@pytest.mark.slow
 def test_its_data_is_in_the_folder_of_its_etcd_and_there_again_after_both_have_ended(start, etcd, make_etcd):
     server = start(f"--etcd-servers={etcd.url}")
     server.wait_ready()
@@ -121,6 +122,7 @@ def test_its_data_is_in_the_folder_of_its_etcd_and_there_again_after_both_have_e
     assert json.loads(server.request("GET", f"{CONFIG_MAPS}/kept"))["metadata"]["name"] == "kept"
 
 
+@pytest.mark.slow
 def test_a_second_one_on_the_same_etcd_is_refused(start, etcd):
     start(f"--etcd-servers={etcd.url}").wait_ready()
     told = start(f"--etcd-servers={etcd.url}").refusal()
@@ -135,6 +137,7 @@ def test_it_ends_with_its_etcd(start, etcd):
     assert "the etcd has ended, and this server with it" in server.process.stderr.read()
 
 
+@pytest.mark.slow
 def test_the_certificates_of_its_folder_are_served_and_kept(start, etcd, make_etcd, tmp_path: Path):
     server = start(f"--etcd-servers={etcd.url}")
     server.wait_ready()

@@ -135,6 +135,7 @@ def test_no_call_of_the_standard_library_gets_more_than_a_window(monkeypatch: py
     assert max(sizes) <= rewriting._WINDOW
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [
     "<a {}>".format("a " * 100_000), "<a {}>".format(" " * 200_000), "<{}>".format("A" * 200_000), "<a>" * 70_000,
     "<a {}='{}'>".format("A" * 200_000, "x" * 200_000), "<a b={}>".format("x" * 200_000), "\u00e4" * 200_000,

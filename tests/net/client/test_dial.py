@@ -104,3 +104,28 @@ async def test_what_is_said_before_tls_is_not_taken_for_decrypted(
     async with serving(serve) as port:
         with pytest.raises(DialError, match="tls: "):
             await dial("127.0.0.1", port, client_context())
+
+
+async def test_who_hangs_up_waits_for_no_word_of_the_other_side(
+    certificate: Certificate, client_context: Callable[..., ssl.SSLContext]
+) -> None:
+    heard: list[bytes] = []
+    hung_up = threading.Event()
+
+    def serve(connection: socket.socket) -> None:
+        with server_context(certificate).wrap_socket(connection, server_side=True) as secured:
+            secured.sendall(b"hello")
+            assert hung_up.wait(20)
+            heard.append(secured.recv(10))  # TLS has ended, and in order
+
+    async with serving(serve) as port:
+        connection = await dial("127.0.0.1", port, client_context(), addresses=["127.0.0.1"])
+        assert await connection.read() == b"hello"
+        connection.hang_up()
+        connection.hang_up()
+        for _ in range(3):  # of the loop: nothing of it is left open when the loop ends
+            await asyncio.sleep(0)
+        with pytest.raises(ConnectionResetError):
+            await connection.write(b"more")
+        hung_up.set()
+    assert heard == [b""]

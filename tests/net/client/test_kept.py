@@ -21,7 +21,7 @@ class Connection:
         self.closed = 0
         self.is_closed = asyncio.Event()
 
-    def close(self) -> None:
+    def hang_up(self) -> None:
         self.closed += 1
         self.is_closed.set()
         self.is_idle = False

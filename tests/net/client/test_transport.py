@@ -85,10 +85,11 @@ async def test_a_connection_carries_many_requests(transport: Transport, origin: 
     transport.close()
 
 
-async def test_ten_thousand_calls_leave_one_connection(transport: Transport, origin: Origin) -> None:
-    for _ in range(100):
+@pytest.mark.slow
+async def test_a_thousand_calls_leave_few_connections(transport: Transport, origin: Origin) -> None:
+    for _ in range(10):
         await asyncio.gather(*(get(transport, origin) for _ in range(100)))
-    assert len(origin.requests) == 10_000
+    assert len(origin.requests) == 1_000
     assert len(origin.open) <= 25
     transport.close()
 

@@ -331,6 +331,7 @@ async def test_watchers_are_told_only_of_what_they_watch(store: Storage, cacher:
     }
 
 
+@pytest.mark.slow
 async def test_list_then_watch_in_one_turn_misses_nothing(store: Storage, cacher: Cacher) -> None:
     stop = asyncio.Event()
 

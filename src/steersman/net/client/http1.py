@@ -14,7 +14,8 @@ from steersman.net.ascii import lower
 from steersman.net.client.answer import Answer, BadAnswer
 from steersman.net.http1.body import ChunkReader, KnownLength, MalformedChunks
 from steersman.net.http1.head import END_OF_HEAD, Fault, MalformedFields, content_length, quoted, read_fields
-from steersman.net.message import BodyAborted, Upgraded
+from steersman.net.message import BodyAborted
+from steersman.net.upgrade import UpgradedConnection
 
 MAX_HEAD_BYTES: Final = 1 << 20
 MAX_FIELDS: Final = 1000
@@ -45,7 +46,7 @@ class UnaskedUpgrade(BadAnswer):
 class Http1Answer(Answer):
     """An answer on a connection that carries nothing else meanwhile; closing it closes the connection, too."""
 
-    def __init__(self, connection: Upgraded, sending: asyncio.Task[None] | None, *, head_only: bool) -> None:
+    def __init__(self, connection: UpgradedConnection, sending: asyncio.Task[None] | None, *, head_only: bool) -> None:
         super().__init__()
         self.leftover = b""
         """What came after a 101: the first bytes of the other protocol."""
@@ -247,7 +248,7 @@ class Http1Answer(Answer):
         """Closes the connection: who reads the body is told that it ended too early."""
         self._cut = True
         if not self._is_over:
-            self._connection.close()
+            self._connection.hang_up()
 
     async def close(self) -> None:
         """Closes the connection, unless it is to be kept and can be, and ends what is still being sent."""
@@ -257,10 +258,16 @@ class Http1Answer(Answer):
         if self._give_back is not None and self.leaves_open:
             self._give_back()
             return
-        self._connection.close()
+        self._end_connection()
         if self._sending is not None:
             self._sending.cancel()
             await asyncio.gather(self._sending, return_exceptions=True)
+
+    def _end_connection(self) -> None:
+        if self.status == 101:
+            self._connection.close()  # what was sent since still leaves
+        else:
+            self._connection.hang_up()
 
 
 def _exceeded(bound: str) -> BadAnswer:
@@ -317,7 +324,7 @@ def request_head(method: str, target: str, headers: Iterable[tuple[str, str]]) -
 
 
 async def send(
-    connection: Upgraded,
+    connection: UpgradedConnection,
     method: str,
     target: str,
     headers: Iterable[tuple[str, str]],
@@ -361,7 +368,7 @@ async def _pieces(whole: bytes) -> AsyncIterator[bytes]:
     yield whole
 
 
-async def _send_body(connection: Upgraded, body: AsyncIterator[bytes], *, chunked: bool) -> None:
+async def _send_body(connection: UpgradedConnection, body: AsyncIterator[bytes], *, chunked: bool) -> None:
     try:
         async for piece in body:
             if piece:

@@ -53,7 +53,7 @@ class KeptConnections:
                 connection, _ = self._idle.pop()
                 if connection.is_idle:
                     return connection, True
-                connection.close()
+                connection.hang_up()
             if not self._multiplexes:
                 connection = await self._dial()
                 if not self._adopted(connection):
@@ -118,7 +118,7 @@ class KeptConnections:
     def give_back(self, connection: UpgradedConnection) -> None:
         """Keeps a connection that can carry another request."""
         if self._is_closed or len(self._idle) >= MOST_IDLE or not connection.is_idle:
-            connection.close()
+            connection.hang_up()
             return
         loop = asyncio.get_running_loop()
         self._idle.append((connection, loop.time()))
@@ -131,7 +131,7 @@ class KeptConnections:
         loop = asyncio.get_running_loop()
         long_ago = loop.time() - IDLE_SECONDS
         while self._idle and (self._idle[0][1] <= long_ago or not self._idle[0][0].is_idle):
-            self._idle.pop(0)[0].close()
+            self._idle.pop(0)[0].hang_up()
         if self._idle:
             self._timer = loop.call_at(self._idle[0][1] + IDLE_SECONDS, self._sweep)
 
@@ -142,7 +142,7 @@ class KeptConnections:
             self._timer.cancel()
             self._timer = None
         for connection, _ in self._idle:
-            connection.close()
+            connection.hang_up()
         self._idle.clear()
         for shared in list(self._multiplexed):
             shared.shut_down()

@@ -9,13 +9,14 @@ from typing import Final
 
 from steersman.machinery.values import times
 from steersman.net.message import Request, Response
+from steersman.nodes.inside import world_in
 from steersman.nodes.server.kubelet import Asked, text
 from steersman.nodes.server.logs import LogOptions, NoLogs, follow
-from steersman.nodes.server.streams import STDOUT, ClientGone, Finished, Streams, Wanted, command_streams
+from steersman.nodes.server.streams import STDOUT, Finished, Streams, Wanted, command_streams
 from steersman.nodes.server.terminal import Interrupted, Terminal, shown
 from steersman.nodes.shell.effects import Answer, Course, Kill, Missing, ReadLine, Wait, Write
 from steersman.nodes.shell.shell import SHELLS, Shell
-from steersman.nodes.surroundings import command_of, surroundings
+from steersman.nodes.surroundings import command_of
 
 _KILLED: Final = 137
 _INTERRUPTED: Final = 130
@@ -121,10 +122,7 @@ async def _run(asked: Asked, words: list[str], streams: Streams, wanted: Wanted)
     """The exit code. Raises ClientGone, _NotFound."""
     status = asked.status
     assert status is not None
-    world = await surroundings(asked.kubelet.client, asked.pod, asked.container)
-    written = asked.kubelet.containers.files(status.container_id)
-    before = dict(world.files)
-    world.files.update(written)
+    world = await world_in(asked.kubelet.client, asked.kubelet.containers, asked.pod, asked.container, status)
     name = words[0].rpartition("/")[2] if words else ""
     world.interactive = wanted.tty and name in SHELLS
     reader = _Lines(streams, wanted)
@@ -139,7 +137,6 @@ async def _run(asked: Asked, words: list[str], streams: Streams, wanted: Wanted)
         for task in (running, ending):
             task.cancel()
         await asyncio.gather(running, ending, return_exceptions=True)
-        written.update({path: data for path, data in world.files.items() if before.get(path) != data})
 
 
 async def _until_ended(asked: Asked, container_id: str) -> None:
@@ -252,4 +249,5 @@ class _Lines:
         *lines, self._rest = (self._rest + data).split(b"\n")
         self._lines.extend(line + b"\n" for line in lines)
         if len(self._rest) > _MOST_LINE:
-            raise ClientGone
+            self._lines.append(self._rest)
+            self._rest = b""

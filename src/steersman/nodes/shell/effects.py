@@ -88,11 +88,19 @@ class World:
 
     def put(self, path: str, data: bytes) -> bool:
         """Writes a file; False where there is no room for it."""
-        others = sum(len(each) + len(value) + _FILE_ITSELF for each, value in self.files.items() if each != path)
-        if others + len(path) + len(data) + _FILE_ITSELF > MOST_FILE_BYTES:
+        if taken_by(path, data) - taken_by(path, self.files.get(path)) > self.room():
             return False
         self.files[path] = data
         return True
+
+    def room(self) -> int:
+        """Bytes that are left for files."""
+        return MOST_FILE_BYTES - sum(taken_by(path, data) for path, data in self.files.items())
+
+
+def taken_by(path: str, data: bytes | None) -> int:
+    """The bytes that a file takes, 0 for one that is not there."""
+    return 0 if data is None else len(path) + len(data) + _FILE_ITSELF
 
 
 def between(course: Course, answer_to: Callable[[Effect], Generator[Effect, Answer, Answer]]) -> Course:

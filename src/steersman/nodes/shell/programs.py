@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -12,12 +11,12 @@ from typing import Final
 from steersman.net.ascii import is_digits
 from steersman.nodes.shell.effects import Course, Kill, ReadLine, Wait, World, Write
 from steersman.nodes.shell.numbers import seconds_of
+from steersman.nodes.shell.paths import absolute, folders_of
+from steersman.nodes.shell.tar import tar
 
 Program = Callable[[World, "list[str]"], Course]
 _MOST_NUMBERS: Final = 5000
 """Of `seq`."""
-_STEP_FILES: Final = 16
-"""Files whose folders are found in one step."""
 _LAST_SECOND: Final = 253_402_300_799.0
 """Of the year 9999."""
 _ESCAPES: Final = MappingProxyType({"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "0": "\0", "a": "\a", "e": "\x1b"})
@@ -26,12 +25,6 @@ _LOWER: Final = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"abcdefghijklmno
 _WORD: Final = re.compile(rb"\S+")
 _FORMAT: Final = re.compile(r"%(%|-?[0-9]{0,3}[sdi])|\\(.)", re.ASCII)
 _SIGNALS: Final = MappingProxyType({"TERM": 15, "KILL": 9, "INT": 2, "HUP": 1, "QUIT": 3, "USR1": 10, "USR2": 12})
-
-
-def absolute(world: World, path: str) -> str:
-    """A path from the root, cleaned."""
-    joined = posixpath.normpath(posixpath.join(world.folder, path))
-    return "/" + joined.lstrip("/")
 
 
 def _line(text: str) -> Write:
@@ -89,8 +82,8 @@ def _contents(world: World, name: str, paths: list[str], found: list[bytes]) -> 
         place = absolute(world, path)
         data = b"" if place == "/dev/null" else world.files.get(place)
         if data is None:
-            why = "read error: Is a directory" if place in _folders(world) else "No such file or directory"
-            opening = "" if place in _folders(world) else "can't open "
+            why = "read error: Is a directory" if place in folders_of(world) else "No such file or directory"
+            opening = "" if place in folders_of(world) else "can't open "
             yield Write(2, f"{name}: {opening}'{path}': {why}\n".encode())
             code = 1
         else:
@@ -245,20 +238,10 @@ def _false(world: World, words: list[str]) -> Course:
     return 1
 
 
-def _folders(world: World) -> set[str]:
-    """The folders that there are: those of every container, and those of its files."""
-    world.steps += len(world.files) // _STEP_FILES
-    found = set(world.folders)
-    for path in world.files:
-        while (path := posixpath.dirname(path)) not in found:
-            found.add(path)
-    return found
-
-
 def _entries(world: World, folder: str) -> Iterator[str]:
     start = folder.rstrip("/") + "/"
     names = {
-        path[len(start) :].partition("/")[0] for path in (*world.files, *_folders(world)) if path.startswith(start)
+        path[len(start) :].partition("/")[0] for path in (*world.files, *folders_of(world)) if path.startswith(start)
     }
     yield from sorted(names - {""})
 
@@ -271,7 +254,7 @@ def _ls(world: World, words: list[str]) -> Course:
         place = absolute(world, path)
         if place in world.files:
             yield _line(path)
-        elif place in _folders(world):
+        elif place in folders_of(world):
             if len(paths) > 1:
                 yield _line(f"{path}:")
             for each in _entries(world, place):
@@ -285,7 +268,7 @@ def _ls(world: World, words: list[str]) -> Course:
 
 def _cd(world: World, words: list[str]) -> Course:
     place = absolute(world, words[0] if words else "/root")
-    if place not in _folders(world):
+    if place not in folders_of(world):
         yield Write(2, f"sh: cd: can't cd to {words[0]}: No such file or directory\n".encode())
         return 2
     world.folder = place
@@ -347,9 +330,9 @@ def _holds(world: World, words: list[str]) -> bool:
         case ["-f", path]:
             return absolute(world, path) in world.files
         case ["-d", path]:
-            return absolute(world, path) in _folders(world)
+            return absolute(world, path) in folders_of(world)
         case ["-e" | "-r" | "-s", path]:
-            return absolute(world, path) in world.files or absolute(world, path) in _folders(world)
+            return absolute(world, path) in world.files or absolute(world, path) in folders_of(world)
         case [left, "=" | "==", right]:
             return left == right
         case [left, "!=", right]:
@@ -397,7 +380,7 @@ PROGRAMS: Final[Mapping[str, Program]] = MappingProxyType({
     ":": _true, "[": _test, "cat": _cat, "cd": _cd, "date": _date, "echo": _echo, "env": _env, "false": _false,
     "grep": _grep, "head": _head, "hostname": _hostname, "id": _id, "kill": _kill, "ls": _ls, "mkdir": _true,
     "printenv": _printenv, "printf": _printf, "pwd": _pwd, "rm": _rm, "seq": _seq, "sleep": _sleep, "sync": _true,
-    "tail": _tail, "test": _test, "touch": _touch, "true": _true, "uname": _uname, "wc": _wc, "whoami": _whoami,
-    "pause": lambda world, words: _sleep(world, ["infinity"]),
+    "tail": _tail, "tar": tar, "test": _test, "touch": _touch, "true": _true, "uname": _uname, "wc": _wc,
+    "whoami": _whoami, "pause": lambda world, words: _sleep(world, ["infinity"]),
 })  # fmt: skip
 """By name; each is given what follows its name."""

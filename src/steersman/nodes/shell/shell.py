@@ -23,7 +23,8 @@ from steersman.nodes.shell.effects import (
     fed,
 )
 from steersman.nodes.shell.numbers import arithmetic
-from steersman.nodes.shell.programs import PROGRAMS, absolute
+from steersman.nodes.shell.paths import absolute
+from steersman.nodes.shell.programs import PROGRAMS
 from steersman.nodes.shell.syntax import (
     Arithmetic,
     Command,

@@ -19,7 +19,7 @@ from steersman.net.fields import FieldCache
 from steersman.net.http2 import frames, hpack
 from steersman.net.http2.frames import ErrorCode, StreamFault
 from steersman.net.message import BodyAborted
-from steersman.net.upgrade import UpgradedConnection
+from steersman.net.upgrade import UpgradedConnection, hang_up
 
 IDLE_SECONDS: Final = 90.0
 CONNECTION_WINDOW: Final = 1 << 30
@@ -82,7 +82,7 @@ class Http2Connection(Receiving):
             + frames.window_update(0, CONNECTION_WINDOW - frames.DEFAULT_WINDOW)
         )
         self.recv_window = CONNECTION_WINDOW
-        self._transport, came = connection.hand_over(self)
+        self._transport, self._source, came = connection.hand_over(self)
         self._transport.set_write_buffer_limits(high=_WRITE_HIGH_WATER)
         self._flush()
         self._tick()
@@ -265,8 +265,10 @@ class Http2Connection(Receiving):
             self._out.append(frames.frame(frames.PING, frames.ACK, 0, payload))
             self.schedule()
             return
-        if payload == _PING:
+        if payload == _PING and self._timer is not None:
             self._pinged = None
+            self._timer.cancel()
+            self._tick()  # the next silence counts from here
         self._pending_resets = 0
         self._tell_of_room()
 
@@ -361,7 +363,7 @@ class Http2Connection(Receiving):
             self._out.append(frames.goaway(0, code, str(error)))
         self._flush()
         self.is_over = True
-        self._transport.close()
+        hang_up(self._transport, self._source)
         if self._timer is not None:
             self._timer.cancel()
         streams = list(self.streams.values())

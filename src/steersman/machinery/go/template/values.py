@@ -1,0 +1,143 @@
+"""Values as templates have them: plain data, of which Go says the kind, whether it is true, and how it is printed."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from enum import Enum
+from typing import Any, Final
+
+from steersman.net.ascii import is_digits
+
+Value = Any
+"""None, bool, int, float, str, `Number`, a list or a dict of these; MISSING where there is none at all."""
+
+
+class TemplateError(ValueError):
+    """A template that cannot be read or evaluated; the text says where and why."""
+
+
+class Missing(Enum):
+    """What a key that is not there leads to (the zero reflect.Value)."""
+
+    MISSING = "<no value>"
+
+
+MISSING: Final = Missing.MISSING
+
+
+class Number(str):
+    """A number as JSON has it (json.Number): to templates it is a text."""
+
+    __slots__ = ()
+
+
+class Kind(Enum):
+    """What comparisons distinguish."""
+
+    INVALID = "invalid"
+    BOOL = "bool"
+    INT = "int"
+    FLOAT = "float64"
+    STRING = "string"
+
+
+def kind_of(value: Value) -> Kind:
+    """The basic kind of a value; INVALID for nil, lists and maps."""
+    if isinstance(value, str):
+        return Kind.STRING
+    if isinstance(value, bool):
+        return Kind.BOOL
+    if isinstance(value, int):
+        return Kind.INT
+    return Kind.FLOAT if isinstance(value, float) else Kind.INVALID
+
+
+def type_name(value: Value) -> str:
+    """The name of a value's Go type, for messages and %T."""
+    if value is None or value is MISSING:
+        return "<nil>"
+    if isinstance(value, Number):
+        return "json.Number"
+    if isinstance(value, list):
+        return "[]interface {}"
+    return "map[string]interface {}" if isinstance(value, dict) else kind_of(value).value
+
+
+def truth(value: Value) -> bool:
+    """Whether `if` takes a value for true: what is not empty, zero, false or nil."""
+    return value is not MISSING and bool(value)
+
+
+def plain(value: Value) -> Value:
+    """Data for JSON: numbers that are texts to templates become numbers again."""
+    if isinstance(value, Number):
+        return int(value) if is_digits(value.lstrip("-")) else float(value)
+    if isinstance(value, list):
+        return [plain(each) for each in value]
+    if isinstance(value, dict):
+        return {key: plain(each) for key, each in value.items()}
+    if isinstance(value, float) and value.is_integer() and abs(value) < _WHOLE_IN_JSON:
+        return int(value)
+    return None if value is MISSING else value
+
+
+def text_of(value: Value) -> str:
+    """A value as fmt prints it with %v."""
+    if isinstance(value, str):
+        return str(value)
+    if value is None or value is MISSING:
+        return "<nil>"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return float_text(value)
+    if isinstance(value, list):
+        return f"[{' '.join(map(text_of, value))}]"
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{key}:{text_of(value[key])}' for key in sorted(value))}]"
+    return str(value)
+
+
+def float_text(value: float) -> str:
+    """The shortest text of a float64, with an exponent below 1e-4 and from a million on, as %v has it."""
+    if value != value or value in (float("inf"), float("-inf")):
+        return "NaN" if value != value else "+Inf" if value > 0 else "-Inf"
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    assert isinstance(exponent, int)
+    shown = "".join(map(str, digits))
+    point = len(shown) + exponent
+    minus = "-" if sign else ""
+    if shown == "0":
+        return f"{minus}0"
+    if not -4 < point <= _LONGEST_WHOLE:
+        rest = f".{shown[1:]}" if len(shown) > 1 else ""
+        return f"{minus}{shown[0]}{rest}e{'-' if point < 1 else '+'}{abs(point - 1):02d}"
+    if point <= 0:
+        return f"{minus}0.{'0' * -point}{shown}"
+    whole, fraction = shown[:point].ljust(point, "0"), shown[point:]
+    return f"{minus}{whole}.{fraction}" if fraction else minus + whole
+
+
+def quoted(text: str) -> str:
+    """A text as strconv.Quote writes it."""
+    return f'"{"".join(map(_escaped, text))}"'
+
+
+_LONGEST_WHOLE: Final = 6
+"""Digits before the point of floats that are written without an exponent."""
+_WHOLE_IN_JSON: Final = 1e21
+"""From where on numbers in JSON have an exponent."""
+_ESCAPES: Final = {
+    '"': '\\"', "\\": "\\\\", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"
+}  # fmt: skip
+
+
+def _escaped(char: str) -> str:
+    if char in _ESCAPES:
+        return _ESCAPES[char]
+    if char.isprintable():
+        return char
+    code = ord(char)
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -1,0 +1,154 @@
+"""Whether a node takes a pod that is bound to it (pkg/kubelet `lifecycle` predicate, `eviction` Admit).
+
+The scheduler has judged most pods already; those that name their node themselves come here alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Final, NamedTuple
+
+from steersman.api.core.v1 import Node, Pod, Taint
+from steersman.client.informer import Key, key_of
+from steersman.machinery.built_in.node_affinity import required
+from steersman.machinery.built_in.pod_resources import compute_qos_class, pod_requests, requests_of_spec
+from steersman.machinery.built_in.taints import tolerates
+from steersman.machinery.values.quantity import nanos
+
+_CRITICAL: Final = 2_000_000_000
+"""The priority from which on pods are taken and kept under pressure."""
+_UNITS: Final = {"cpu": 10**6}
+"""Billionths in which messages count; of all others in whole ones."""
+_WHOLE: Final = 10**9
+_ORDER: Final = ("cpu", "memory", "ephemeral-storage")
+_ANY_ADDRESS: Final = ("", "0.0.0.0")
+MEMORY_PRESSURE: Final = "MemoryPressure"
+
+
+class Refusal(NamedTuple):
+    """Why a pod is not taken."""
+
+    reason: str
+    message: str
+
+
+class _Share(NamedTuple):
+    """What one pod has of a node."""
+
+    generation: int
+    amounts: dict[str, int]
+    """In billionths."""
+    ports: tuple[tuple[str, int, str], ...]
+    """Protocol, port, address."""
+
+
+class Allocated:
+    """What the pods of a node have of it: kept up pod by pod."""
+
+    def __init__(self) -> None:
+        self._shares: dict[Key, _Share] = {}
+        self._used: dict[str, int] = {}
+        self._ports: dict[tuple[str, int], dict[Key, str]] = {}
+
+    def put(self, pod: Pod) -> None:
+        """A pod is on the node, or asks for something else by now."""
+        key = key_of(pod)
+        known = self._shares.get(key)
+        if known is not None and known.generation == pod.metadata.generation:
+            return
+        self.remove(key)
+        amounts = {name: nanos(str(amount)) for name, amount in pod_requests(pod).items()}
+        share = self._shares[key] = _Share(pod.metadata.generation, amounts, tuple(_host_ports(pod)))
+        for name, amount in amounts.items():
+            self._used[name] = self._used.get(name, 0) + amount
+        for protocol, port, address in share.ports:
+            self._ports.setdefault((protocol, port), {})[key] = address
+
+    def remove(self, key: Key) -> None:
+        """A pod has nothing of the node any more."""
+        share = self._shares.pop(key, None)
+        if share is None:
+            return
+        for name, amount in share.amounts.items():
+            self._used[name] -= amount
+        for protocol, port, _ in share.ports:
+            users = self._ports[(protocol, port)]
+            users.pop(key, None)
+            if not users:
+                del self._ports[(protocol, port)]
+
+    def lacking(self, pod: Pod, allocatable: dict[str, str]) -> Refusal | None:
+        """What the node has too little of for one more pod."""
+        others = len(self._shares) - (key_of(pod) in self._shares)
+        pods = nanos(allocatable.get("pods", "0")) // _WHOLE
+        if others + 1 > pods:
+            return _out_of("pods", 1, others, pods)
+        own = self._shares.get(key_of(pod))
+        wants = {name: nanos(str(amount)) for name, amount in requests_of_spec(pod.spec).items()}
+        for name in (*_ORDER, *(each for each in wants if each not in _ORDER)):
+            if not wants.get(name) or (name not in _ORDER and name not in allocatable):
+                continue
+            used = self._used.get(name, 0) - (own.amounts.get(name, 0) if own is not None else 0)
+            capacity = nanos(allocatable.get(name, "0"))
+            if wants[name] + used > capacity:
+                unit = _UNITS.get(name, _WHOLE)
+                return _out_of(name, -(-wants[name] // unit), -(-used // unit), capacity // unit)
+        return None
+
+    def has_conflict(self, pod: Pod) -> bool:
+        """Whether another pod has a port of the node that this one wants."""
+        key = key_of(pod)
+        for protocol, port, address in _host_ports(pod):
+            for user, other in self._ports.get((protocol, port), {}).items():
+                if user != key and (address == other or address in _ANY_ADDRESS or other in _ANY_ADDRESS):
+                    return True
+        return False
+
+
+def refusal(pod: Pod, node: Node, allocated: Allocated, pressure: Collection[str]) -> Refusal | None:
+    """Why a node does not take a pod; None if it does. `pressure` are conditions of the node, in their order."""
+    if pressure and not _is_taken_under(pod, pressure):
+        return Refusal("Evicted", f"The node had condition: [{' '.join(pressure)}]. ")
+    if (lacking := allocated.lacking(pod, node.status.allocatable)) is not None:
+        return lacking
+    matcher = required(pod.spec)
+    if matcher is not None and not matcher(node.metadata.name, node.metadata.labels):
+        return _failed("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
+    if allocated.has_conflict(pod):
+        return _failed("NodePorts", "node(s) didn't have free ports for the requested pod ports")
+    for taint in node.spec.taints:
+        if taint.effect == "NoExecute" and not any(tolerates(each, taint) for each in pod.spec.tolerations):
+            return _failed("TaintToleration", "node(s) had taints that the pod didn't tolerate")
+    return None
+
+
+def is_critical(pod: Pod) -> bool:
+    """Whether a pod stays where others have to go."""
+    return pod.spec.priority is not None and pod.spec.priority >= _CRITICAL
+
+
+def _is_taken_under(pod: Pod, pressure: Collection[str]) -> bool:
+    if is_critical(pod):
+        return True
+    if list(pressure) != [MEMORY_PRESSURE]:
+        return False
+    if compute_qos_class(pod.spec) != "BestEffort":
+        return True
+    taint = Taint(key="node.kubernetes.io/memory-pressure", effect="NoSchedule")
+    return any(tolerates(each, taint) for each in pod.spec.tolerations)
+
+
+def _out_of(name: str, requested: int, used: int, capacity: int) -> Refusal:
+    text = f"Node didn't have enough resource: {name}, requested: {requested}, used: {used}, capacity: {capacity}"
+    return Refusal(f"OutOf{name}", text)
+
+
+def _failed(predicate: str, why: str) -> Refusal:
+    return Refusal(predicate, f"Predicate {predicate} failed: {why}")
+
+
+def _host_ports(pod: Pod) -> Iterator[tuple[str, int, str]]:
+    for container in (*(pod.spec.containers or ()), *pod.spec.init_containers):
+        for port in container.ports:
+            if port.host_port > 0:
+                yield port.protocol or "TCP", port.host_port, port.host_ip

@@ -1,0 +1,1 @@
+"""The lives of the containers of simulated pods."""

@@ -1,0 +1,78 @@
+"""The end of a container that is told to end: its hook, its grace (pkg/kubelet `kuberuntime`, killContainer)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from steersman.api.core.v1 import (
+    ContainerState,
+    ContainerStateTerminated,
+    ContainerStatus,
+)
+from steersman.machinery.values import times
+from steersman.nodes.behaviour import Behaviour
+from steersman.nodes.container import hooks
+from steersman.nodes.container.look import Look, time_of
+from steersman.nodes.container_status import AnyContainer
+from steersman.nodes.place import PRE_STOP, Happened, Stop
+
+TERMINATED_BY_SIGNAL: Final = 143
+KILLED: Final = 137
+"""Exit codes."""
+_GRACE_OF_EVICTED: Final = 1.0
+"""Seconds that a container has to end where its node has to be rid of it."""
+_LEAST_GRACE: Final = 2.0
+"""Seconds that a container has to end after its hook at least."""
+
+
+def told_to_stop(look: Look, container: AnyContainer, status: ContainerStatus, path: str) -> Stop:
+    """Has a container end as its pod does."""
+    metadata = look.pod.metadata
+    if metadata.deletion_timestamp is not None:
+        grace = float(metadata.deletion_grace_period_seconds or 0)
+        at = times.unix(metadata.deletion_timestamp) - grace
+    elif look.place.evicted:
+        grace, at = _GRACE_OF_EVICTED, look.now
+    else:
+        grace, at = float(look.pod.spec.termination_grace_period_seconds or 0), look.now
+    text = f"Stopping container {container.name}"
+    return stopped(look, container, Stop(status.container_id, at, grace), text, path)
+
+
+def stopped(look: Look, container: AnyContainer, stop: Stop, text: str, path: str) -> Stop:
+    look.happened.append(Happened("Normal", "Killing", text, path))
+    look.remember(container, stop=stop)
+    return stop
+
+
+def end_of(
+    look: Look, container: AnyContainer, stop: Stop, behaves: Behaviour, path: str
+) -> tuple[float | None, bool]:  # fmt: skip
+    """When a container that is told to end has ended, and whether it had to be killed; None while its hook is to
+    be run."""
+    lifecycle = container.lifecycle
+    hook = None if lifecycle is None or stop.grace <= 0 else lifecycle.pre_stop
+    ran = stop.hook or look.ran(container, PRE_STOP, stop.container_id)
+    seconds = hooks.seconds_of(hook, ran)
+    if seconds is None:
+        look.again_at(look.now)
+        return None, False
+    failed = hook is not None and ran is not None and ran.exit_code != 0 and seconds <= stop.grace
+    if failed and not stop.hook_told and look.has_passed(stop.at + seconds):
+        look.happened.append(Happened("Warning", "FailedPreStopHook", "PreStopHook failed", path))
+        stop = stop._replace(hook_told=True)
+    look.remember(container, stop=stop._replace(hook=ran))
+    taken = min(seconds, stop.grace)
+    left = max(stop.grace - taken, _LEAST_GRACE if hook is not None else 0.0)
+    return stop.at + taken + min(behaves.stops_after, left), behaves.stops_after > left
+
+
+def terminate(status: ContainerStatus, code: int, reason: str, at: float) -> None:
+    """Has a container be one that has ended."""
+    running = status.state.running
+    status.state = ContainerState(terminated=ContainerStateTerminated(
+        exit_code=code, reason=reason or ("Error" if code else "Completed"),
+        started_at=None if running is None else running.started_at, finished_at=time_of(at),
+        container_id=status.container_id,
+    ))  # fmt: skip
+    status.ready = status.started = False

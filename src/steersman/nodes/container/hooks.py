@@ -1,0 +1,34 @@
+"""Hooks of containers: what they do after their start and before their end (pkg/kubelet/lifecycle).
+
+Commands are run by the shell where that knows their program; others, and requests, count as done well at once.
+"""
+
+from __future__ import annotations
+
+from steersman.api.core.v1 import LifecycleHandler, Pod
+from steersman.machinery.errors.field import quote
+from steersman.nodes.container_status import AnyContainer
+from steersman.nodes.place import Ran
+
+
+def seconds_of(hook: LifecycleHandler | None, ran: Ran | None) -> float | None:
+    """How long a hook takes; None while its command has not been run."""
+    if hook is None:
+        return 0.0
+    if hook.sleep is not None:
+        return float(max(hook.sleep.seconds, 0))
+    if hook.exec is None:
+        return 0.0
+    return None if ran is None else ran.seconds
+
+
+def failed(pod: Pod, container: AnyContainer, hook: LifecycleHandler | None, ran: Ran) -> str:
+    """What a container says whose hook has failed."""
+    words = hook.exec.command if hook is not None and hook.exec is not None else []
+    metadata = pod.metadata
+    named = f"{metadata.name}_{metadata.namespace}({metadata.uid})"
+    command = " ".join(words)
+    return (
+        f'Exec lifecycle hook ([{command}]) for Container "{container.name}" in Pod "{named}" failed - error: '
+        f"command '{command}' exited with {ran.exit_code}: {ran.errors}, message: {quote(ran.output)}"
+    )

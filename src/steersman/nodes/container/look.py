@@ -1,0 +1,68 @@
+"""One look at the containers of a pod: what is known before, what comes of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from steersman.api.core.v1 import Pod, PodStatus
+from steersman.machinery.values import times
+from steersman.nodes.container_status import AnyContainer
+from steersman.nodes.place import NOTHING, Happened, Memory, Place, Ran
+
+
+class Look:
+    """What comes of it is in the pod's status, and in `again`, `happened`, `memory` and `pulled`. Times are seconds
+    since 1970."""
+
+    def __init__(self, pod: Pod, status: PodStatus, place: Place, now: float) -> None:
+        """`status` is what the pod's status becomes."""
+        self.pod = pod
+        self.pod_status = status
+        self.place = place
+        self.now = now
+        self.again: float | None = None
+        """When to look the next time."""
+        self.happened: list[Happened] = []
+        self.memory: dict[str, Memory] = {}
+        """What is to be remembered of containers, by name."""
+        self.pulled: list[str] = []
+        """The full names of images that the node has by now."""
+        self.ended_for_probes: set[str] = set()
+        """Containers that have been ended for their probes just now."""
+
+    def again_at(self, at: float) -> None:
+        """Has the pod looked at again then, or before; `inf` for never."""
+        if at == float("inf"):
+            return
+        self.again = at if self.again is None else min(self.again, at)
+
+    def has_passed(self, due: float) -> bool:
+        """Whether a time has come; else it is looked at again then."""
+        if due > self.now:
+            self.again_at(due)
+            return False
+        return True
+
+    def remembered(self, container: AnyContainer) -> Memory:
+        """What is known of a container beside its status."""
+        return self.memory.get(container.name, NOTHING)
+
+    def remember(self, container: AnyContainer, **changes: Any) -> None:
+        """Changes that."""
+        found = replace(self.remembered(container), **changes)
+        if found == NOTHING:
+            self.memory.pop(container.name, None)
+        else:
+            self.memory[container.name] = found
+
+    def ran(self, container: AnyContainer, kind: str, container_id: str) -> Ran | None:
+        """What came of a command that was run for this look."""
+        found = self.place.ran.get((container.name, kind))
+        return found if found is not None and found.container_id == container_id else None
+
+
+def time_of(seconds: float) -> str:
+    """As statuses have it, to the second."""
+    return times.format_time(datetime.fromtimestamp(int(seconds), UTC))

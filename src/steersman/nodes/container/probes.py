@@ -1,0 +1,160 @@
+"""Probes of containers: when they look, what counts of what they find (pkg/kubelet/prober).
+
+A command is run by the shell where that knows its program. Everything else succeeds while the container runs, unless an
+annotation says that it fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from steersman.api.core.v1 import Container, ContainerStatus, EphemeralContainer, ExecAction, Pod, Probe
+from steersman.machinery.built_in.pod_resources import all_containers
+from steersman.machinery.errors.field import quote
+from steersman.machinery.values import times
+from steersman.machinery.values.durations import format_duration
+from steersman.nodes.container_status import all_statuses
+from steersman.nodes.place import LIVENESS, NOTHING, POST_START, PRE_STOP, READINESS, STARTUP, Memory, Ran, Ticks
+from steersman.nodes.shell.programs import PROGRAMS
+from steersman.nodes.shell.shell import SHELLS
+
+KINDS: Final = (STARTUP, LIVENESS, READINESS)
+_MOST_OUTPUT: Final = 10 << 10
+
+
+class Found(NamedTuple):
+    """What a probe has found, and what it says if that is not good."""
+
+    good: bool
+    output: str = ""
+
+
+def probe_of(container: Container | EphemeralContainer, kind: str) -> Probe | None:
+    """The container's probe of a kind."""
+    match kind:
+        case "Startup":
+            return container.startup_probe
+        case "Liveness":
+            return container.liveness_probe
+    return container.readiness_probe
+
+
+def number_at(probe: Probe, started: float, now: float) -> int:
+    """How many looks there have been before the one that falls due; -1 before the first."""
+    passed = now - started - probe.initial_delay_seconds
+    return -1 if passed < 0 else int(passed // max(probe.period_seconds, 1))
+
+
+def time_at(probe: Probe, started: float, number: int) -> float:
+    """When a look falls due."""
+    return started + probe.initial_delay_seconds + number * max(probe.period_seconds, 1)
+
+
+def first_from(probe: Probe, started: float, at: float) -> float:
+    """When the first look at a time or after it falls due."""
+    number = max(number_at(probe, started, at), 0)
+    due = time_at(probe, started, number)
+    return due if due >= at else time_at(probe, started, number + 1)
+
+
+def known(ticks: Ticks | None, status: ContainerStatus, kind: str) -> Ticks:
+    """What is known of a probe: without looks, what the status says."""
+    if ticks is not None and ticks.container_id == status.container_id:
+        return ticks
+    good = {STARTUP: bool(status.started), READINESS: status.ready}.get(kind, True)
+    return Ticks(status.container_id, -1, good, last=good, run=0)
+
+
+def looked(probe: Probe, before: Ticks, number: int, *, good: bool) -> Ticks:
+    """What is known after another look."""
+    run = before.run + 1 if before.last == good else 1
+    threshold = probe.success_threshold if good else probe.failure_threshold
+    counts = good if run >= max(threshold, 1) else before.good
+    return Ticks(before.container_id, number, counts, good, run)
+
+
+def has_failed(probe: Probe, ticks: Ticks) -> bool:
+    """Whether it has failed as often as its threshold asks for."""
+    return not ticks.last and ticks.run >= max(probe.failure_threshold, 1)
+
+
+def is_run(action: ExecAction | None) -> bool:
+    """Whether a command is run by the shell, which knows its program."""
+    if action is None or not action.command:
+        return False
+    name = action.command[0].rpartition("/")[2]
+    return name in PROGRAMS or name in SHELLS
+
+
+def found_by_command(probe: Probe, ran: Ran) -> Found:
+    """What a command says of its container."""
+    timeout = max(probe.timeout_seconds, 1)
+    if ran.seconds > timeout:
+        command = " ".join(probe.exec.command) if probe.exec is not None else ""
+        limit = format_duration(timeout * 10**9)
+        return Found(good=False, output=f"command timed out: {quote(command)} timed out after {limit}")
+    return Found(ran.exit_code == 0, ran.output[:_MOST_OUTPUT])
+
+
+def said_to_fail(probe: Probe, address: str) -> str:
+    """What a probe says that fails as an annotation wants it."""
+    if probe.http_get is not None:
+        return "HTTP probe failed with statuscode: 500"
+    if probe.tcp_socket is not None:
+        host = probe.tcp_socket.host or address
+        return f"dial tcp {host}:{probe.tcp_socket.port}: connect: connection refused"
+    if probe.grpc is not None:
+        return 'service unhealthy (responded with "NOT_SERVING")'
+    return ""
+
+
+class Wanted(NamedTuple):
+    """A command that is to be run in a container now."""
+
+    container: Container | EphemeralContainer
+    status: ContainerStatus
+    kind: str
+    words: list[str]
+    container_id: str
+    number: int = 0
+
+
+def wanted(pod: Pod, memory: Mapping[str, Memory], now: float) -> Iterator[Wanted]:
+    """The commands of probes and hooks that fall due."""
+    containers = {each.name: each for each in all_containers(pod.spec)}
+    for status in all_statuses(pod.status):
+        container = containers.get(status.name)
+        if container is not None:
+            remembered = memory.get(status.name, NOTHING)
+            yield from _of_hooks(container, status, remembered)
+            if status.state.running is not None and pod.metadata.deletion_timestamp is None:
+                yield from _of_probes(container, status, remembered, now)
+
+
+def _of_hooks(container: Container | EphemeralContainer, status: ContainerStatus, memory: Memory) -> Iterator[Wanted]:
+    if container.lifecycle is None:
+        return
+    begun, stop = memory.begun, memory.stop
+    after, before = container.lifecycle.post_start, container.lifecycle.pre_stop
+    if begun is not None and begun.hook is None and after is not None and after.exec is not None:
+        yield Wanted(container, status, POST_START, after.exec.command, begun.container_id)
+    if stop is not None and stop.hook is None and before is not None and before.exec is not None:
+        yield Wanted(container, status, PRE_STOP, before.exec.command, stop.container_id)
+
+
+def _of_probes(
+    container: Container | EphemeralContainer, status: ContainerStatus, memory: Memory, now: float
+) -> Iterator[Wanted]:  # fmt: skip
+    running = status.state.running
+    assert running is not None
+    started = float(times.unix(running.started_at or times.now()))
+    for kind in KINDS:
+        probe = probe_of(container, kind)
+        if probe is None or probe.exec is None or not is_run(probe.exec):
+            continue
+        if (kind == STARTUP) == bool(status.started) or memory.stop is not None:
+            continue
+        number = number_at(probe, started, now)
+        if number > known(memory.ticks.get(kind), status, kind).number:
+            yield Wanted(container, status, kind, probe.exec.command, status.container_id, number)

@@ -1,0 +1,87 @@
+"""Who has to go from a node under pressure, and in which words (pkg/kubelet/eviction).
+
+An annotation of the node says that it is under pressure. Every few seconds one pod goes, until the annotation does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from steersman.api.core.v1 import Node, Pod
+from steersman.machinery.built_in.pod_resources import requests_of_spec
+from steersman.machinery.values.quantity import nanos
+from steersman.nodes.admission import MEMORY_PRESSURE, is_critical
+from steersman.nodes.behaviour import PREFIX
+from steersman.nodes.usage import usage_of
+
+EVERY: Final = 10.0
+"""Seconds between two pods that go."""
+CONDITIONS: Final[Mapping[str, str]] = {
+    MEMORY_PRESSURE: "memory-pressure", "DiskPressure": "disk-pressure", "PIDPressure": "pid-pressure",
+}  # fmt: skip
+"""By their annotations."""
+_RESOURCES: Final = {MEMORY_PRESSURE: "memory", "DiskPressure": "ephemeral-storage", "PIDPressure": "pids"}
+_TOLD: Final = {
+    (MEMORY_PRESSURE, True): "NodeHasInsufficientMemory", (MEMORY_PRESSURE, False): "NodeHasSufficientMemory",
+    ("DiskPressure", True): "NodeHasDiskPressure", ("DiskPressure", False): "NodeHasNoDiskPressure",
+    ("PIDPressure", True): "NodeHasInsufficientPID", ("PIDPressure", False): "NodeHasSufficientPID",
+}  # fmt: skip
+_THRESHOLD: Final = "Threshold quantity: 100Mi, available: 0. "
+_MEBI: Final = 1 << 20
+_WHOLE: Final = 10**9
+
+
+def pressure_of(node: Node) -> tuple[str, ...]:
+    """The conditions that annotations of a node say."""
+    said = node.metadata.annotations
+    return tuple(condition for condition, name in CONDITIONS.items() if said.get(PREFIX + name) == "true")
+
+
+def event_of(condition: str, *, there: bool) -> str:
+    """The reason of the event about a condition that has come or gone."""
+    return _TOLD[condition, there]
+
+
+def victim(pods: Iterable[Pod], pressure: tuple[str, ...]) -> Pod | None:
+    """The pod that has to go first: one that uses more than it asks for, of low priority, that uses the most."""
+    candidates = [each for each in pods if not is_critical(each)]
+    if not candidates or not pressure:
+        return None
+    return min(candidates, key=_rank_by_memory if pressure[0] == MEMORY_PRESSURE else _rank)
+
+
+def message_of(pod: Pod, pressure: tuple[str, ...]) -> str:
+    """What the pod says then."""
+    resource = _RESOURCES[pressure[0]]
+    text = f"The node was low on resource: {resource}. "
+    if pressure[0] != MEMORY_PRESSURE:
+        return text
+    text += _THRESHOLD
+    requests = {each.name: each.resources.requests.get("memory", "0") for each in pod.spec.containers or ()}
+    for each in usage_of(pod):
+        request = requests.get(each.container, "0")
+        if each.memory > nanos(request) // _WHOLE:
+            text += (
+                f"Container {each.container} was using {_binary(each.memory)}, request is {request}, "
+                f"has larger consumption of {resource}. "
+            )
+    return text
+
+
+def _rank(pod: Pod) -> tuple[int, ...]:
+    return (0 if not requests_of_spec(pod.spec) else 1, pod.spec.priority or 0)
+
+
+def _rank_by_memory(pod: Pod) -> tuple[int, ...]:
+    used = sum(each.memory for each in usage_of(pod))
+    asked = nanos(str(requests_of_spec(pod.spec).get("memory", "0"))) // _WHOLE
+    return (0 if used > asked else 1, pod.spec.priority or 0, asked - used)
+
+
+def _binary(amount: int) -> str:
+    """Bytes as quantities have them."""
+    for unit, name in ((_MEBI << 10, "Gi"), (_MEBI, "Mi"), (1 << 10, "Ki")):
+        if amount and not amount % unit:
+            return f"{amount // unit}{name}"
+    return str(amount)

@@ -1,0 +1,88 @@
+"""What a container has in it now: the files of its volumes, with what its own command and others have made of them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from steersman.api.core.v1 import ContainerStatus, Pod
+from steersman.client.client import Client
+from steersman.machinery.values import times
+from steersman.nodes.container.probes import Wanted
+from steersman.nodes.container_status import AnyContainer
+from steersman.nodes.containers import Containers, Inside
+from steersman.nodes.place import POST_START, Ran
+from steersman.nodes.rehearsal import attempt, rehearsed
+from steersman.nodes.shell.effects import World
+from steersman.nodes.surroundings import command_of, surroundings
+
+_FRESH: Final = 60.0
+"""Seconds for which probes find what was there before."""
+_MOST_TURNS: Final = 2000
+"""That a container's command is followed at once, for what it makes of its files."""
+
+
+async def world_in(
+    client: Client, containers: Containers, pod: Pod, container: AnyContainer, status: ContainerStatus, *,
+    container_id: str = "", own_use: bool = False,
+) -> World:  # fmt: skip
+    """What a command finds in a container, whose files it may change. For a kubelet's `own_use` there are no tokens,
+    and what is around may be a minute old. Raises Unreachable."""
+    inside = containers.inside(container_id or status.container_id)
+    world = await _around(client, inside, pod, container, own_use=own_use)
+    given = world.files
+    for path, data in given.items():
+        if inside.given.get(path) != data:
+            inside.files[path] = data
+    if not own_use:
+        for path in inside.given.keys() - given.keys():
+            inside.files.pop(path, None)
+    inside.given = {**inside.given, **given} if own_use else dict(given)
+    running = status.state.running
+    if running is not None and not container.stdin:
+        started = float(times.unix(running.started_at or times.now()))
+        await _follow(inside, container, world, started)
+    return _copy(world, inside)
+
+
+async def _around(client: Client, inside: Inside, pod: Pod, container: AnyContainer, *, own_use: bool) -> World:
+    now = times.moment()
+    if own_use and inside.around is not None and now - inside.around[0] < _FRESH:
+        return inside.around[1]
+    world = await surroundings(client, pod, container, tokens=not own_use)
+    if own_use:
+        inside.around = now, world
+    return world
+
+
+def _copy(world: World, inside: Inside) -> World:
+    return World(
+        world.hostname, dict(world.environment), times.moment, inside.files, world.folders, world.folder,
+    )  # fmt: skip
+
+
+async def _follow(inside: Inside, container: AnyContainer, world: World, started: float) -> None:
+    """Has the container's own command change the files as it has done by now."""
+    now = times.moment()
+    if inside.course is None:
+        words = command_of(container, world.environment)
+        inside.course = rehearsed(words, _copy(world, inside), started, now)
+        inside.next = next(inside.course, None)
+    for turn in range(_MOST_TURNS):
+        at = inside.next
+        if at is None or (at if isinstance(at, float) else at.at) > now:
+            return
+        inside.next = next(inside.course, None)
+        if not turn % 16:
+            await asyncio.sleep(0)
+
+
+async def ran(client: Client, containers: Containers, pod: Pod, wanted: Wanted) -> Ran:
+    """Runs a command of a probe or a hook. Raises Unreachable."""
+    world = await world_in(
+        client, containers, pod, wanted.container, wanted.status, container_id=wanted.container_id, own_use=True
+    )
+    done = attempt(wanted.words, world)
+    if done.signal is not None and wanted.kind != POST_START:
+        containers.end(pod, wanted.status, 128 + done.signal, times.moment())
+    return Ran(wanted.container_id, wanted.number, done.seconds, done.exit_code, done.output, done.errors)

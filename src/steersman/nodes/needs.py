@@ -1,0 +1,87 @@
+"""What pods need of ConfigMaps and Secrets before something of them starts: files of their volumes, variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from steersman.api.core.v1 import Pod
+from steersman.client.informer import Key, key_of
+from steersman.machinery.values import times
+from steersman.nodes.container_status import AnyContainer, all_statuses
+from steersman.nodes.mounting import Tried, mount
+from steersman.nodes.place import Happened
+from steersman.nodes.references import sources_of, wrong_with
+from steersman.nodes.sources import Sources
+
+
+class Needed(NamedTuple):
+    """What a pod's needs come to now."""
+
+    mounted: bool
+    wrong_with: Callable[[AnyContainer], str]
+    """Why the variables of a container cannot be made, "" if they can."""
+    happened: Sequence[Happened]
+    again: float | None
+    """When to look again, in seconds since 1970."""
+
+
+class Needs:
+    """`start`, then `await stop()`."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._tried: dict[Key, dict[str, Tried]] = {}
+        """Volumes of pods that could not be filled, by name."""
+
+    async def start(self, wake: Callable[[Key], None]) -> None:
+        """Begins to follow what pods name; `wake` is called with one for which something has come."""
+        await self._sources.start(wake)
+
+    async def stop(self) -> None:
+        """Ends."""
+        await self._sources.stop()
+
+    def forget(self, pod: Pod) -> None:
+        """The pod is gone."""
+        self._tried.pop(key_of(pod), None)
+        self._sources.wait_for(key_of(pod), ())
+
+    async def look(self, pod: Pod) -> Needed:
+        """Raises StatusError, Unreachable."""
+        namespace, key = pod.metadata.namespace, key_of(pod)
+        if not _is_to_start(pod):
+            return Needed(True, partial(self._wrong_with, namespace), (), None)
+        find = await self._sources.finder(pod)
+        wrong = partial(wrong_with, namespace=namespace, find=find)
+        if pod.status.pod_ip:  # its volumes were filled before
+            self._wait(pod, waits=any(map(wrong, pod.spec.containers or ())))
+            return Needed(True, wrong, (), None)
+        found = mount(pod, self._tried.get(key, {}), find, times.moment())
+        if found.tried:
+            self._tried[key] = found.tried
+        else:
+            self._tried.pop(key, None)
+        self._wait(pod, waits=bool(found.tried) or any(map(wrong, pod.spec.containers or ())))
+        return Needed(not found.tried, wrong, found.happened, found.again)
+
+    def _wait(self, pod: Pod, *, waits: bool) -> None:
+        self._sources.wait_for(key_of(pod), sources_of(pod) if waits else ())
+
+    def _wrong_with(self, namespace: str, container: AnyContainer) -> str:
+        return wrong_with(container, namespace, partial(self._sources.keys, namespace))
+
+
+def earliest(one: float | None, other: float | None) -> float | None:
+    """The first of two times."""
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)
+
+
+def _is_to_start(pod: Pod) -> bool:
+    """Whether something of a pod does not run that may have to start."""
+    if pod.status.phase in ("Succeeded", "Failed") or pod.metadata.deletion_timestamp is not None:
+        return False
+    return not pod.status.pod_ip or any(each.state.running is None for each in all_statuses(pod.status))

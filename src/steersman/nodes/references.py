@@ -1,0 +1,133 @@
+"""ConfigMaps and Secrets that pods name, and what a kubelet says where one or a key of it is not there.
+
+Follows pkg/kubelet `kubelet_pods.go` (makeEnvironmentVariables) and pkg/volume `configmap`, `secret`, `projected`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from steersman.api.core.v1 import EnvVarSource, KeyToPath, Pod, Volume
+from steersman.machinery.built_in.pod_resources import all_containers
+from steersman.nodes.container_status import AnyContainer
+
+CONFIG_MAP: Final = "ConfigMap"
+SECRET: Final = "Secret"
+
+
+class Source(NamedTuple):
+    """A ConfigMap or a Secret of the pod's namespace."""
+
+    kind: str
+    name: str
+
+
+class Keys(NamedTuple):
+    """Those of one: all, and those that variables may have."""
+
+    all: frozenset[str]
+    plain: frozenset[str]
+
+
+Find = Callable[[Source], Keys | None]
+"""The keys of one, None if it is not there."""
+
+
+class _Reference(NamedTuple):
+    """What a pod wants of one; `keys` none for all that there are."""
+
+    source: Source
+    keys: tuple[str, ...]
+    optional: bool
+
+
+def sources_of(pod: Pod) -> Iterator[Source]:
+    """All that a pod names, some more than once."""
+    for container in all_containers(pod.spec):
+        for reference in _of_variables(container):
+            yield reference.source
+    for volume in pod.spec.volumes:
+        for reference in _of_volume(volume):
+            yield reference.source
+
+
+def wrong_with(container: AnyContainer, namespace: str, find: Find) -> str:
+    """Why the variables of a container cannot be made; "" if they can."""
+    for reference in _of_variables(container):
+        source = reference.source
+        keys = find(source)
+        if reference.optional and (keys is None or not keys.plain.issuperset(reference.keys)):
+            continue
+        if keys is None:
+            return _not_found(source)
+        for key in reference.keys:
+            if key not in keys.plain:
+                return f"couldn't find key {key} in {source.kind} {namespace}/{source.name}"
+    return ""
+
+
+def missing_in(volume: Volume, find: Find) -> str:
+    """Why a volume cannot be filled; "" if it can."""
+    errors: list[str] = []
+    for reference in _of_volume(volume):
+        error = _wrong(reference, find(reference.source))
+        if error and error not in errors:
+            errors.append(error)
+    if not errors:
+        return ""
+    return errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
+
+
+def _wrong(reference: _Reference, keys: Keys | None) -> str:
+    if reference.optional:
+        return ""
+    if keys is None:
+        return _not_found(reference.source)
+    for key in reference.keys:
+        if key not in keys.all:
+            if reference.source.kind == SECRET:
+                return f"references non-existent secret key: {key}"
+            return f"configmap references non-existent config key: {key}"
+    return ""
+
+
+def _not_found(source: Source) -> str:
+    return f'{"secret" if source.kind == SECRET else "configmap"} "{source.name}" not found'
+
+
+def _of_variables(container: AnyContainer) -> Iterator[_Reference]:
+    """In the order in which a kubelet looks for them."""
+    for each in container.env_from:
+        if (of_map := each.config_map_ref) is not None:
+            yield _Reference(Source(CONFIG_MAP, of_map.name), (), bool(of_map.optional))
+        elif (of_secret := each.secret_ref) is not None:
+            yield _Reference(Source(SECRET, of_secret.name), (), bool(of_secret.optional))
+    for variable in container.env:
+        if variable.value_from is not None:
+            yield from _of_variable(variable.value_from)
+
+
+def _of_variable(value: EnvVarSource) -> Iterator[_Reference]:
+    if (of_map := value.config_map_key_ref) is not None:
+        yield _Reference(Source(CONFIG_MAP, of_map.name), (of_map.key,), bool(of_map.optional))
+    elif (of_secret := value.secret_key_ref) is not None:
+        yield _Reference(Source(SECRET, of_secret.name), (of_secret.key,), bool(of_secret.optional))
+
+
+def _of_volume(volume: Volume) -> Iterator[_Reference]:
+    if (of_map := volume.config_map) is not None:
+        yield _Reference(Source(CONFIG_MAP, of_map.name), _keys(of_map.items), bool(of_map.optional))
+    if (of_secret := volume.secret) is not None:
+        yield _Reference(Source(SECRET, of_secret.secret_name), _keys(of_secret.items), bool(of_secret.optional))
+    for each in () if volume.projected is None else volume.projected.sources or ():
+        if each.config_map is not None:
+            name, items, optional = each.config_map.name, each.config_map.items, each.config_map.optional
+            yield _Reference(Source(CONFIG_MAP, name), _keys(items), bool(optional))
+        elif each.secret is not None:
+            name, items, optional = each.secret.name, each.secret.items, each.secret.optional
+            yield _Reference(Source(SECRET, name), _keys(items), bool(optional))
+
+
+def _keys(items: Sequence[KeyToPath]) -> tuple[str, ...]:
+    return tuple(each.key for each in items)

@@ -1,0 +1,115 @@
+"""The ConfigMaps and Secrets that pods on nodes name: which keys they have, and who waits for one.
+
+All are followed, but of each its keys alone are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from steersman.api.core.v1 import ConfigMap, Pod, Secret
+from steersman.client.client import Client
+from steersman.client.errors import is_not_found
+from steersman.client.informer import Informer, Key, key_of
+from steersman.client.resources import CONFIG_MAPS, SECRETS
+from steersman.machinery.errors.status import StatusError
+from steersman.nodes.references import CONFIG_MAP, SECRET, Find, Keys, Source, sources_of
+
+
+class Sources:
+    """`start`, then `await stop()`."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._config_maps = Informer(client, CONFIG_MAPS, transform=_without_values)
+        self._secrets = Informer(client, SECRETS, transform=_without_secret_values)
+        self._waiting: dict[tuple[str, Source], set[Key]] = {}
+        """Pods that wait for one, by its namespace."""
+        self._waits_for: dict[Key, set[Source]] = {}
+
+    async def start(self, wake: Callable[[Key], None]) -> None:
+        """Begins to follow; `wake` is called with a pod for which something it waits for has come or changed."""
+
+        def told(kind: str) -> Callable[[ConfigMap | Secret | None, ConfigMap | Secret | None], None]:
+            def changed(_: ConfigMap | Secret | None, new: ConfigMap | Secret | None) -> None:
+                if new is not None:
+                    namespace, name = key_of(new)
+                    for pod in tuple(self._waiting.get((namespace, Source(kind, name)), ())):
+                        wake(pod)
+
+            return changed
+
+        self._config_maps.on_change(told(CONFIG_MAP))
+        self._secrets.on_change(told(SECRET))
+        self._config_maps.start()
+        self._secrets.start()
+        await self._config_maps.synced()
+        await self._secrets.synced()
+
+    async def stop(self) -> None:
+        """Ends."""
+        await self._config_maps.stop()
+        await self._secrets.stop()
+
+    async def finder(self, pod: Pod) -> Find:
+        """How what a pod names is found; what seems not to be there was asked for once more. Raises StatusError,
+        Unreachable."""
+        namespace, _ = key_of(pod)
+        known = {each: self.keys(namespace, each) for each in set(sources_of(pod))}
+        for source, keys in known.items():
+            if keys is None:
+                known[source] = await self._asked(namespace, source)
+        return known.get
+
+    def wait_for(self, pod: Key, sources: Iterable[Source]) -> None:
+        """Has a pod looked at when one of these has come or changed, and for no others any more."""
+        namespace, _ = pod
+        wanted, before = set(sources), self._waits_for.pop(pod, set())
+        for each in before - wanted:
+            waiting = self._waiting[(namespace, each)]
+            waiting.discard(pod)
+            if not waiting:
+                del self._waiting[(namespace, each)]
+        for each in wanted - before:
+            self._waiting.setdefault((namespace, each), set()).add(pod)
+        if wanted:
+            self._waits_for[pod] = wanted
+
+    def keys(self, namespace: str, source: Source) -> Keys | None:
+        """Those of one, None if it is not known to be there."""
+        found: ConfigMap | Secret | None
+        if source.kind == SECRET:
+            found = self._secrets.get(namespace, source.name)
+        else:
+            found = self._config_maps.get(namespace, source.name)
+        return None if found is None else _keys_of(found)
+
+    async def _asked(self, namespace: str, source: Source) -> Keys | None:
+        if not source.name:
+            return None
+        try:
+            if source.kind == SECRET:
+                secret = await self._client.get(SECRETS, source.name, namespace)
+                return _keys_of(secret)
+            config_map = await self._client.get(CONFIG_MAPS, source.name, namespace)
+            return _keys_of(config_map)
+        except StatusError as error:
+            if not is_not_found(error):
+                raise
+            return None
+
+
+def _keys_of(found: ConfigMap | Secret) -> Keys:
+    plain = frozenset(found.data)
+    return Keys(plain | frozenset(found.binary_data) if isinstance(found, ConfigMap) else plain, plain)
+
+
+def _without_values(found: ConfigMap) -> None:
+    found.data = dict.fromkeys(found.data, "")
+    found.binary_data = dict.fromkeys(found.binary_data, b"")
+    found.metadata.annotations = {}
+
+
+def _without_secret_values(found: Secret) -> None:
+    found.data = dict.fromkeys(found.data, b"")
+    found.metadata.annotations = {}

@@ -1,0 +1,58 @@
+"""Expressions of jq over an object: many of them in one program, as reading the object is what takes time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from steersman.nodes.stages.declaration import StageError
+
+MOST_SOURCE: Final = 1 << 14
+"""Characters of an expression."""
+_PRELUDE: Final = "def env: {}; {} as $ENV | "
+"""What runs in a process does not look at its environment."""
+
+Found = list[Any] | None
+"""What an expression leads to, without null; None where it failed."""
+
+
+class Expressions:
+    """Expressions that are evaluated together: `add` each, then `evaluate` objects."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, int] = {}
+        self._program: Any = None
+
+    def add(self, source: str) -> int:
+        """The place at which `evaluate` says what an expression leads to. Raises StageError."""
+        found = self._places.get(source)
+        if found is None:
+            if len(source) > MOST_SOURCE:
+                raise StageError(f"an expression of more than {MOST_SOURCE} characters")
+            _compiled(source, source)  # by itself first: what is wrong in one must not reach into others
+            found = self._places[source] = len(self._places)
+            self._program = None
+        return found
+
+    def evaluate(self, text: str) -> Sequence[Found]:
+        """What each expression leads to in an object, a JSON text."""
+        if not self._places:
+            return ()
+        if self._program is None:
+            parts = (f"(try [({source}\n) | values] catch null)" for source in self._places)
+            self._program = _compiled(f"{_PRELUDE}[{', '.join(parts)}]", "all expressions")
+        try:
+            found = self._program.input_text(text).first()
+        except (ValueError, StopIteration):  # an expression ended all, as `halt` does
+            return [None] * len(self._places)
+        return found if isinstance(found, list) else [None] * len(self._places)
+
+
+def _compiled(source: str, shown: str) -> Any:
+    import jq
+
+    try:
+        return jq.compile(source)
+    except ValueError as error:
+        why = str(error).partition("\n")[0].removeprefix("jq: error: ")
+        raise StageError(f"{shown}: {why}") from None

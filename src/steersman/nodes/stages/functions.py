@@ -1,0 +1,130 @@
+"""What templates of stages may call beside Go's own functions and sprig's (kwok `pkg/utils/gotpl`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from random import Random
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+
+from steersman.api.core.v1 import Pod
+from steersman.machinery.codec import yaml
+from steersman.machinery.go.sprig.all import SPRIG
+from steersman.machinery.go.sprig.checks import by_chance
+from steersman.machinery.go.template.builtins import Function, integer, text
+from steersman.machinery.go.template.values import TemplateError, Value, plain, quoted
+from steersman.machinery.values import times
+from steersman.nodes.simulated_node import SimulatedNode
+
+VERSION: Final = "v0.8.0"
+"""The version of kwok that this follows."""
+_MOST_INDENT: Final = 100
+_CONDITIONS: Final = (
+    ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+    ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    ("NetworkUnavailable", "False", "RouteCreated", "RouteController created a route"),
+)
+
+
+def moment_text(seconds: float) -> str:
+    """A time, in seconds since 1970, as time.RFC3339Nano writes it in UTC."""
+    shown = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f").rstrip("0").rstrip(".")
+    return f"{shown}Z"
+
+
+_STARTED: Final = moment_text(times.moment())
+
+
+def _quote(value: Value) -> str:
+    """A text in quotes; the JSON of anything else, in quotes."""
+    shown = msgspec.json.encode(plain(value)).decode()
+    return shown if shown[:1] == '"' else quoted(shown)
+
+
+def _yaml(value: Value, *indents: Value) -> str:
+    """YAML; with an indent, on lines of their own that begin with so many times two spaces."""
+    shown = yaml.from_json(msgspec.json.encode(plain(value))).decode()
+    indent = integer(indents[0], "YAML") if len(indents) == 1 else 0
+    if indent > _MOST_INDENT:
+        raise TemplateError(f"YAML: an indent of more than {_MOST_INDENT}")
+    return f"\n{shown}".replace("\n", "\n" + "  " * indent) if indent > 0 else shown
+
+
+def _node_conditions() -> Value:
+    return [
+        {
+            "lastHeartbeatTime": None, "lastTransitionTime": None, "message": message, "reason": reason,
+            "status": status, "type": type_,
+        }
+        for type_, status, reason, message in _CONDITIONS
+    ]  # fmt: skip
+
+
+_OF_ALL: Final[Mapping[str, Function]] = MappingProxyType({
+    **SPRIG,
+    "NodeConditions": _node_conditions,
+    "Now": lambda: moment_text(times.moment()),
+    "Quote": _quote,
+    "StartTime": lambda: _STARTED,
+    "Version": lambda: VERSION,
+    "YAML": _yaml,
+})  # fmt: skip
+
+
+def _nothing(*_: Value) -> Value:
+    """Stands for a function that is about one object, when templates are read."""
+    return None
+
+
+_OF_KINDS: Final = {
+    "Pod": ("NodeIP", "NodeIPWith", "NodeIPsWith", "PodIP", "PodIPWith", "PodIPsWith"),
+    "Node": ("NodeIP", "NodeName", "NodePort"),
+}
+
+
+def functions_of_kind(kind: str) -> Mapping[str, Function]:
+    """All functions for templates about a kind; those about one object come with it."""
+    return {**_OF_ALL, **dict.fromkeys((*_OF_KINDS[kind], *by_chance(Random(0))), _nothing)}
+
+
+def functions_of_node(node: SimulatedNode) -> Mapping[str, Function]:
+    """What is known of a simulated node."""
+    return {
+        "NodeIP": lambda: node.address, "NodeName": lambda: node.name, "NodePort": lambda: node.template.kubelet_port
+    }  # fmt: skip
+
+
+def functions_of_pod(pod: Pod, nodes: Mapping[str, SimulatedNode]) -> Mapping[str, Function]:
+    """What is known of a pod's node and addresses. A pod has one address, however often it is asked for."""
+    own = nodes[pod.spec.node_name]
+    key = pod.metadata.namespace, pod.metadata.name
+
+    def node_address(name: Value) -> str:
+        return nodes.get(text(name, "NodeIPWith"), own).address
+
+    def pod_address(node: Value, host_network: Value, uid: Value, name: Value, namespace: Value) -> str:
+        del uid
+        if host_network is True:
+            return node_address(node)
+        found = nodes.get(text(node, "PodIPWith"))
+        if found is None:
+            return own.address
+        of = text(namespace, "PodIPWith"), text(name, "PodIPWith")
+        return found.address_of(of, pod.status.pod_ip if of == key else "")
+
+    def pod_addresses(node: Value, host_network: Value, uid: Value, name: Value, namespace: Value) -> list[Any]:
+        return [pod_address(node, host_network, uid, name, namespace)]
+
+    return {
+        "NodeIP": lambda: own.address,
+        "NodeIPWith": node_address,
+        "NodeIPsWith": lambda name: [node_address(name)],
+        "PodIP": lambda: own.address_of(key, pod.status.pod_ip),
+        "PodIPWith": pod_address,
+        "PodIPsWith": pod_addresses,
+    }

@@ -1,0 +1,227 @@
+"""Takes objects of one kind from stage to stage (kwok `pod_controller.go`, `node_controller.go`)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+from steersman.api.core.v1 import Node, Pod
+from steersman.api.meta.v1 import DeleteOptions
+from steersman.client.api_resource import APIResource
+from steersman.client.client import JSON_PATCH, Client
+from steersman.client.errors import is_conflict, is_not_found
+from steersman.client.events import Recorder, reference
+from steersman.client.informer import Informer, Key
+from steersman.client.transport import Unreachable
+from steersman.client.work_queue import WorkQueue
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.go.template.builtins import Function
+from steersman.machinery.go.template.template import data_of
+from steersman.machinery.go.template.values import TemplateError
+from steersman.machinery.values import times
+from steersman.net.ascii import is_digits
+from steersman.nodes.stages.selection import Lifecycle, PreparedStage, Seen
+from steersman.nodes.stages.steps import PreparedPatch, PreparedStep, finalizer_operations
+
+logger = logging.getLogger(__name__)
+
+O = TypeVar("O", Pod, Node)  # noqa: E741
+
+MOST_OBJECT: Final = 1 << 19
+"""Characters of an object's JSON; what stages make of a larger one would take too long."""
+_LARGE: Final = 1 << 16
+"""Characters of an object from which on templates are evaluated beside the loop."""
+_WORKERS: Final = 16
+_RETRY: Final = 1.0
+_MOST_RETRY: Final = 32 * 60.0
+"""Seconds before a step that could not be done is done: doubled each time, at most so long, and up to a fifth more."""
+_AGAIN: Final = frozenset({"ServerTimeout", "Timeout", "ServiceUnavailable", "TooManyRequests"})
+
+
+@dataclass(slots=True)
+class _Job(Generic[O]):
+    """What is to become of an object, in one version of it."""
+
+    obj: O
+    stage: PreparedStage | None = None
+    """None: nothing, as it is in no stage, or has been through it."""
+    unseen: bool = False
+    """The version is what a stage has made of the object; which stage that is in is found out when a watch tells it."""
+    due: float = 0.0
+    """On the loop's clock."""
+    step: int = 0
+    """The first that is not done yet."""
+    failures: int = 0
+
+
+class StagePlayer(Generic[O]):
+    """Plays the stages of a kind: `start`, then `changed` for every change; `await stop()`.
+
+    `follows` says whether an object is one of those that are simulated here, now; `functions` what templates may ask
+    about it.
+    """
+
+    def __init__(
+        self, client: Client, objects: Informer[O], lifecycle: Lifecycle, recorder: Recorder, *,
+        follows: Callable[[O], bool], functions: Callable[[O], Mapping[str, Function]],
+    ) -> None:  # fmt: skip
+        self._client = client
+        self._objects: Informer[O] = objects
+        self._resource: APIResource[O] = objects.resource
+        self._lifecycle = lifecycle
+        self._recorder = recorder
+        self._follows: Callable[[O], bool] = follows
+        self._functions: Callable[[O], Mapping[str, Function]] = functions
+        self._queue: WorkQueue[Key] = WorkQueue()
+        self._jobs: dict[Key, _Job[O]] = {}
+        self._told: dict[Key, str] = {}
+        """What was last said of objects that cannot be played."""
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Begins to play."""
+        name = f"stages of {self._resource.plural}"
+        self._tasks = [asyncio.create_task(self._work(), name=f"{name} {number}") for number in range(_WORKERS)]
+
+    async def stop(self) -> None:
+        """Ends; objects stay in the stages they are in."""
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        self._queue.close()
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is to be done now; some of it may fall due later."""
+        return self._queue.idle
+
+    def look(self, key: Key) -> None:
+        """An object may have changed, or may be followed again."""
+        self._queue.add(key)
+
+    async def _work(self) -> None:
+        while True:
+            key = await self._queue.get()
+            try:
+                await self._see_to(key)
+            except Exception:
+                logger.exception("stages of %s %s/%s", self._resource.plural, *key)
+                self._queue.retry(key)
+            else:
+                self._queue.forget(key)
+            finally:
+                self._queue.done(key)
+
+    async def _see_to(self, key: Key) -> None:
+        obj = self._objects.get(*key)
+        if obj is None:
+            self._jobs.pop(key, None)
+            self._told.pop(key, None)
+            return
+        if not self._follows(obj):
+            self._jobs.pop(key, None)
+            return
+        job = self._jobs.get(key)
+        if job is None or _is_newer(obj, job.obj) or (job.unseen and not _is_newer(job.obj, obj)):
+            job = self._jobs[key] = self._job(key, obj)
+        while job.stage is not None:
+            wait = job.due - asyncio.get_running_loop().time()
+            if wait > 0:
+                self._queue.add_after(key, wait)
+                return
+            job = self._jobs[key] = await self._play(key, job.stage, job)
+
+    def _job(self, key: Key, obj: O) -> _Job[O]:
+        """What is to become of an object as it is now."""
+        text = self._text(obj)
+        if len(text) > MOST_OBJECT:
+            self._tell(key, obj, f"more than {MOST_OBJECT} bytes")
+            return _Job(obj)
+        seen = Seen(text.decode(), obj.metadata.labels, obj.metadata.annotations)
+        stage = self._lifecycle.stage_of(seen)
+        if stage is None:
+            return _Job(obj)
+        delay = stage.delay(seen, times.moment(), self._lifecycle.random)
+        return _Job(obj, stage, due=asyncio.get_running_loop().time() + delay)
+
+    def _text(self, obj: O) -> bytes:
+        return self._resource.encode(obj)
+
+    async def _play(self, key: Key, stage: PreparedStage, job: _Job[O]) -> _Job[O]:
+        """Takes an object through its stage; what is to become of it then."""
+        latest = job.obj
+        try:
+            while job.step < len(stage.steps):
+                gone = any(each.delete for each in stage.steps[: job.step])
+                latest = await self._do(job.obj, stage.steps[job.step], gone=gone) or latest
+                job.step += 1
+        except (StatusError, Unreachable) as error:
+            if isinstance(error, Unreachable) or error.reason in _AGAIN:
+                return self._later(key, job, error)
+            if not (is_conflict(error) or is_not_found(error)):
+                self._tell(key, job.obj, f"stage {stage.name}: {error}")
+        except TemplateError as error:
+            self._tell(key, job.obj, f"stage {stage.name}: {error}")
+        if not _is_newer(latest, job.obj):
+            return _Job(latest)
+        return self._job(key, latest) if stage.immediate else _Job(latest, unseen=True)
+
+    def _later(self, key: Key, job: _Job[O], error: Exception) -> _Job[O]:
+        wait = min(_RETRY * 2.0 ** min(job.failures, 60), _MOST_RETRY) * (1 + 0.2 * self._lifecycle.random.random())
+        logger.warning("%s %s/%s: %s; again in %.0f s", self._resource.plural, *key, error, wait)
+        job.failures += 1
+        job.due = asyncio.get_running_loop().time() + wait
+        return job
+
+    async def _do(self, obj: O, step: PreparedStep, *, gone: bool) -> O | None:
+        """Does a step, of which an object that was deleted (`gone`) has the event alone; the object as a patch has made
+        it. Raises StatusError, Unreachable, TemplateError."""
+        result: O | None = None
+        if step.event is not None:
+            about = reference(self._resource, obj)
+            self._recorder.event(about, step.event.type, step.event.reason, step.event.message)
+        if gone:
+            return None
+        if step.finalizers is not None:
+            operations = finalizer_operations(obj.metadata.finalizers, step.finalizers)
+            if operations:
+                result = await self._patch(obj, operations, JSON_PATCH, "")
+        if step.delete:
+            options = DeleteOptions(grace_period_seconds=0)
+            await self._client.delete(self._resource, obj.metadata.name, obj.metadata.namespace, options)
+        elif step.patch is not None:
+            body = await self._body(obj, step.patch)
+            result = await self._patch(obj, body, step.patch.media, step.patch.subresource)
+        return result
+
+    async def _body(self, obj: O, patch: PreparedPatch) -> Any:
+        text, functions = self._text(obj), self._functions(obj)
+        if len(text) < _LARGE:
+            return patch.body(data_of(text), functions)
+        return await asyncio.to_thread(lambda: patch.body(data_of(text), functions))
+
+    async def _patch(self, obj: O, patch: Any, media: str, subresource: str) -> O:
+        metadata = obj.metadata
+        return await self._client.patch(
+            self._resource, metadata.name, metadata.namespace, patch, media=media, subresource=subresource
+        )
+
+    def _tell(self, key: Key, obj: O, why: str) -> None:
+        """Says that a stage cannot be played for an object, once."""
+        if self._told.get(key) == why:
+            return
+        self._told[key] = why
+        logger.warning("%s %s/%s: %s", self._resource.plural, *key, why)
+        self._recorder.event(reference(self._resource, obj), "Warning", "StageFailed", why[:1000])
+
+
+def _is_newer(obj: Pod | Node, known: Pod | Node) -> bool:
+    """Whether an object is another version than one that is known, and no older one, of which a watch tells late."""
+    version, before = obj.metadata.resource_version, known.metadata.resource_version
+    if obj.metadata.uid == known.metadata.uid and is_digits(version) and is_digits(before):
+        return int(version) > int(before)
+    return version != before

@@ -1,0 +1,98 @@
+"""What a stage does, prepared when it is read: events, finalizers, patches out of templates, deletion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from steersman.client.client import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from steersman.machinery.codec import yaml
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.go.strings import trim_space
+from steersman.machinery.go.template.builtins import Function
+from steersman.machinery.go.template.template import Template
+from steersman.machinery.go.template.values import TemplateError, Value
+from steersman.nodes.stages.declaration import Event, Finalizers, Patch, StageError, Step
+from steersman.nodes.stages.functions import functions_of_kind
+
+_MEDIA: Final = {
+    "json": JSON_PATCH,
+    "merge": MERGE_PATCH,
+    "strategic": STRATEGIC_MERGE_PATCH,
+    None: STRATEGIC_MERGE_PATCH,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedPatch:
+    """A patch whose template was read."""
+
+    template: Template
+    root: str
+    subresource: str
+    media: str
+
+    def body(self, data: Value, functions: Mapping[str, Function]) -> Any:
+        """The patch for an object. Raises TemplateError for one whose text is no patch."""
+        try:
+            value, _ = yaml.load(self.template.render(data, functions).encode(errors="replace"))
+        except yaml.YAMLError as error:
+            raise TemplateError(f"the text is no YAML: {error}") from None
+        except StatusError as error:
+            raise TemplateError(f"the text is no patch: {error}") from None
+        if self.media != JSON_PATCH:
+            if self.root:
+                return {self.root: value}
+            if not isinstance(value, dict):
+                raise TemplateError("the text is no patch: it is not an object")
+            return value
+        if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+            raise TemplateError("the text is no JSON patch: it is not a list of operations")
+        if self.root:
+            return [{**each, "path": f"/{self.root}{each.get('path', '')}"} for each in value]
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedStep:
+    """What is done in the order of the fields here."""
+
+    event: Event | None
+    finalizers: Finalizers | None
+    delete: bool
+    patch: PreparedPatch | None
+
+
+def prepared(step: Step, kind: str) -> PreparedStep:
+    """A step of a stage about a kind. Raises StageError for a template that cannot be read."""
+    return PreparedStep(
+        step.event, step.finalizers, step.delete, None if step.patch is None else _prepared(step.patch, kind)
+    )
+
+
+def _prepared(patch: Patch, kind: str) -> PreparedPatch:
+    try:
+        template = Template(trim_space(patch.template), functions_of_kind(kind))
+    except TemplateError as error:
+        raise StageError(f"template: {error}") from None
+    return PreparedPatch(template, patch.root, patch.subresource, _MEDIA[patch.type])
+
+
+def finalizer_operations(present: Sequence[str], wanted: Finalizers) -> list[dict[str, Any]]:
+    """The JSON patch that makes the finalizers of an object those that are wanted; nothing if they are."""
+    add, remove = [each.value for each in wanted.add], {each.value for each in wanted.remove}
+    at = [number for number, each in enumerate(present) if each in remove]
+    if not (wanted.empty or (remove and len(at) == len(present))):
+        operations = [{"op": "remove", "path": f"/metadata/finalizers/{number}"} for number in reversed(at)]
+        if add and present:
+            return operations + [
+                {"op": "add", "path": "/metadata/finalizers/-", "value": each} for each in add if each not in present
+            ]
+        return operations + _all_of(add)
+    operations = [{"op": "remove", "path": "/metadata/finalizers"}] if present else []
+    return operations + _all_of(add)
+
+
+def _all_of(finalizers: list[str]) -> list[dict[str, Any]]:
+    return [{"op": "add", "path": "/metadata/finalizers", "value": finalizers}] if finalizers else []

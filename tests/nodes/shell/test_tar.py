@@ -1,0 +1,120 @@
+"""Archives of files in simulated containers."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+
+from steersman.nodes.shell.effects import MOST_FILE_BYTES, Course, Wait, World, Write, fed
+from steersman.nodes.shell.shell import Shell
+
+
+def world(**files: bytes) -> World:
+    return World(
+        "pod", {}, lambda: 1_800_000_000.0, {f"/{name.replace('__', '/')}": data for name, data in files.items()}
+    )
+
+
+def run(course: Course) -> tuple[int, bytes, str, int]:
+    """The exit code, what was written, what was said, how often others had their turn."""
+    out, err, turns = b"", "", 0
+    while True:
+        try:
+            effect = next(course)
+        except StopIteration as done:
+            return done.value, out, err, turns
+        match effect:
+            case Write(1, data):
+                out += data
+            case Write(_, data):
+                err += data.decode()
+            case Wait():
+                turns += 1
+
+
+def tar(it: World, *words: str, stdin: bytes = b"") -> tuple[int, bytes, str, int]:
+    return run(fed(Shell(it).run(["tar", *words]), stdin))
+
+
+def archive(**files: bytes) -> bytes:
+    taken = io.BytesIO()
+    with tarfile.open(fileobj=taken, mode="w") as made:
+        for name, data in files.items():
+            member = tarfile.TarInfo(name.replace("__", "/"))
+            member.size = len(data)
+            made.addfile(member, io.BytesIO(data))
+    return taken.getvalue()
+
+
+def contents(data: bytes) -> dict[str, bytes | None]:
+    with tarfile.open(fileobj=io.BytesIO(data)) as read:
+        found = {each.name: read.extractfile(each) for each in read.getmembers()}
+        return {name: None if source is None else source.read() for name, source in found.items()}
+
+
+def test_a_folder_is_packed_with_all_below_it() -> None:
+    binary = bytes(range(256)) * 5
+    code, out, err, _ = tar(world(data__a=b"one\n", data__in__b=binary, other=b""), "cf", "-", "/data")
+    assert (code, err) == (0, "tar: removing leading '/' from member names\n")
+    assert contents(out) == {"data": None, "data/a": b"one\n", "data/in": None, "data/in/b": binary}
+
+
+def test_one_file_is_packed_by_the_name_that_is_given() -> None:
+    it = world(tmp__x=b"1")
+    it.folder = "/tmp"
+    assert contents(tar(it, "-cf", "-", "x")[1]) == {"x": b"1"}
+
+
+def test_what_is_not_there_is_told() -> None:
+    code, out, err, _ = tar(world(), "cf", "-", "nothing")
+    assert code == 1
+    assert err == "tar: nothing: No such file or directory\ntar: error exit delayed from previous errors\n"
+    assert contents(out) == {}
+
+
+def test_files_are_put_below_a_folder() -> None:
+    it = world(tmp__old=b"kept", tmp__a=b"before")
+    assert tar(it, "-xmf", "-", "-C", "/tmp", stdin=archive(a=b"\n\n\0", d__b=b"2"))[0] == 0
+    assert it.files == {"/tmp/old": b"kept", "/tmp/a": b"\n\n\0", "/tmp/d/b": b"2"}
+
+
+def test_what_an_archive_says_of_its_files_is_listed() -> None:
+    assert tar(world(), "tf", "-", stdin=archive(a=b"1", d__b=b"2"))[1] == b"a\nd/b\n"
+
+
+def test_an_archive_may_be_a_file() -> None:
+    it = world(a=b"1")
+    assert tar(it, "cf", "/tmp/all.tar", "a")[0] == 0
+    assert tar(it, "xf", "/tmp/all.tar", "-C", "/copy")[0] == 0
+    assert it.files["/copy/a"] == b"1"
+
+
+def test_more_than_there_is_room_for_is_refused() -> None:
+    it = world()
+    code, _, err, _ = tar(it, "xf", "-", stdin=archive(a=b"1", b=bytes(MOST_FILE_BYTES)))
+    assert (code, err) == (1, "tar: b: No space left on device\n")
+    assert it.files == {"/a": b"1"}
+    assert tar(it, "xf", "-", stdin=bytes(5 * MOST_FILE_BYTES))[0] == 1
+
+
+def test_links_and_what_is_no_archive_are_refused() -> None:
+    taken = io.BytesIO()
+    with tarfile.open(fileobj=taken, mode="w") as made:
+        link = tarfile.TarInfo("l")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        made.addfile(link)
+    assert tar(world(), "xf", "-", stdin=taken.getvalue())[2] == "tar: can't create l: Operation not permitted\n"
+    assert tar(world(), "xf", "-", stdin=b"no archive" * 100)[2] == "tar: invalid tar magic\n"
+    assert tar(world(), "xzf", "-")[2] == "tar: unrecognized option: z\n"
+    assert tar(world(), "-f")[2] == "tar: option requires an argument -- 'f'\n"
+
+
+def test_others_have_their_turn_between_many_files() -> None:
+    many = {f"f{number}": b"" for number in range(500)}
+    code, out, _, turns = tar(world(**many), "cf", "-", *many)
+    assert (code, len(contents(out))) == (0, 500)
+    assert turns >= 60
+    it = world()
+    code, _, _, turns = tar(it, "xf", "-", stdin=out)
+    assert (code, len(it.files)) == (0, 500)
+    assert turns >= 60

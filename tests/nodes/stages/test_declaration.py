@@ -1,0 +1,73 @@
+"""Stage objects as they are read, and what is refused of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from steersman.nodes.stages.declaration import StageError, Step, read_stage, steps_of
+from steersman.nodes.stages.given import Stages
+from tests.nodes.stages.samples import ENDS, RUNS, Plain, selecting, stage, where
+
+
+def kinds(step: Step) -> list[str]:
+    return [name for name in ("event", "finalizers", "delete", "patch") if getattr(step, name)]
+
+
+def test_what_was_said_before_there_were_steps_becomes_steps() -> None:
+    spec = read_stage(RUNS).spec
+    assert [kinds(each) for each in steps_of(spec)] == [["event"], ["patch"]]
+    patch = steps_of(spec)[1].patch
+    assert patch is not None
+    assert (patch.root, patch.subresource, patch.type) == ("status", "status", None)
+    everything = {
+        "event": {"reason": "R"}, "finalizers": {"empty": True}, "delete": True,
+        "patches": [{"template": "a: 1"}, {"template": "b: 1"}], "statusTemplate": "unused: 1",
+    }  # fmt: skip
+    spec = read_stage(stage("all", selector={}, next=everything)).spec
+    assert [kinds(each) for each in steps_of(spec)] == [["event"], ["finalizers"], ["patch"], ["patch"], ["delete"]]
+    spec = read_stage(stage("steps", next=everything, steps=[{"delete": True}])).spec
+    assert [kinds(each) for each in steps_of(spec)] == [["delete"]]
+
+
+@pytest.mark.parametrize(("spec", "told"), [
+    ({"next": {"statusTemplate": "{{ none }}"}}, 'template: line 1: function "none" not defined'),
+    ({"next": {"statusTemplate": "{{ NodePort }}"}}, 'template: line 1: function "NodePort" not defined'),
+    ({"next": {"statusTemplate": "{{ if }}"}}, "template: line 1: missing value for if"),
+    ({"selector": selecting(where(".a |", "Exists"))}, ".a |: syntax error"),
+    ({"selector": selecting(where("none(1)", "Exists"))}, "none(1): none/1 is not defined"),
+    ({"selector": selecting(where(".a", "Near"))}, 'operator "Near" is not supported'),
+    ({"selector": selecting(where(".a", "In"))}, "values set can't be empty"),
+    ({"selector": selecting(where(".a", "Exists", "b"))}, "values set must be empty"),
+    ({"selector": selecting({"cel": {"expression": "true"}})}, "matchExpressions[0].cel is not evaluated"),
+    ({"selector": selecting({})}, "matchExpressions[0]: invalid expression"),
+    ({"weightFrom": {"cel": {"expression": "1"}}}, "weightFrom.cel is not evaluated"),
+    ({"weightFrom": {"expressionFrom": ".a["}}, ".a[: syntax error"),
+    ({"weight": -1}, "weight is less than 0"),
+    ({"weight": "1"}, "Expected `int`, got `str` - at `$.spec.weight`"),
+    ({"delay": {"durationMilliseconds": -1}}, "-1 milliseconds"),
+    ({"next": {"patches": [{"type": "other"}]}}, "Invalid enum value 'other'"),
+    ({"next": {"patches": [{"impersonation": {"username": "u"}}]}}, "nobody is impersonated"),
+    ({"next": {"statusTemplate": "a", "statusPatchAs": {"username": "u"}}}, "nobody is impersonated"),
+    ({"steps": [{"apply": {"template": "a"}}]}, "steps[0].apply: other objects are not applied"),
+    ({"resourceRef": {"apiGroup": "apps/v1", "kind": "Deployment"}}, "stages of Deployment (apps/v1) are not followed"),
+    ({"nexts": {}}, "unknown field `nexts`"),
+])  # fmt: skip
+def test_what_cannot_be_followed_is_told_with_its_file_and_name(spec: Plain, told: str) -> None:
+    manifest: dict[str, Any] = stage("mine", **{"selector": {}, **spec})
+    with pytest.raises(StageError) as refused:
+        Stages.of([("a.yaml", manifest)])
+    assert str(refused.value).startswith("a.yaml: Stage mine: ")
+    assert told in str(refused.value)
+
+
+def test_another_version_is_refused() -> None:
+    with pytest.raises(StageError, match=r"only kwok\.x-k8s\.io/v1alpha1 is known"):
+        read_stage({**RUNS, "apiVersion": "kwok.x-k8s.io/v1"})
+
+
+def test_a_kind_without_stages_has_no_lifecycle() -> None:
+    stages = Stages.of([("a", RUNS), ("b", ENDS)])
+    assert (stages.pods is None, stages.nodes is None) == (False, True)
+    assert Stages.of([("a", stage("n", "Node", selector={}))]).pods is None

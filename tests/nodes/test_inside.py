@@ -1,0 +1,115 @@
+"""What commands find in a container."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest_asyncio
+
+from steersman.api.core.v1 import (
+    ConfigMap,
+    ConfigMapVolumeSource,
+    Container,
+    ContainerState,
+    ContainerStateRunning,
+    ContainerStatus,
+    Pod,
+    PodSpec,
+    PodStatus,
+    Volume,
+    VolumeMount,
+)
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.client.client import Client
+from steersman.client.in_process import InProcessTransport
+from steersman.client.resources import CONFIG_MAPS
+from steersman.machinery.values import times
+from steersman.nodes.container.probes import Wanted
+from steersman.nodes.containers import Containers
+from steersman.nodes.inside import ran, world_in
+from steersman.nodes.place import LIVENESS
+from steersman.nodes.shell.effects import World
+from steersman.testing import Environment
+from steersman.testing.clock import Clock
+
+SCRIPT = "touch /tmp/well; sleep 30; rm /tmp/well; echo late > /tmp/late; sleep 600"
+
+
+class Room:
+    """A container that runs, on a clock that can be moved."""
+
+    def __init__(self, client: Client, clock: Clock, *command: str) -> None:
+        self.client = client
+        self.clock = clock
+        self.containers = Containers()
+        self.looked: list[tuple[str, str]] = []
+        self.containers.look = self.looked.append
+        self.container = Container(
+            name="c", command=list(command), volume_mounts=[VolumeMount(name="v", mount_path="/v")]
+        )
+        self.status = ContainerStatus(
+            name="c", container_id="containerd://1",
+            state=ContainerState(running=ContainerStateRunning(started_at=times.now())),
+        )  # fmt: skip
+        volume = Volume(name="v", config_map=ConfigMapVolumeSource(name="m"))
+        self.pod = Pod(
+            metadata=ObjectMeta(name="p", namespace="default", uid="u"),
+            spec=PodSpec(containers=[self.container], volumes=[volume]),
+            status=PodStatus(container_statuses=[self.status]),
+        )
+
+    async def world(self) -> World:
+        return await world_in(self.client, self.containers, self.pod, self.container, self.status)
+
+    async def probe(self, *words: str) -> tuple[int, float, str]:
+        wanted = Wanted(self.container, self.status, LIVENESS, list(words), self.status.container_id)
+        done = await ran(self.client, self.containers, self.pod, wanted)
+        return done.exit_code, done.seconds, done.output
+
+
+@pytest_asyncio.fixture
+async def room() -> AsyncIterator[Room]:
+    clock = Clock()
+    async with Environment() as environment:
+        server = environment.plane.server
+        assert server is not None
+        client = Client(InProcessTransport(server.handler, environment.token()), "kubelet")
+        await client.create(CONFIG_MAPS, ConfigMap(metadata=ObjectMeta(name="m", namespace="default"), data={"a": "1"}))
+        yield Room(client, clock, "sh", "-c", SCRIPT)
+
+
+async def test_its_own_command_changes_the_files_as_time_goes_by(room: Room) -> None:
+    assert "/tmp/well" in (await room.world()).files
+    assert await room.probe("cat", "/tmp/well") == (0, 0.0, "")
+    await room.clock.advance(seconds=31)
+    code, _, said = await room.probe("cat", "/tmp/well")
+    assert (code, said) == (1, "cat: can't open '/tmp/well': No such file or directory\n")
+    assert (await room.world()).files["/tmp/late"] == b"late\n"
+
+
+async def test_what_one_command_writes_or_removes_the_next_one_finds(room: Room) -> None:
+    assert await room.probe("sh", "-c", "rm /tmp/well; echo x > /tmp/x") == (0, 0.0, "")
+    files = (await room.world()).files
+    assert "/tmp/well" not in files
+    assert files["/tmp/x"] == b"x\n"
+
+
+async def test_volumes_change_but_for_what_was_written_over_them(room: Room) -> None:
+    first = await room.world()
+    assert first.files["/v/a"] == b"1"
+    await room.client.patch(CONFIG_MAPS, "m", "default", {"data": {"a": None, "b": "2"}})
+    files = (await room.world()).files
+    assert "/v/a" not in files
+    assert files["/v/b"] == b"2"
+
+
+async def test_a_probe_is_told_how_long_its_command_takes(room: Room) -> None:
+    assert await room.probe("sh", "-c", "echo out; echo err >&2; sleep 3; exit 4") == (4, 3.0, "out\nerr\n")
+    assert (await room.probe("sleep", "infinity"))[1] == float("inf")
+    assert await room.probe("sh", "-c", "pg_isready") == (0, 0.0, "")
+
+
+async def test_a_command_may_end_the_container(room: Room) -> None:
+    await room.probe("kill", "1")
+    ended = room.containers.ended("u")["c"]
+    assert (ended.exit_code, room.looked) == (143, [("default", "p")])

@@ -1,0 +1,140 @@
+"""What a kubelet says of ConfigMaps and Secrets that are not there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from steersman.api.core.v1 import (
+    ConfigMapEnvSource,
+    ConfigMapKeySelector,
+    ConfigMapProjection,
+    ConfigMapVolumeSource,
+    Container,
+    EnvFromSource,
+    EnvVar,
+    EnvVarSource,
+    KeyToPath,
+    Pod,
+    PodSpec,
+    ProjectedVolumeSource,
+    SecretEnvSource,
+    SecretKeySelector,
+    SecretProjection,
+    SecretVolumeSource,
+    Volume,
+    VolumeProjection,
+)
+from steersman.nodes.mounting import Tried, mount
+from steersman.nodes.references import CONFIG_MAP, SECRET, Keys, Source, missing_in, sources_of, wrong_with
+
+
+def keys(*names: str) -> Keys:
+    return Keys(frozenset({*names, "binary"}), frozenset(names))
+
+
+THERE = {Source(CONFIG_MAP, "map"): keys("a"), Source(SECRET, "secret"): keys("a")}
+
+
+def variable(**source: Any) -> Container:
+    return Container(name="c", env=[EnvVar(name="X", value_from=EnvVarSource(**source))])
+
+
+def from_all(**source: Any) -> Container:
+    return Container(name="c", env_from=[EnvFromSource(**source)])
+
+
+@pytest.mark.parametrize(
+    ("container", "said"),
+    [
+        (from_all(config_map_ref=ConfigMapEnvSource(name="map")), ""),
+        (from_all(config_map_ref=ConfigMapEnvSource(name="no")), 'configmap "no" not found'),
+        (from_all(config_map_ref=ConfigMapEnvSource(name="no", optional=True)), ""),
+        (from_all(secret_ref=SecretEnvSource(name="no")), 'secret "no" not found'),
+        (from_all(secret_ref=SecretEnvSource(name="secret")), ""),
+        (variable(config_map_key_ref=ConfigMapKeySelector(name="map", key="a")), ""),
+        (variable(config_map_key_ref=ConfigMapKeySelector(name="no", key="a")), 'configmap "no" not found'),
+        (
+            variable(config_map_key_ref=ConfigMapKeySelector(name="map", key="b")),
+            "couldn't find key b in ConfigMap ns/map",
+        ),
+        (
+            variable(config_map_key_ref=ConfigMapKeySelector(name="map", key="binary")),
+            "couldn't find key binary in ConfigMap ns/map",
+        ),
+        (variable(config_map_key_ref=ConfigMapKeySelector(name="map", key="b", optional=True)), ""),
+        (variable(config_map_key_ref=ConfigMapKeySelector(name="no", key="b", optional=True)), ""),
+        (
+            variable(secret_key_ref=SecretKeySelector(name="secret", key="b")),
+            "couldn't find key b in Secret ns/secret",
+        ),
+    ],
+)
+def test_variables_that_cannot_be_made_are_told_in_a_kubelets_words(container: Container, said: str) -> None:
+    assert wrong_with(container, "ns", THERE.get) == said
+
+
+def projected(*sources: VolumeProjection) -> Volume:
+    return Volume(name="v", projected=ProjectedVolumeSource(sources=list(sources)))
+
+
+@pytest.mark.parametrize(
+    ("volume", "said"),
+    [
+        (Volume(name="v"), ""),
+        (Volume(name="v", config_map=ConfigMapVolumeSource(name="map")), ""),
+        (Volume(name="v", config_map=ConfigMapVolumeSource(name="no")), 'configmap "no" not found'),
+        (Volume(name="v", config_map=ConfigMapVolumeSource(name="no", optional=True)), ""),
+        (
+            Volume(name="v", config_map=ConfigMapVolumeSource(name="map", items=[KeyToPath(key="b", path="b")])),
+            "configmap references non-existent config key: b",
+        ),
+        (Volume(name="v", config_map=ConfigMapVolumeSource(name="map", items=[KeyToPath(key="binary", path="b")])), ""),
+        (Volume(name="v", secret=SecretVolumeSource(secret_name="no")), 'secret "no" not found'),
+        (
+            Volume(name="v", secret=SecretVolumeSource(secret_name="secret", items=[KeyToPath(key="b", path="b")])),
+            "references non-existent secret key: b",
+        ),
+        (projected(VolumeProjection(config_map=ConfigMapProjection(name="no"))), 'configmap "no" not found'),
+        (
+            projected(
+                VolumeProjection(config_map=ConfigMapProjection(name="no")),
+                VolumeProjection(secret=SecretProjection(name="no")),
+                VolumeProjection(config_map=ConfigMapProjection(name="no")),
+            ),
+            '[configmap "no" not found, secret "no" not found]',
+        ),
+    ],
+)  # fmt: skip
+def test_volumes_that_cannot_be_filled_are_told_in_a_kubelets_words(volume: Volume, said: str) -> None:
+    assert missing_in(volume, THERE.get) == said
+
+
+def test_a_volume_is_tried_again_after_waits_that_double() -> None:
+    pod = Pod(spec=PodSpec(volumes=[Volume(name="v", config_map=ConfigMapVolumeSource(name="no"))]))
+    before: dict[str, Tried] = {}
+    now, waits = 1000.0, []
+    for _ in range(10):
+        done = mount(pod, before, THERE.get, now)
+        assert [each.message for each in done.happened] == [
+            'MountVolume.SetUp failed for volume "v" : configmap "no" not found'
+        ]
+        assert mount(pod, done.tried, THERE.get, now).happened == ()
+        assert done.again is not None
+        waits.append(done.again - now)
+        now, before = done.again, done.tried
+    assert waits == [0.5, 1, 2, 4, 8, 16, 32, 64, 122, 122]
+    found = mount(pod, before, {**THERE, Source(CONFIG_MAP, "no"): keys()}.get, now - 100)
+    assert found == ({}, (), None)
+
+
+def test_all_that_a_pod_names_is_found() -> None:
+    spec = PodSpec(
+        containers=[from_all(config_map_ref=ConfigMapEnvSource(name="one"))],
+        init_containers=[variable(secret_key_ref=SecretKeySelector(name="two", key="k"))],
+        volumes=[projected(VolumeProjection(secret=SecretProjection(name="three")))],
+    )
+    assert set(sources_of(Pod(spec=spec))) == {
+        Source(CONFIG_MAP, "one"), Source(SECRET, "two"), Source(SECRET, "three"),
+    }  # fmt: skip
