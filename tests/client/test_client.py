@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+from contextlib import suppress
 
 import pytest
 
@@ -154,3 +156,23 @@ async def test_only_so_many_requests_wait_at_the_same_time() -> None:
     client = Client(InProcessTransport(handler, ""), "tests")
     await asyncio.gather(*(client.get(CONFIG_MAPS, "one", "default") for _ in range(300)))
     assert most == 64
+
+
+@pytest.mark.parametrize("name", ["there", "nowhere"])
+async def test_requests_in_this_process_leave_nothing_to_the_collector(client: Client, name: str) -> None:
+    """A collection of thousands of exchanges, each with its task, holds the loop for a tenth of a second."""
+    await client.create(CONFIG_MAPS, config_map("there"))
+
+    async def ask() -> None:
+        with suppress(StatusError):
+            await client.get(CONFIG_MAPS, name, "default")
+
+    await ask()
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(50):
+            await ask()
+        assert gc.collect() < 50
+    finally:
+        gc.enable()

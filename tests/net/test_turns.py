@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 
 import pytest
 import uvloop
@@ -14,6 +15,7 @@ from steersman.net.http1 import exchange as http1_exchange
 from steersman.net.http1.connection import Http1Connection
 from steersman.net.http2 import frames, hpack
 from steersman.net.http2.connection import Http2Connection
+from steersman.net.in_process import InProcessClient
 from steersman.net.limits import Limits
 from steersman.net.message import Headers, Request, Response
 from tests.net.wire import Undated, Wire
@@ -211,3 +213,40 @@ def test_a_repeated_field_is_joined_with_all_of_its_values():
     assert headers["a"] == ", ".join(map(str, range(1000)))
     assert headers["cookie"] == "x; y"
     assert len(headers.get_all("a")) == 1000
+
+
+async def test_a_few_at_once_go_on_in_the_order_they_came() -> None:
+    gate, went = turns.FewAtOnce(3), []
+
+    async def go(number: int) -> None:
+        await gate.turn()
+        went.append(number)
+
+    tasks = [asyncio.ensure_future(go(number)) for number in range(8)]
+    await asyncio.sleep(0)  # they come
+    tasks[1].cancel()
+    seen = []
+    while len(went) < 7:
+        await asyncio.sleep(0)
+        seen.append(len(went))
+    assert went == [0, 2, 3, 4, 5, 6, 7]
+    assert all(after - before <= 3 for before, after in pairwise([0, *seen]))
+    await gate.turn()
+
+
+async def test_requests_of_this_process_are_begun_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred that come in one turn of the loop are not all worked on in the next."""
+    now = 0.0
+    starts = turns.Starts.of(asyncio.get_running_loop())
+    monkeypatch.setattr(starts, "clock", lambda: now)
+
+    async def handler(_: Request) -> Response:
+        nonlocal now
+        now += turns.SLICE / 10
+        return Response(200, [], b"a")
+
+    before = starts.count
+    client = InProcessClient(handler)
+    answers = await asyncio.gather(*(client.request("GET", "/") for _ in range(100)))
+    assert [each.status for each in answers] == [200] * 100
+    assert 10 <= starts.count - before <= 12

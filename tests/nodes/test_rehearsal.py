@@ -6,6 +6,7 @@ import pytest
 
 from steersman.nodes.rehearsal import Outcome, Printed, Setting, outcome, rehearsed
 from steersman.nodes.shell.effects import World
+from tests.counted_work import calls
 
 START = 1_800_000_000.0
 
@@ -64,7 +65,7 @@ _MEGABYTE = "x=aaaaaaaaaa; for i in $(seq 1 40); do x=$x$x; done; "
 
 @pytest.mark.parametrize("script", [
     _MEGABYTE, "for i in $(seq 1 40); do export x=$x$x; done; x=aa" + _MEGABYTE, 'x=\'eval "$x"\'; eval "$x"',
-    "echo a" + " >/tmp/x" * 8000, ":;" * 30_000, "echo a" + "|cat" * 15_000, "a" + " b" * 30_000, "(" * 2000,
+    "echo a" + " >/tmp/x" * 8000, ":;" * 2000_000, "echo a" + "|cat" * 15_000, "a" + " b" * 30_000, "(" * 2000,
     "for i in $(seq 1 300); do for j in $(seq 1 280); do x=$(echo $(echo $j)); done; sleep 0.1; done",
 ])  # fmt: skip
 def test_scripts_that_would_take_all_there_is_run_for_ever(script: str) -> None:
@@ -85,3 +86,13 @@ def test_much_that_an_earlier_run_has_left_is_forgotten() -> None:
     for most, code in ((10, 7), (4000, 0)):
         setting = Setting(mounts=("/data",), earlier_runs=1)
         assert outcome(("sh", "-c", script.format(most)), setting).exit_code == code
+
+
+@pytest.mark.parametrize("script", [
+    "for i in $(seq 1 300); do for j in $(seq 1 280); do x=$(echo $(echo $j)); done; sleep 0.1; done",
+    "for i in 1 2 3 4 5 6 7 8 9; do " * 6 + "echo $i" + "; done" * 6, 'x=\'eval "$x"\'; eval "$x"', ":;" * 2000,
+])  # fmt: skip
+def test_what_is_tried_is_little_work(script: str) -> None:
+    """It holds the loop: 160,000 calls are some ten milliseconds."""
+    setting = Setting((("unseen", script[:9]),))
+    assert calls(lambda: outcome(("sh", "-c", script), setting)) < 160_000

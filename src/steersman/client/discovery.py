@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -11,6 +12,8 @@ from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
 
 _ACCEPT: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+_AT_ONCE: Final = 500
+"""Resources that are read until others have their turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +42,10 @@ async def preferred_resources(client: Client) -> Discovered:
             for version in group.get("versions") or ():
                 if version.get("freshness") == "Stale":
                     failed.append(f"{name}/{version['version']}" if name else version["version"])
-                for each in _resources(name, version):
+                for number, each in enumerate(_resources(name, version), 1):
                     served.setdefault((name, each.resource.plural), each)
+                    if not number % _AT_ONCE:
+                        await asyncio.sleep(0)
     return Discovered(tuple(served.values()), tuple(failed))
 
 

@@ -169,7 +169,8 @@ class Broadcaster:
             try:
                 await self._write(event)
             except StatusError as error:
-                logger.log(logging.DEBUG if error.code == 403 else logging.WARNING, "an event was refused: %s", error)
+                expected = error.code in (403, 404)  # its namespace is being deleted, or gone
+                logger.log(logging.DEBUG if expected else logging.WARNING, "an event was refused: %s", error)
             except Unreachable as error:
                 logger.warning("an event cannot be written yet: %s", error)
                 await asyncio.sleep(_WAIT)

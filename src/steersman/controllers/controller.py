@@ -128,7 +128,9 @@ class Controller(ABC, Generic[K]):
             self.queue.close()
 
     async def _work(self) -> None:
-        while True:
+        own = asyncio.current_task()
+        assert own is not None
+        while not own.cancelling():  # what a sync does at its end may have failed meanwhile, and that is what it raised
             key = await self.queue.get()
             try:
                 await self.sync(key)

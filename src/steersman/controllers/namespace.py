@@ -19,6 +19,10 @@ from steersman.machinery.values import times
 
 FINALIZER = "kubernetes"
 _BACKGROUND = DeleteOptions(propagation_policy="Background")
+_PODS_AT_ONCE = 100
+"""Read in one piece: some milliseconds' work."""
+_MOST_OBJECTS = 100_000
+"""Of one resource that are looked at at a time: a server behind this one may never come to an end."""
 _ESTIMATE_OF_FINALIZERS = 15
 """Seconds that finalizers are given."""
 _FIRST_PAUSE = 0.1
@@ -144,7 +148,12 @@ class NamespaceController(Controller[str]):
     async def _left(self, each: Served, namespace: str) -> list[PartialObjectMetadata]:
         if "list" not in each.verbs:
             return []
-        return (await self.client.list(each.resource, namespace)).items
+        found: list[PartialObjectMetadata] = []
+        async for obj in self.client.each(each.resource, namespace):
+            found.append(obj)
+            if len(found) == _MOST_OBJECTS:
+                break
+        return found
 
     async def _delete_each(
         self, resource: APIResource[PartialObjectMetadata], namespace: str, objects: list[PartialObjectMetadata]
@@ -158,11 +167,10 @@ class NamespaceController(Controller[str]):
 
     async def _longest_grace(self, namespace: Namespace) -> int:
         """Seconds that pods may take to end; 0 once they should have."""
-        pods = (await self.client.list(PODS, namespace.metadata.name)).items
-        longest = max(
-            (pod.spec.termination_grace_period_seconds or 0 for pod in pods
-             if pod.status.phase not in ("Succeeded", "Failed")), default=0,
-        )  # fmt: skip
+        longest = 0
+        async for pod in self.client.each(PODS, namespace.metadata.name, page=_PODS_AT_ONCE):
+            if pod.status.phase not in ("Succeeded", "Failed"):
+                longest = max(longest, pod.spec.termination_grace_period_seconds or 0)
         deleted = times.unix(namespace.metadata.deletion_timestamp or times.now())
         return longest if times.unix(times.now()) - deleted < longest else 0
 

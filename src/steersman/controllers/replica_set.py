@@ -5,6 +5,7 @@ ReplicationControllers are kept by the same code, see `replication_controller`.
 
 from __future__ import annotations
 
+import asyncio
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -50,7 +51,9 @@ _BURST: Final = 500
 _WAIT_FOR_EACH: Final = 50e-6
 """Seconds for each pod of a set that a change of one of its pods may wait for others: a look at the set takes that
 long, so that sets of many pods are looked at less often while all of them change."""
-_MOST_WAIT: Final = 0.1
+_MOST_WAIT: Final = 0.5
+_AT_ONCE: Final = 500
+"""Pods that are looked at until others have their turn: some milliseconds."""
 
 
 class ReplicasController(Controller[Key], Generic[R]):
@@ -170,7 +173,7 @@ class ReplicasController(Controller[Key], Generic[R]):
         if may_act and not owner.metadata.deletion_timestamp:
             error = await self._manage(key, owner, active)
         now = times.unix(times.now())
-        status = self._status(owner, active, terminating, error, now)
+        status = await self._status(owner, active, terminating, error, now)
         await self._write(owner, status)
         if error is not None:
             raise error
@@ -244,16 +247,23 @@ class ReplicasController(Controller[Key], Generic[R]):
             status["observed_generation"] = owner.metadata.generation
             await self.client.update_status(self.resource, self.with_status(fresh, status))
 
-    def _status(
+    async def _status(
         self, owner: R, active: Sequence[Pod], terminating: int, error: Exception | None, now: int
     ) -> dict[str, Any]:  # fmt: skip
         labelled = selector_from_set(owner.spec.template.metadata.labels if owner.spec.template else {}).matches
         seconds = owner.spec.min_ready_seconds
-        ready = [pod for pod in active if is_ready(pod)]
-        available = len(ready) if seconds == 0 else sum(is_available(pod, seconds, now) for pod in ready)
+        fully_labelled = ready = available = 0
+        for begin in range(0, len(active), _AT_ONCE):
+            some = active[begin : begin + _AT_ONCE]
+            fully_labelled += sum(labelled(pod.metadata.labels) for pod in some)
+            serving = [pod for pod in some if is_ready(pod)]
+            ready += len(serving)
+            available += len(serving) if seconds == 0 else sum(is_available(pod, seconds, now) for pod in serving)
+            if len(some) == _AT_ONCE:
+                await asyncio.sleep(0)
         return {
-            "replicas": len(active), "fully_labeled_replicas": sum(labelled(pod.metadata.labels) for pod in active),
-            "ready_replicas": len(ready), "available_replicas": available, "terminating_replicas": terminating,
+            "replicas": len(active), "fully_labeled_replicas": fully_labelled, "ready_replicas": ready,
+            "available_replicas": available, "terminating_replicas": terminating,
             "observed_generation": owner.metadata.generation, "conditions": self._conditions(owner, len(active), error),
         }  # fmt: skip
 

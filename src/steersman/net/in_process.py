@@ -7,9 +7,11 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from typing import Final, cast
 
+from steersman.net import eager
 from steersman.net.body import EMPTY_BODY, EmptyBody, IncomingBody
 from steersman.net.connection import answer, is_pushed, notify_closed, tell_over
 from steersman.net.message import BodyAborted, Handler, Headers, Peer, Request, Response, Stream, Upgraded
+from steersman.net.turns import Starts
 
 _LITTLE: Final = 64 << 10
 
@@ -75,8 +77,8 @@ class InProcessClient:
             feeding = asyncio.ensure_future(_feed(incoming, body))
         path, _, query = target.partition("?")
         request = Request(method, path, query, Headers.of(headers), incoming, self._peer, "1.1", "https", self._host)
-        exchange = _Exchange(request, feeding)
-        exchange.task = asyncio.ensure_future(answer(self._handler, exchange))
+        exchange = _Exchange(self._handler, request, feeding)
+        Starts.of(exchange.loop).later(exchange)
         return await exchange.response()
 
 
@@ -94,17 +96,20 @@ async def _feed(body: IncomingBody, pieces: AsyncIterator[bytes]) -> None:
 class _Exchange:
     """One request and its response: the client reads what the handler writes."""
 
-    __slots__ = ("_error", "_feeding", "_head", "_no_body", "_pieces", "_reader", "_sink", "_writers", "buffered",
-                 "ended", "gone", "request", "responded", "task")  # fmt: skip
+    __slots__ = ("_error", "_feeding", "_handler", "_head", "_no_body", "_pieces", "_reader", "_sink", "_writers",
+                 "buffered", "ended", "gone", "loop", "request", "responded", "task")  # fmt: skip
 
-    def __init__(self, request: Request, feeding: asyncio.Task[None] | None) -> None:
+    def __init__(self, handler: Handler, request: Request, feeding: asyncio.Task[None] | None) -> None:
+        self.loop = asyncio.get_running_loop()
         self.request = request
+        self._handler = handler
         self.task: asyncio.Task[None] | None = None
         self.buffered = 0
         self.ended = False
         self.gone = False
         self.responded = False
-        self._head: asyncio.Future[ClientResponse] = asyncio.get_running_loop().create_future()
+        # not the ClientResponse, which knows this exchange: only the collector would free that circle
+        self._head: asyncio.Future[tuple[int, list[tuple[str, str]]]] = self.loop.create_future()
         self._feeding = feeding
         self._no_body = request.method == "HEAD"
         self._pieces: deque[bytes] = deque()
@@ -125,6 +130,11 @@ class _Exchange:
 
     # The handler's side
 
+    def begin(self) -> None:
+        """Runs the handler, unless the client has gone away by now."""
+        if not self.gone:
+            self.task = eager.start(self.loop, answer(self._handler, self))
+
     def respond(self, response: Response) -> None:
         """Queues the head, and the body unless it is an async iterator."""
         body = response.body
@@ -137,7 +147,7 @@ class _Exchange:
         self.responded = True
         self._no_body = self._no_body or response.status in (204, 304)
         if not self._head.done():
-            self._head.set_result(ClientResponse(self, response.status, response.headers))
+            self._head.set_result((response.status, response.headers))
         if self._no_body:
             self.ended = True
             if is_pushed(body):
@@ -183,7 +193,7 @@ class _Exchange:
     async def drain(self) -> None:
         """Waits until little is buffered. Raises BodyAborted if the client has gone."""
         while self.buffered > _LITTLE and not self.gone:
-            waiter = asyncio.get_running_loop().create_future()
+            waiter = self.loop.create_future()
             self._writers.append(waiter)
             await waiter
         if self.gone:
@@ -194,10 +204,11 @@ class _Exchange:
     async def response(self) -> ClientResponse:
         """Waits for the head; a caller that is cancelled meanwhile has gone away."""
         try:
-            return await self._head
+            status, headers = await self._head
         except asyncio.CancelledError:
             await self.leave()
             raise
+        return ClientResponse(self, status, headers)
 
     async def next(self) -> bytes | None:
         """The next piece; None at the end. Raises BodyAborted."""
@@ -206,7 +217,7 @@ class _Exchange:
                 raise BodyAborted("the response was cut off")
             if self.ended:
                 return None
-            self._reader = asyncio.get_running_loop().create_future()
+            self._reader = self.loop.create_future()
             await self._reader
         piece = self._pieces.popleft()
         self.buffered -= len(piece)

@@ -6,7 +6,10 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import ClassVar, Final, Generic, Protocol, TypeVar
+from weakref import WeakKeyDictionary, proxy
+
+T = TypeVar("T")
 
 SLICE: Final = 0.002
 """Seconds that connections with more input than that takes may work in one turn of the loop, all together."""
@@ -14,30 +17,25 @@ _SHORT_SLICE: Final = 0.0002
 """The same for what has just come to one connection, while others have work left over."""
 
 
-class Writer(Protocol):
-    """A connection that has something to write."""
-
-    def flush(self) -> None:
-        """Writes a batch; if more is left then, it comes again with `Flushes.later`."""
-        ...
-
-
-class Flushes:
-    """Lets connections write in turn: what many are told at once is encrypted in slices. `clock` tells seconds."""
+class _InSlices(Generic[T]):
+    """Works on what is handed to it in the order it came, for a slice of each turn. `clock` tells seconds."""
 
     __slots__ = ("_loop", "_scheduled", "_waiting", "clock", "count")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Callable[[], float] = time.monotonic) -> None:
         self._loop = loop
-        self._waiting: deque[Writer] = deque()
+        self._waiting: deque[T] = deque()
         self._scheduled = False
         self.clock = clock
         self.count = 0
-        """Turns of the loop in which something was written."""
+        """Turns of the loop in which something was worked on."""
 
-    def later(self, writer: Writer) -> None:
-        """Has `writer` flush once, in a turn to come."""
-        self._waiting.append(writer)
+    def _work(self, item: T) -> None:
+        raise NotImplementedError
+
+    def later(self, item: T) -> None:
+        """Has `item` worked on once, in a turn to come."""
+        self._waiting.append(item)
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._run)
@@ -48,13 +46,84 @@ class Flushes:
         end = self.clock() + SLICE
         try:
             for _ in range(len(waiting)):
-                waiting.popleft().flush()
+                self._work(waiting.popleft())
                 if self.clock() >= end:
                     break
         finally:
             self._scheduled = bool(waiting)
             if waiting:
                 self._loop.call_soon(self._run)
+
+
+class Writer(Protocol):
+    """A connection that has something to write."""
+
+    def flush(self) -> None:
+        """Writes a batch; if more is left then, it comes again with `Flushes.later`."""
+        ...
+
+
+class Flushes(_InSlices[Writer]):
+    """Lets connections write in turn: what many are told at once is encrypted in slices."""
+
+    __slots__ = ()
+
+    def _work(self, item: Writer) -> None:
+        item.flush()
+
+
+class Beginner(Protocol):
+    """A request that has come."""
+
+    def begin(self) -> None:
+        """Works on it until it has to wait."""
+        ...
+
+
+class Starts(_InSlices[Beginner]):
+    """Begins on requests in turn: clients in this process send hundreds at once, all of one turn of the loop."""
+
+    __slots__ = ("__weakref__",)
+    _all: ClassVar[WeakKeyDictionary[asyncio.AbstractEventLoop, Starts]] = WeakKeyDictionary()
+
+    @classmethod
+    def of(cls, loop: asyncio.AbstractEventLoop) -> Starts:
+        """Those of a loop, which all clients on it share."""
+        found = cls._all.get(loop)
+        if found is None:
+            found = cls._all[loop] = cls(proxy(loop))  # or the loop would be kept by what is kept for it
+        return found
+
+    def _work(self, item: Beginner) -> None:
+        item.begin()
+
+
+class FewAtOnce:
+    """Lets tasks that have much to do go on in the order they come, so many in a turn of the loop; what each does
+    until it comes again must be short."""
+
+    __slots__ = ("_few", "_waiting")
+
+    def __init__(self, few: int) -> None:
+        self._few = few
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def turn(self) -> None:
+        """Returns when it is the caller's turn, in one of the next turns of the loop."""
+        loop = asyncio.get_running_loop()
+        mine: asyncio.Future[None] = loop.create_future()
+        self._waiting.append(mine)
+        if len(self._waiting) == 1:
+            loop.call_soon(self._let_go_on, loop)
+        await mine
+
+    def _let_go_on(self, loop: asyncio.AbstractEventLoop) -> None:
+        for _ in range(min(self._few, len(self._waiting))):
+            mine = self._waiting.popleft()
+            if not mine.done():
+                mine.set_result(None)
+        if self._waiting:
+            loop.call_soon(self._let_go_on, loop)
 
 
 class Worker(Protocol):

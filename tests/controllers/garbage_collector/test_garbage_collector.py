@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
+
+import pytest
 
 from steersman.api.core.v1 import ConfigMap, Namespace
 from steersman.api.meta.v1 import DeleteOptions, ObjectMeta, OwnerReference
@@ -143,3 +146,32 @@ async def test_custom_objects_own_and_are_owned(run: Run) -> None:
         return (await client.list(WIDGETS)).items == []
 
     await eventually(no_widgets)
+
+
+async def test_owners_that_never_were_are_asked_for_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: Counter[str] = Counter()
+    get = Client.get
+
+    async def counted(self: Client, resource: APIResource[Any], name: str, namespace: str = "") -> Any:
+        asked[name] += 1
+        return await get(self, resource, name, namespace)
+
+    monkeypatch.setattr(Client, "get", counted)
+    client = await run(GarbageCollector)
+    there = await make(client, "d")
+    absent = [
+        OwnerReference(api_version="v1", kind="ConfigMap", name=f"x{each}", uid=f"0-{each}") for each in range(60)
+    ]
+    await make(client, "a", *absent)
+    await make(client, "b", *absent[::-1])
+    await make(client, "c", *absent[:30], owner(there), *absent[30:])
+    await until(client, {"c", "d"})
+
+    async def is_left_with_one() -> bool:
+        return len((await client.get(CONFIG_MAPS, "c", "default")).metadata.owner_references) == 1
+
+    await eventually(is_left_with_one)
+    # Each may be under way twice: as somebody's owner, and for the first object that is judged.
+    assert all(asked[each.name] <= 2 for each in absent)
+    assert sum(asked[each.name] for each in absent) <= 80
+    assert asked["d"] == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final
 
 from steersman.api.core.v1 import ObjectReference
@@ -22,6 +23,14 @@ from steersman.machinery.errors.status import StatusError
 
 _TO_DELETE: Final = "delete"
 _TO_ORPHAN: Final = "orphan"
+_MOST_ABSENT: Final = 1 << 15
+"""Owners that were looked for in vain and are remembered: somewhat more than an object can name."""
+_AT_ONCE: Final = 500
+"""Owners that are judged until others have their turn."""
+
+_Identity = tuple[str, str, str, str, str]
+"""Group, kind, namespace, name and uid that a reference tells of an owner. As no uid is given twice, what is absent
+stays so."""
 
 
 class GarbageCollector(Controller[tuple[str, str]]):
@@ -38,6 +47,7 @@ class GarbageCollector(Controller[tuple[str, str]]):
             lambda uid: self.queue.add((_TO_DELETE, uid)), lambda uid: self.queue.add((_TO_ORPHAN, uid)),
             self._tell_of_invalid_owner,
         )  # fmt: skip
+        self._absent: dict[_Identity, None] = {}
         self._monitors = given.monitors
         self._monitors.on_change(self._changed)
 
@@ -84,7 +94,7 @@ class GarbageCollector(Controller[tuple[str, str]]):
         namespace = node.namespace if resource.namespaced else ""
         if resource.namespaced and not namespace:
             return  # no namespace to look in: whoever refers to it is left alone, as upstream does
-        if await self._current(resource, node.name, namespace, node.uid) is None:
+        if await self._owner_as_it_is(resource, node.name, namespace, node.uid) is None:
             self.graph.remove(node.uid)
         else:
             raise TryLater(f"{node} was not told of yet")
@@ -125,7 +135,12 @@ class GarbageCollector(Controller[tuple[str, str]]):
             return
         solid: list[OwnerReference] = []
         waiting: list[OwnerReference] = []
-        for reference in latest.owner_references:
+        for number, reference in enumerate(latest.owner_references):
+            if not number % _AT_ONCE:
+                await asyncio.sleep(0)
+            if self._is_certain(node, reference):
+                solid.append(reference)
+                continue
             owner = await self._owner(node, reference)
             if owner is not None:
                 (waiting if is_deleting_dependents(owner) else solid).append(reference)
@@ -152,7 +167,21 @@ class GarbageCollector(Controller[tuple[str, str]]):
         if resource.namespaced and not node.namespace:
             return ObjectMeta()  # an owner that cannot be: the object is left alone, as upstream does
         namespace = node.namespace if resource.namespaced else ""
-        return await self._current(resource, reference.name, namespace, reference.uid)
+        return await self._owner_as_it_is(resource, reference.name, namespace, reference.uid)
+
+    async def _owner_as_it_is(
+        self, resource: APIResource[PartialObjectMetadata], name: str, namespace: str, uid: str
+    ) -> ObjectMeta | None:
+        """As `_current`, but an owner that is absent is asked for once, however many refer to it, or how often."""
+        identity = resource.group, resource.kind, namespace, name, uid
+        if identity in self._absent:
+            return None
+        found = await self._current(resource, name, namespace, uid)
+        if found is None:
+            self._absent[identity] = None
+            if len(self._absent) > _MOST_ABSENT:
+                del self._absent[next(iter(self._absent))]
+        return found
 
     async def _delete(self, node: Node, latest: ObjectMeta, policy: str) -> None:
         assert node.resource is not None

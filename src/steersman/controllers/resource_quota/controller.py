@@ -13,7 +13,8 @@ from steersman.client.api_resource import APIResource
 from steersman.client.informer import Informer, Key, key_of
 from steersman.client.resources import RESOURCE_QUOTAS
 from steersman.controllers.controller import Controller, Surroundings, TryLater
-from steersman.controllers.resource_quota.counted import ZERO, Counted, counted, used_by
+from steersman.controllers.resource_quota.counted import Counted, counted
+from steersman.controllers.resource_quota.sums import ZERO
 from steersman.machinery.built_in.pod_resources import Amounts
 from steersman.machinery.built_in.quota.measure import IGNORED, Measure, counting, scopes_of
 from steersman.machinery.codec.serializer import deep_copy
@@ -60,6 +61,8 @@ class ResourceQuotaController(Controller[Key]):
     async def _resync(self) -> None:
         while True:
             await asyncio.sleep(RESYNC)
+            for each in self._counted.values():
+                each.forget()
             for quota in self._quotas:
                 self.queue.add(key_of(quota))
 
@@ -69,6 +72,9 @@ class ResourceQuotaController(Controller[Key]):
         if new is None:
             if old is not None:
                 self._pauses.pop(key_of(old), None)
+                if not self._quotas.count(old.metadata.namespace):
+                    for each in self._counted.values():
+                        each.forget(old.metadata.namespace)
         elif old is None or not _equal(old.spec.hard, new.spec.hard):
             self.queue.add(key_of(new))
 
@@ -105,8 +111,6 @@ class ResourceQuotaController(Controller[Key]):
             return
         started = time.perf_counter()
         found, unknown = await self._used(quota)
-        took = time.perf_counter() - started
-        self._pauses[key] = _SHARE * took if took > 0.01 else 0.0
         hard = quota.spec.hard
         used = {name: text for name, text in quota.status.used.items() if name in hard}
         used |= {name: str(amount) for name, amount in found.items()}
@@ -114,6 +118,8 @@ class ResourceQuotaController(Controller[Key]):
             changed = deep_copy(quota)
             changed.status = ResourceQuotaStatus(hard=dict(hard), used=used)
             await self.client.update_status(RESOURCE_QUOTAS, changed)
+        took = time.perf_counter() - started
+        self._pauses[key] = _SHARE * took if took > 0.01 else 0.0
         if unknown:
             raise TryLater(f"{unknown} is not known yet")
 
@@ -123,7 +129,7 @@ class ResourceQuotaController(Controller[Key]):
         total: Amounts = {}
         for each in self._counted.values():
             if matching := each.measure.matching(names):
-                found = await used_by(each.measure, each.objects.list(namespace), matching, scopes)
+                found = await each.used(matching, namespace, scopes)
                 for name, amount in found.items():
                     total[name] = total.get(name, ZERO) + amount
         unknown = ""

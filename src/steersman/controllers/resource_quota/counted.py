@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-from steersman.api.core.v1 import PersistentVolumeClaim, Pod, ScopedResourceSelectorRequirement, Service
+from steersman.api.core.v1 import PersistentVolumeClaim, Pod, Service
 from steersman.api.resource.v1 import DeviceClass, ResourceClaim
 from steersman.client.api_resource import Object
 from steersman.client.informer import Informer, Informers
@@ -20,20 +18,16 @@ from steersman.client.resources import (
     RESOURCE_QUOTAS,
     SERVICES,
 )
+from steersman.controllers.resource_quota.sums import Scopes, Sum, Sums
 from steersman.machinery.built_in.pod_resources import Amounts
 from steersman.machinery.built_in.quota import resource_claims
 from steersman.machinery.built_in.quota.measure import Measure, counting
 from steersman.machinery.built_in.quota.pods import PodMeasure, has_ended, is_terminating, pod_usage
 from steersman.machinery.built_in.quota.services import ServiceMeasure
 from steersman.machinery.built_in.quota.volume_claims import VolumeClaimMeasure, volume_attributes_classes
-from steersman.machinery.selectors.labels import SelectorError
-from steersman.machinery.values.quantity import Quantity
 
 O = TypeVar("O", bound=Object)  # noqa: E741
 
-ZERO: Final = Quantity(0)
-_TURN: Final = 0.004
-"""Seconds for which objects are measured until others have their turn."""
 _BY_POD: Final = "uid of the pod that a claim was made for"
 
 
@@ -45,42 +39,38 @@ class Counted(Generic[O]):
     objects: Informer[O]
     gives_back: Callable[[O, O], bool]
     """Whether a change from the first to the second may make less, or something else, of what is used."""
+    sums: Sums[O] | None
+    """None where what an object uses depends on other objects too."""
 
+    @classmethod
+    def by_itself(cls, measure: Measure[O], objects: Informer[O], gives_back: Callable[[O, O], bool]) -> Counted[O]:
+        """With sums that follow the objects."""
+        sums = Sums(measure)
+        objects.on_change(sums.change)
+        return cls(measure, objects, gives_back, sums)
 
-async def used_by(
-    measure: Measure[O], objects: Sequence[O], names: set[str], scopes: Sequence[ScopedResourceSelectorRequirement]
-) -> Amounts:
-    """What objects in all of the scopes use of `names`, 0 where that is nothing.
+    async def used(self, names: Collection[str], namespace: str, scopes: Scopes) -> Amounts:
+        """What the objects of a namespace that are in all of the scopes use of `names`, 0 where that is nothing."""
+        objects = self.objects.list
+        if self.sums is None:
+            return await Sum(self.measure, scopes, objects(namespace)).used(names)
+        return await self.sums.of(namespace, scopes, objects).used(names)
 
-    Where a scope cannot be read, what was found before that.
-    """
-    total = dict.fromkeys(names, ZERO)
-    until = time.perf_counter() + _TURN
-    for obj in objects:
-        if time.perf_counter() > until:
-            await asyncio.sleep(0)
-            until = time.perf_counter() + _TURN
-        try:
-            inside = [measure.in_scope(scope, obj) for scope in scopes]
-        except SelectorError:
-            break
-        if not all(inside):
-            continue
-        for name, amount in measure.usage(obj).items():
-            if name in total:
-                total[name] += amount
-    return total
+    def forget(self, namespace: str = "") -> None:
+        """Has everything of a namespace, or of all, measured anew."""
+        if self.sums is not None:
+            self.sums.forget(namespace)
 
 
 def counted(informers: Informers) -> tuple[Counted[Any], ...]:
     """Everything of which more counts than its number, and quotas: one that is known counts itself."""
     pods, claims = informers.of(PODS), informers.of(RESOURCE_CLAIMS)
     return (
-        Counted(PodMeasure(), pods, _pod_gives_back),
-        Counted(ServiceMeasure(), informers.of(SERVICES), _service_gives_back),
-        Counted(VolumeClaimMeasure(), informers.of(PERSISTENT_VOLUME_CLAIMS), _volume_claim_gives_back),
-        Counted(_ClaimMeasure(informers.of(DEVICE_CLASSES), pods, claims), claims, lambda *_: False),
-        Counted(counting(RESOURCE_QUOTAS.group_resource), informers.of(RESOURCE_QUOTAS), lambda *_: False),
+        Counted.by_itself(PodMeasure(), pods, _pod_gives_back),
+        Counted.by_itself(ServiceMeasure(), informers.of(SERVICES), _service_gives_back),
+        Counted.by_itself(VolumeClaimMeasure(), informers.of(PERSISTENT_VOLUME_CLAIMS), _volume_claim_gives_back),
+        Counted(_ClaimMeasure(informers.of(DEVICE_CLASSES), pods, claims), claims, lambda *_: False, None),
+        Counted.by_itself(counting(RESOURCE_QUOTAS.group_resource), informers.of(RESOURCE_QUOTAS), lambda *_: False),
     )
 
 

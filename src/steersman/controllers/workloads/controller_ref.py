@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
@@ -16,6 +17,8 @@ from steersman.machinery.errors.status import StatusError
 O = TypeVar("O", bound=Object)  # noqa: E741
 
 _CONTROLLER: Final = "controller"
+_AT_ONCE: Final = 1000
+"""Objects that are claimed until others have their turn: some milliseconds."""
 
 
 def controller_of(obj: Object) -> OwnerReference | None:
@@ -95,7 +98,9 @@ class Claims(Generic[O]):
         claimed: list[O] = []
         errors: list[StatusError | TryLater] = []
         uid, matches = self._owner.metadata.uid, self._matches
-        for obj in objects:
+        for number, obj in enumerate(objects, 1):
+            if not number % _AT_ONCE:
+                await asyncio.sleep(0)
             found = controller_of(obj)
             if found is not None and (found.uid != uid or matches(obj)):
                 if found.uid == uid:

@@ -162,7 +162,7 @@ async def _chosen(asked: Asked, run: Run, options: LogOptions) -> AsyncIterator[
             following = line
             break
         if isinstance(line, float):
-            await asyncio.sleep(0)
+            await asked.kubelet.turns.turn()
         elif options.since is None or line.at >= options.since:
             kept.add(line)
     for each in kept.lines:
@@ -174,7 +174,7 @@ async def _chosen(asked: Asked, run: Run, options: LogOptions) -> AsyncIterator[
         if not await _still_runs(asked, run, following if isinstance(following, float) else following.at):
             return
         if isinstance(following, float):
-            await asyncio.sleep(0)
+            await asked.kubelet.turns.turn()
         else:
             yield following
         following = next(lines, None)

@@ -17,7 +17,9 @@ MOST_CHARACTERS: Final = 64 << 10
 _MOST_DEPTH: Final = 32
 _NAME: Final = re.compile("[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _ASSIGNMENT: Final = re.compile("([A-Za-z_][A-Za-z0-9_]*)=", re.ASCII)
-_OPERATORS: Final = ("&&", "||", ";;", ">>", "<<", ";", "|", "&", "\n", "(", ")", "<", ">")
+_OPERATOR: Final = re.compile("&&|\\|\\||;;|>>|<<|[;|&\n()<>]|")
+_PLAIN_WORD: Final = re.compile(r"[A-Za-z0-9_!{}]+(?=[\s;&|()<>]|$)", re.ASCII)
+_PLAIN: Final = re.compile(r"""[^\s;&|()<>'"\\$`]+""", re.ASCII)
 _ENDS: Final = frozenset({"then", "do", "done", "else", "elif", "fi", "}"})
 
 
@@ -346,12 +348,13 @@ class _Reader:
     def operator(self) -> str:
         """The operator that is next, "" if there is none."""
         self._blanks()
-        return next((each for each in _OPERATORS if self.text.startswith(each, self.at)), "")
+        found = _OPERATOR.match(self.text, self.at)
+        return found[0] if found is not None else ""
 
     def _ahead(self) -> str:
         """The next word, if it is a plain one; it stays where it is."""
         self._blanks(lines=True)
-        found = re.compile(r"[A-Za-z0-9_!{}]+(?=[\s;&|()<>]|$)", re.ASCII).match(self.text, self.at)
+        found = _PLAIN_WORD.match(self.text, self.at)
         return found[0] if found is not None else ""
 
     def _word_is(self, wanted: str) -> None:
@@ -381,7 +384,7 @@ class _Reader:
             elif here in "$`":
                 parts.append((self._expansion(), False))
             else:
-                found = re.compile(r"""[^\s;&|()<>'"\\$`]+""", re.ASCII).match(self.text, self.at)
+                found = _PLAIN.match(self.text, self.at)
                 assert found is not None
                 parts.append((Text(found[0]), False))
                 self.at = found.end()

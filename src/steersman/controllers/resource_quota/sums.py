@@ -1,0 +1,125 @@
+"""What the objects of a namespace use, kept as they change: who asks again pays for what has changed since."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Sequence
+from typing import Final, Generic, TypeVar
+
+from steersman.api.core.v1 import ScopedResourceSelectorRequirement
+from steersman.client.api_resource import Object
+from steersman.machinery.built_in.pod_resources import Amounts
+from steersman.machinery.built_in.quota.measure import Measure
+from steersman.machinery.selectors.labels import SelectorError
+from steersman.machinery.values.quantity import Quantity
+
+O = TypeVar("O", bound=Object)  # noqa: E741
+
+Scopes = Sequence[ScopedResourceSelectorRequirement]
+
+ZERO: Final = Quantity(0)
+_TURN: Final = 0.004
+"""Seconds for which objects are measured until others have their turn."""
+_MOST_ALIKE: Final = 1000
+"""Amounts that are kept once for all objects that use them."""
+_MOST_SCOPES: Final = 16
+"""Sums of a namespace, each for other scopes; the oldest is forgotten."""
+_NONE: Final[Amounts] = {}
+
+
+class Sum(Generic[O]):
+    """What objects that are in all of some scopes use. One of which a scope cannot be read is in none."""
+
+    def __init__(self, measure: Measure[O], scopes: Scopes, objects: Sequence[O]) -> None:
+        self._measure = measure
+        self._scopes = scopes
+        self._total: Amounts = {}
+        self._counted: dict[str, Amounts] = {}
+        self._alike: dict[tuple[object, ...], Amounts] = {}
+        self._going: dict[str, O] = {}
+        self._changed: dict[str, O | None] = {each.metadata.name: each for each in objects}
+
+    def change(self, name: str, obj: O | None) -> None:
+        """An object is there, is another now, or is gone (None)."""
+        self._changed[name] = obj
+
+    async def used(self, names: Collection[str]) -> Amounts:
+        """How much of `names` is used, 0 where that is nothing. What others do meanwhile may be in it."""
+        until = time.perf_counter() + _TURN
+        while self._changed:
+            self._count(*self._changed.popitem())
+            if time.perf_counter() > until:
+                await asyncio.sleep(0)
+                until = time.perf_counter() + _TURN
+        total = {name: self._total.get(name, ZERO) for name in names}
+        for obj in self._going.values():
+            for name, amount in self._usage(obj).items():
+                if name in total:
+                    total[name] += amount
+        return total
+
+    def _count(self, name: str, obj: O | None) -> None:
+        for each, amount in self._counted.pop(name, _NONE).items():
+            self._total[each] -= amount
+        self._going.pop(name, None)
+        if obj is None:
+            return
+        if obj.metadata.deletion_timestamp is not None:
+            self._going[name] = obj  # what it uses depends on what time it is
+            return
+        usage = self._usage(obj)
+        if usage:
+            self._counted[name] = self._once(usage)
+        for each, amount in usage.items():
+            self._total[each] = self._total.get(each, ZERO) + amount
+
+    def _usage(self, obj: O) -> Amounts:
+        try:
+            inside = all(self._measure.in_scope(scope, obj) for scope in self._scopes)
+        except SelectorError:
+            return _NONE
+        return self._measure.usage(obj) if inside else _NONE
+
+    def _once(self, usage: Amounts) -> Amounts:
+        """The same amounts, as the objects before had them."""
+        key = tuple((name, each.mantissa, each.exponent, each.format) for name, each in usage.items())
+        found = self._alike.get(key)
+        if found is None:
+            found = usage
+            if len(self._alike) < _MOST_ALIKE:
+                self._alike[key] = usage
+        return found
+
+
+class Sums(Generic[O]):
+    """The sums of all namespaces that have been asked for, of one measure."""
+
+    def __init__(self, measure: Measure[O]) -> None:
+        self._measure = measure
+        self._sums: dict[str, dict[tuple[object, ...], Sum[O]]] = {}
+
+    def change(self, old: O | None, new: O | None) -> None:
+        """As informers tell of changes."""
+        known = new if new is not None else old
+        assert known is not None
+        for each in self._sums.get(known.metadata.namespace, {}).values():
+            each.change(known.metadata.name, new)
+
+    def of(self, namespace: str, scopes: Scopes, objects: Callable[[str], Sequence[O]]) -> Sum[O]:
+        """The sum of the objects of a namespace; `objects` tells which there are now."""
+        key = tuple((each.scope_name, each.operator, *each.values) for each in scopes)
+        sums = self._sums.setdefault(namespace, {})
+        found = sums.get(key)
+        if found is None:
+            if len(sums) >= _MOST_SCOPES:
+                del sums[next(iter(sums))]
+            found = sums[key] = Sum(self._measure, scopes, objects(namespace))
+        return found
+
+    def forget(self, namespace: str = "") -> None:
+        """Nothing is kept of a namespace any more, or of all of them: who asks has everything measured anew."""
+        if namespace:
+            self._sums.pop(namespace, None)
+        else:
+            self._sums.clear()
