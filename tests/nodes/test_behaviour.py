@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from steersman.api.core.v1 import Container, Pod, PodSpec
+from steersman.api.core.v1 import (
+    ConfigMapVolumeSource,
+    Container,
+    Pod,
+    PodSecurityContext,
+    PodSpec,
+    SecurityContext,
+    Volume,
+    VolumeMount,
+)
 from steersman.api.meta.v1 import ObjectMeta, OwnerReference
 from steersman.nodes.behaviour import behaviour_of
 
@@ -39,3 +48,57 @@ def test_other_containers_run_for_ever_unless_their_command_ends() -> None:
     assert runs_for("busybox", owner=None) is None
     assert runs_for("busybox", "unheard-of", owner=None) is None
     assert runs_for("busybox", "true", owner=None) == 0.0
+
+
+@pytest.mark.parametrize(("script", "policy", "message"), [
+    ("echo -n done > /dev/termination-log", "File", "done"), ("echo why; false", "File", ""),
+    ("echo why; false", "FallbackToLogsOnError", "why\n"), ("echo why", "FallbackToLogsOnError", ""),
+    ("echo a > /dev/termination-log; echo b; false", "FallbackToLogsOnError", "a\n"),
+])  # fmt: skip
+def test_a_message_is_what_was_left_in_its_file_or_the_end_of_the_log(script: str, policy: str, message: str) -> None:
+    container = Container(
+        name="c", image="busybox", command=["sh", "-c", script], termination_message_path="/dev/termination-log",
+        termination_message_policy=policy,
+    )  # fmt: skip
+    assert behaviour_of(Pod(spec=PodSpec(containers=[container])), container).message == message
+
+
+def test_a_message_is_bounded() -> None:
+    container = Container(
+        name="c", command=["sh", "-c", "seq 1 5000; false"], termination_message_policy="FallbackToLogsOnError"
+    )
+    message = behaviour_of(Pod(spec=PodSpec(containers=[container])), container).message
+    assert message.splitlines() == [str(each) for each in range(4921, 5001)]
+
+
+def test_commands_run_as_whom_the_pod_says() -> None:
+    shared = PodSecurityContext(run_as_user=1001, run_as_group=7)
+    own = SecurityContext(run_as_user=65534)
+    for security, code in ((own, 0), (None, 1)):
+        script = "test $(id -u) -eq 65534 && test $(id -g) -eq 7"
+        container = Container(name="c", command=["sh", "-c", script], security_context=security)
+        spec = PodSpec(containers=[container], security_context=shared)
+        assert behaviour_of(Pod(spec=spec), container).exit_code == code
+
+
+def test_what_an_earlier_run_has_left_in_a_volume_is_there() -> None:
+    script = "f=/data/n; count=$(echo x >> $f; wc -l $f | awk {'print $1'}); exit $count"
+    mount = VolumeMount(name="e", mount_path="/data")
+    kept = Container(name="c", command=["sh", "-c", script], volume_mounts=[mount])
+    assert [behaviour_of(Pod(spec=PodSpec(containers=[kept])), kept, runs).exit_code for runs in range(3)] == [1, 2, 3]
+    lost = Container(name="c", command=["sh", "-c", script])
+    assert behaviour_of(Pod(spec=PodSpec(containers=[lost])), lost, 2).exit_code == 1
+
+
+def test_folders_of_volumes_are_there() -> None:
+    mount = VolumeMount(name="e", mount_path="/scratch/")
+    container = Container(name="c", command=["test", "-d", "/scratch"], volume_mounts=[mount])
+    assert behaviour_of(Pod(spec=PodSpec(containers=[container])), container).exit_code == 0
+
+
+def test_files_of_volumes_are_taken_to_be_there() -> None:
+    mount = VolumeMount(name="m", mount_path="/cfg")
+    container = Container(name="c", command=["cat", "/cfg/a"], volume_mounts=[mount])
+    volume = Volume(name="m", config_map=ConfigMapVolumeSource(name="m"))
+    assert behaviour_of(Pod(spec=PodSpec(containers=[container], volumes=[volume])), container).exit_code == 0
+    assert behaviour_of(Pod(spec=PodSpec(containers=[container])), container).exit_code == 1

@@ -90,6 +90,13 @@ async def test_variables_come_from_everywhere(client: Client) -> None:
     assert "GONE" not in found
 
 
+async def test_who_has_no_limit_may_use_what_the_node_has(client: Client) -> None:
+    source = EnvVarSource(resource_field_ref=ResourceFieldSelector(resource="limits.cpu"))
+    container = Container(name="c", env=[EnvVar(name="CPU", value_from=source)])
+    world = await surroundings(client, pod(container), container, allocatable={"cpu": "8"})
+    assert world.environment["CPU"] == "8"
+
+
 async def test_files_are_those_of_the_volumes(client: Client) -> None:
     items = [DownwardAPIVolumeFile(path="labels", field_ref=ObjectFieldSelector(field_path="metadata.labels"))]
     volumes = (

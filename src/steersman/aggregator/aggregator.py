@@ -21,6 +21,7 @@ from steersman.store.store import Store
 
 if TYPE_CHECKING:
     from steersman.aggregator.servers import Servers
+    from steersman.net.client.transport import Nearby
     from steersman.openapi.remote import RemoteDocuments
 
 _API_SERVICES: Final = ("apiregistration.k8s.io", "apiservices")
@@ -32,7 +33,9 @@ class Aggregator:
     def __init__(
         self, server: Server, store: Callable[[str, str], Store[Any]], objects: Callable[[str, str], Objects],
         registry: Registry, documents: Callable[[], RemoteDocuments], config: AggregatorConfig,
+        *, nearby: Nearby | None = None,
     ) -> None:  # fmt: skip
+        """`nearby` says how servers are reached whose addresses are not on the network."""
         self._server = server
         self._store = store
         self._services = store(*_API_SERVICES)
@@ -40,6 +43,7 @@ class Aggregator:
         self._metrics = AvailabilityMetrics(registry)
         self._documents = documents
         self._config = config
+        self._nearby = nearby
         self._known: dict[str, Registration] = {}
         self._servers: Servers | None = None
         self._begun: set[str] = set()
@@ -105,7 +109,7 @@ class Aggregator:
         from steersman.aggregator.servers import Servers
 
         self._servers = servers = Servers(
-            self._server, self._store, self._objects, self._metrics, self._documents(), self._config
+            self._server, self._store, self._objects, self._metrics, self._documents(), self._config, self._nearby
         )  # fmt: skip
         for name, registration in self._known.items():
             servers.changed(name, registration)

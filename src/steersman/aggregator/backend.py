@@ -40,7 +40,7 @@ from steersman.net.client.answer import Answer, BadAnswer
 from steersman.net.client.dial import DialError, host_port
 from steersman.net.client.http1 import UnaskedUpgrade
 from steersman.net.client.tls import HTTP2, Protocols
-from steersman.net.client.transport import Address, Transport, bounded
+from steersman.net.client.transport import Address, Nearby, Transport, bounded
 from steersman.net.message import BodyAborted, Response
 
 logger = logging.getLogger(__name__)
@@ -83,6 +83,8 @@ class Passing:
     metrics: RequestMetrics
     open_ones: set[object]
     reject_redirects: bool = True
+    nearby: Nearby | None = None
+    """How addresses are reached that are not on the network."""
 
 
 class Backend:
@@ -114,7 +116,7 @@ class Backend:
         self._passing.resolver.forget((self._key.namespace, self._key.name))
 
     def _new_transport(self) -> Transport:
-        return Transport(self._tls, self._key.server_name, protocols=HTTP2)
+        return Transport(self._tls, self._key.server_name, protocols=HTTP2, nearby=self._passing.nearby)
 
     def _tls(self, protocols: Protocols = HTTP2) -> ssl.SSLContext:
         registration = self.registration

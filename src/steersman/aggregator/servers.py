@@ -17,6 +17,7 @@ from steersman.aggregator.remote_discovery import RemoteDiscovery
 from steersman.aggregator.remote_openapi import RemoteOpenAPI
 from steersman.aggregator.remote_service import Registration
 from steersman.aggregator.service_resolver import ServiceResolver
+from steersman.net.client.transport import Nearby
 from steersman.openapi.remote import RemoteDocuments
 from steersman.rest.objects import Objects
 from steersman.server.server import Server
@@ -28,7 +29,7 @@ class Servers:
 
     def __init__(
         self, server: Server, store: Callable[[str, str], Store[Any]], objects: Callable[[str, str], Objects],
-        metrics: AvailabilityMetrics, documents: RemoteDocuments, config: AggregatorConfig,
+        metrics: AvailabilityMetrics, documents: RemoteDocuments, config: AggregatorConfig, nearby: Nearby | None,
     ) -> None:  # fmt: skip
         self._server = server
         self._backends: dict[str, Backend] = {}
@@ -39,7 +40,7 @@ class Servers:
         identity = ClientIdentity(config.proxy_client_cert_file, config.proxy_client_key_file)
         self._passing = Passing(
             resolver, identity, lane, server.config.metrics, server.watches,
-            config.aggregator_reject_forwarding_redirect,
+            config.aggregator_reject_forwarding_redirect, nearby,
         )  # fmt: skip
         services = objects("apiregistration.k8s.io", "apiservices")
         self._availability = Availability(services, self._backends.get, resolver, metrics)

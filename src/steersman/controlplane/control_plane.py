@@ -371,7 +371,8 @@ class ControlPlane:
         running.push_async_callback(server.stop)
         self._add_checks(server, stores)
         aggregator = Aggregator(
-            server, stores.store, stores.objects, common.registry, lambda: openapi.remote, _aggregation(options)
+            server, stores.store, stores.objects, common.registry, lambda: openapi.remote, _aggregation(options),
+            nearby=self._nearby,
         )  # fmt: skip
         running.push_async_callback(aggregator.stop)
         definitions.install(server.add_post_start_hook)

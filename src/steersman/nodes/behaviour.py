@@ -17,8 +17,9 @@ from steersman.machinery.built_in.pod_resources import is_sidecar
 from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.net.ascii import lower
 from steersman.nodes.place import LIVENESS, READINESS, STARTUP
-from steersman.nodes.rehearsal import Outcome, outcome
-from steersman.nodes.surroundings import command_of, plain_variables
+from steersman.nodes.rehearsal import Outcome, Setting, outcome
+from steersman.nodes.surroundings import command_of, identity_of, plain_variables, unexpanded_command_of
+from steersman.nodes.volume_files import folders_with_contents
 
 PREFIX: Final = "simulation.steersman.dev/"
 """Of annotations: `run-for` (a duration, or `forever`), `exit-code`, `ready-after`, `stop-after`, `start-delay`,
@@ -45,6 +46,8 @@ class Behaviour:
     """How long it takes to end when it is told to; at most its grace period."""
     reason: str = ""
     """Of its end, where it is not said by the exit code."""
+    message: str = ""
+    """What it leaves behind when its command ends."""
     start_delay: float | None = None
     """From the pod's start on; None for what its node has."""
     pull_error: str = ""
@@ -55,14 +58,14 @@ class Behaviour:
     """After which its probes fail, by their kind; those that are not here do as they find."""
 
 
-def behaviour_of(pod: Pod, container: Container | EphemeralContainer) -> Behaviour:
-    """What a container of a pod does."""
-    runs_for, exit_code, is_known = _by_command(pod, container)
+def behaviour_of(pod: Pod, container: Container | EphemeralContainer, earlier_runs: int = 0) -> Behaviour:
+    """What a container of a pod does that has run so often before."""
+    runs_for, exit_code, is_known, message = _by_command(pod, container, earlier_runs)
     if runs_for is None and not is_known and _is_to_end(pod, container):
         runs_for = _ENDS_AFTER
     annotations = pod.metadata.annotations
     if not any(key.startswith(PREFIX) for key in annotations):
-        return Behaviour(runs_for, exit_code)
+        return Behaviour(runs_for, exit_code, message=message)
 
     def said(what: str) -> str:
         return said_of(pod, container.name, what)
@@ -76,7 +79,7 @@ def behaviour_of(pod: Pod, container: Container | EphemeralContainer) -> Behavio
     if said("oom-after"):
         runs_for, exit_code, reason = duration_of(said("oom-after")), _KILLED, "OOMKilled"
     return Behaviour(
-        runs_for, exit_code, duration_of(said("ready-after")), duration_of(said("stop-after")), reason,
+        runs_for, exit_code, duration_of(said("ready-after")), duration_of(said("stop-after")), reason, "",
         duration_of(said("start-delay")) if said("start-delay") else None, said("pull-error"),
         duration_of(said("pull-time")), {
             kind: 0.0 if value == "true" else duration_of(value)
@@ -98,15 +101,20 @@ def _is_to_end(pod: Pod, container: Container | EphemeralContainer) -> bool:
     return any(each.kind == "Job" and each.controller for each in pod.metadata.owner_references)
 
 
-def _by_command(pod: Pod, container: Container | EphemeralContainer) -> Outcome:
-    words = (*container.command, *container.args)
+def _by_command(pod: Pod, container: Container | EphemeralContainer, earlier_runs: int) -> Outcome:
+    words = tuple(unexpanded_command_of(container))
     if not words:  # the image's own
         return Outcome(None, is_known=_PAUSE.search(container.image) is not None)
     variables: dict[str, str] = {}
     if any("$" in each for each in words):
         variables = plain_variables(pod, container)
         words = tuple(command_of(container, variables))
-    return outcome(words, tuple(variables.items()), stdin=container.stdin)
+    return outcome(words, Setting(
+        tuple(variables.items()), folders_with_contents(pod, container),
+        tuple(each.mount_path.rstrip("/") for each in container.volume_mounts), identity_of(pod, container),
+        container.termination_message_path, container.termination_message_policy == "FallbackToLogsOnError",
+        earlier_runs if container.volume_mounts else 0, container.stdin,
+    ))  # fmt: skip
 
 
 def duration_of(text: str) -> float:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Final
 
 from steersman.api.core.v1 import ContainerStatus, Pod
@@ -18,18 +22,22 @@ from steersman.nodes.surroundings import command_of, surroundings
 
 _FRESH: Final = 60.0
 """Seconds for which probes find what was there before."""
+_CHANGES_FILES: Final = re.compile(r">|\b(touch|rm|tar)\b", re.ASCII)
+"""Of commands: any other need not be followed."""
 _MOST_TURNS: Final = 2000
 """That a container's command is followed at once, for what it makes of its files."""
 
 
 async def world_in(
     client: Client, containers: Containers, pod: Pod, container: AnyContainer, status: ContainerStatus, *,
-    container_id: str = "", own_use: bool = False,
+    container_id: str = "", own_use: bool = False, allocatable: Mapping[str, str] = MappingProxyType({}),
 ) -> World:  # fmt: skip
-    """What a command finds in a container, whose files it may change. For a kubelet's `own_use` there are no tokens,
-    and what is around may be a minute old. Raises Unreachable."""
+    """What a command finds in a container, whose files it may change; `allocatable` is what its node has to give.
+
+    For a kubelet's `own_use` there are no tokens, and what is around may be a minute old. Raises Unreachable.
+    """
     inside = containers.inside(container_id or status.container_id)
-    world = await _around(client, inside, pod, container, own_use=own_use)
+    world = await _around(client, inside, pod, container, allocatable, own_use=own_use)
     given = world.files
     for path, data in given.items():
         if inside.given.get(path) != data:
@@ -39,26 +47,26 @@ async def world_in(
             inside.files.pop(path, None)
     inside.given = {**inside.given, **given} if own_use else dict(given)
     running = status.state.running
-    if running is not None and not container.stdin:
+    if running is not None and not container.stdin and any(map(_CHANGES_FILES.search, command_of(container, {}))):
         started = float(times.unix(running.started_at or times.now()))
         await _follow(inside, container, world, started)
     return _copy(world, inside)
 
 
-async def _around(client: Client, inside: Inside, pod: Pod, container: AnyContainer, *, own_use: bool) -> World:
+async def _around(
+    client: Client, inside: Inside, pod: Pod, container: AnyContainer, allocatable: Mapping[str, str], *, own_use: bool
+) -> World:  # fmt: skip
     now = times.moment()
     if own_use and inside.around is not None and now - inside.around[0] < _FRESH:
         return inside.around[1]
-    world = await surroundings(client, pod, container, tokens=not own_use)
+    world = await surroundings(client, pod, container, allocatable=allocatable, tokens=not own_use)
     if own_use:
         inside.around = now, world
     return world
 
 
 def _copy(world: World, inside: Inside) -> World:
-    return World(
-        world.hostname, dict(world.environment), times.moment, inside.files, world.folders, world.folder,
-    )  # fmt: skip
+    return replace(world, environment=dict(world.environment), now=times.moment, files=inside.files, steps=0)
 
 
 async def _follow(inside: Inside, container: AnyContainer, world: World, started: float) -> None:
@@ -68,13 +76,12 @@ async def _follow(inside: Inside, container: AnyContainer, world: World, started
         words = command_of(container, world.environment)
         inside.course = rehearsed(words, _copy(world, inside), started, now)
         inside.next = next(inside.course, None)
-    for turn in range(_MOST_TURNS):
+    for _ in range(_MOST_TURNS):
         at = inside.next
         if at is None or (at if isinstance(at, float) else at.at) > now:
             return
         inside.next = next(inside.course, None)
-        if not turn % 16:
-            await asyncio.sleep(0)
+        await asyncio.sleep(0)
 
 
 async def ran(client: Client, containers: Containers, pod: Pod, wanted: Wanted) -> Ran:

@@ -88,9 +88,9 @@ class Kubelets:
         self._node_objects.on_change(self._node_changed)
         self._pods.on_change(self._changed)
         self._volumes.start(self._queue.add)
+        await self._needs.start(self._queue.add)
         if self._stages is not None:
             self._stages.start()
-        await self._needs.start(self._queue.add)
         self._tasks = [asyncio.create_task(self._work(), name=f"kubelets {number}") for number in range(_WORKERS)]
         self._tasks.append(asyncio.create_task(self._send_heartbeats(), name="heartbeats of nodes"))
         self._tasks.append(asyncio.create_task(self._welcome(), name="nodes that return"))
@@ -102,9 +102,9 @@ class Kubelets:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
+        await self._needs.stop()
         if self._stages is not None:
             await self._stages.stop()
-        await self._needs.stop()
         await self._servers.stop()
         self._queue.close()
 
@@ -176,7 +176,7 @@ class Kubelets:
         for condition in CONDITIONS:
             if (condition in pressure) != (condition in node.pressure):
                 self._tell_of_node(new, event_of(condition, there=condition in node.pressure))
-        if node.pressure:
+        if node.pressure and not self._stages_rule_pods:
             self._pressed.set()
         if (before or pressure != node.pressure) and not node.unreachable:
             self._returned.put_nowait(node)
@@ -253,13 +253,12 @@ class Kubelets:
             await self._release_volumes(key, known)
         if pod is None or node is None or node.unreachable:
             return
-        if self._stages_rule_pods:
-            self._places[key] = node
-            return
         is_new = not pod.status.start_time and not is_over(pod) and pod.metadata.deletion_timestamp is None
-        if is_new and await self._is_refused(pod, node):
+        if is_new and not self._stages_rule_pods and await self._is_refused(pod, node):
             return
         self._places[key] = node
+        if self._stages_rule_pods:
+            return
         address = node.address if pod.spec.host_network else node.address_of(key, pod.status.pod_ip)
         mounted = await self._mount(pod, node)
         containers, uid = self._servers.containers, pod.metadata.uid
@@ -277,6 +276,8 @@ class Kubelets:
         if is_over(pod) or done.over:
             node.allocated.remove(key)
             await self._release_volumes(key, node)
+        if is_over(pod):
+            containers.forget(uid)
         if done.over:
             await self._delete(pod)
         elif (again := earliest(done.again, found.again)) is not None:

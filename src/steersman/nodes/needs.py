@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from steersman.api.core.v1 import Pod
 from steersman.client.informer import Key, key_of
+from steersman.machinery.built_in.pod_resources import all_containers
 from steersman.machinery.values import times
 from steersman.nodes.container_status import AnyContainer, all_statuses
 from steersman.nodes.mounting import Tried, mount
@@ -56,14 +57,14 @@ class Needs:
         find = await self._sources.finder(pod)
         wrong = partial(wrong_with, namespace=namespace, find=find)
         if pod.status.pod_ip:  # its volumes were filled before
-            self._wait(pod, waits=any(map(wrong, pod.spec.containers or ())))
+            self._wait(pod, waits=any(map(wrong, all_containers(pod.spec))))
             return Needed(True, wrong, (), None)
         found = mount(pod, self._tried.get(key, {}), find, times.moment())
         if found.tried:
             self._tried[key] = found.tried
         else:
             self._tried.pop(key, None)
-        self._wait(pod, waits=bool(found.tried) or any(map(wrong, pod.spec.containers or ())))
+        self._wait(pod, waits=bool(found.tried) or any(map(wrong, all_containers(pod.spec))))
         return Needed(not found.tried, wrong, found.happened, found.again)
 
     def _wait(self, pod: Pod, *, waits: bool) -> None:

@@ -7,7 +7,19 @@ from collections.abc import Generator, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from steersman.nodes.shell.effects import Answer, Kill, Missing, ReadLine, Repeated, Unread, Wait, World, Write
+from steersman.nodes.shell.effects import (
+    ROOT,
+    Answer,
+    Identity,
+    Kill,
+    Missing,
+    ReadLine,
+    Repeated,
+    Unread,
+    Wait,
+    World,
+    Write,
+)
 from steersman.nodes.shell.shell import Shell
 
 ASSUMED: Final = frozenset({
@@ -25,7 +37,15 @@ _MOST_MOMENTS: Final = 200_000
 """Before the moment of interest; a script that does more until then has its output lost."""
 _LONGEST: Final = 1 << 12
 """Characters of a command, and its variables, that is tried: reading a longer one takes too long already."""
+_MOST_LEFT: Final = 1 << 12
+"""Bytes that a run leaves for the next."""
 _GIVES_WAY: Final = 32
+_MOST_EARLIER_RUNS: Final = 5
+_MOST_MESSAGE: Final = 4096
+"""Bytes that a container leaves behind."""
+_MOST_PRINTED_MESSAGE: Final = 2048
+_MOST_MESSAGE_LINES: Final = 80
+"""Of what it has printed, where that is its message."""
 _MOST_PRINTED: Final = 10 << 10
 """Bytes of a stream that are kept of a command that is run at once."""
 
@@ -98,6 +118,7 @@ class Attempt(NamedTuple):
 def attempt(words: Sequence[str], world: World) -> Attempt:
     """Runs a command on the files of a world. Programs that there are not count as done well, and so does a script that
     cannot be followed to its end."""
+    world.most_steps, world.steps_are_forgotten = _MOST_STEPS, False
     course = Shell(world).run(words)
     answer: Answer = None
     seconds, signal, printed = 0.0, None, {1: bytearray(), 2: bytearray()}
@@ -136,30 +157,76 @@ class Outcome(NamedTuple):
     exit_code: int = 0
     is_known: bool = True
     """False where the command uses what there is not: it might do anything."""
+    message: str = ""
+    """What it leaves behind: the file that is read for that, or the end of what it printed."""
 
 
-def outcome(words: tuple[str, ...], variables: tuple[tuple[str, str], ...], *, stdin: bool = False) -> Outcome:
-    """How long a command runs and its exit code, as far as a bounded rehearsal finds out. With `stdin` it waits for
-    what it is to read; else there is nothing to read."""
-    if sum(map(len, words)) + sum(len(name) + len(value) for name, value in variables) > _LONGEST:
+class Setting(NamedTuple):
+    """What a pod says that a command finds, before anything is looked up."""
+
+    variables: tuple[tuple[str, str], ...] = ()
+    unread: tuple[str, ...] = ()
+    """Folders that have files: what is in them is taken to be there."""
+    mounts: tuple[str, ...] = ()
+    """Folders where volumes are, with files or without."""
+    identity: Identity = ROOT
+    message_path: str = ""
+    """The file whose content it leaves behind."""
+    prints_message: bool = False
+    """Whether that is the end of what it printed, where it fails and has written no such file."""
+    earlier_runs: int = 0
+    """How often the container has run before: what is in its volumes is from then."""
+    stdin: bool = False
+    """Whether it waits for what it is to read; else there is nothing to read."""
+
+    @property
+    def length(self) -> int:
+        """Characters, about."""
+        return sum(map(len, (*self.unread, *self.mounts))) + sum(
+            len(name) + len(value) for name, value in self.variables
+        )
+
+
+def outcome(words: tuple[str, ...], setting: Setting) -> Outcome:
+    """How long a command runs and its exit code, as far as a bounded rehearsal finds out."""
+    if sum(map(len, words)) + setting.length > _LONGEST:
         return Outcome(None, is_known=False)
-    return _found_out(words, variables, stdin=stdin)
+    return _run(words, setting._replace(earlier_runs=min(setting.earlier_runs, _MOST_EARLIER_RUNS))).outcome
+
+
+class _Run(NamedTuple):
+    outcome: Outcome
+    left: tuple[tuple[str, bytes], ...] = ()
+    """Files that it has left in volumes."""
 
 
 @lru_cache(1024)
-def _found_out(words: tuple[str, ...], variables: tuple[tuple[str, str], ...], *, stdin: bool) -> Outcome:
+def _run(words: tuple[str, ...], setting: Setting) -> _Run:
+    """One run, which finds in its volumes what the last one has left there, if that ended by itself."""
+    found: tuple[tuple[str, bytes], ...] = ()
+    if setting.earlier_runs > 0:
+        found = _run(words, setting._replace(earlier_runs=setting.earlier_runs - 1)).left
     at = 0.0
-    world = World("localhost", dict(variables), lambda: at, most_steps=_MOST_STEPS, steps_are_forgotten=False)
+    world = World(
+        "localhost", dict(setting.variables), lambda: at, unread=setting.unread, identity=setting.identity,
+        most_steps=_MOST_STEPS, steps_are_forgotten=False,
+    )  # fmt: skip
+    world.folders |= frozenset(setting.mounts)
+    world.files.update(found)
     course = Shell(world).run(words)
     answer: Answer = None
     repetitions = 0
+    printed = b""
     for _ in range(_MOST_EFFECTS):
         try:
             effect = course.send(answer)
         except StopIteration as done:
-            return Outcome(at, int(done.value) & 255)
+            code = int(done.value) & 255
+            return _Run(Outcome(at, code, message=_message(world, setting, code, printed)), _left(world, setting))
         answer = None
         match effect:
+            case Write(_, data):
+                printed = (printed + data)[-_MOST_PRINTED_MESSAGE:]
             case Wait(seconds):
                 if seconds == float("inf"):
                     break
@@ -170,11 +237,26 @@ def _found_out(words: tuple[str, ...], variables: tuple[tuple[str, str], ...], *
                     break
             case Missing(name):
                 if name.rpartition("/")[2] not in ASSUMED:
-                    return Outcome(None, is_known=False)
+                    return _Run(Outcome(None, is_known=False))
                 answer = 0
             case Unread():
-                return Outcome(None, is_known=False)
+                return _Run(Outcome(None, is_known=False))
             case ReadLine():
-                if stdin:
+                if setting.stdin:
                     break
-    return Outcome(None)
+    return _Run(Outcome(None))
+
+
+def _left(world: World, setting: Setting) -> tuple[tuple[str, bytes], ...]:
+    """What a run has left in volumes, unless that is much."""
+    kept = tuple(f"{each}/" for each in setting.mounts)
+    files = tuple((path, data) for path, data in world.files.items() if path.startswith(kept))
+    return files if sum(len(path) + len(data) for path, data in files) <= _MOST_LEFT else ()
+
+
+def _message(world: World, setting: Setting, code: int, printed: bytes) -> str:
+    """The message of a container that has ended, bounded as a kubelet bounds it (pkg/kubelet/kuberuntime)."""
+    data = world.files.get(setting.message_path, b"")[:_MOST_MESSAGE]
+    if not data and setting.prints_message and code:
+        data = b"".join(printed.splitlines(keepends=True)[-_MOST_MESSAGE_LINES:])
+    return data.decode(errors="replace")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from steersman.api.authentication.v1 import BoundObjectReference, TokenRequest, TokenRequestSpec
@@ -31,13 +32,17 @@ from steersman.client.resources import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS, S
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 from steersman.machinery.values.quantity import QuantityError, nanos
+from steersman.nodes.cgroup_files import cgroup_files
+from steersman.nodes.container_status import all_statuses
 from steersman.nodes.service_variables import service_variables
-from steersman.nodes.shell.effects import World
+from steersman.nodes.shell.effects import Identity, World
+from steersman.nodes.volume_files import file_systems, modes
 
 AnyContainer = Container | EphemeralContainer
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _REFERENCE: Final = re.compile(r"\$\$|\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)", re.ASCII)
 _KEYED: Final = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]")
+_AGNHOST: Final = re.compile(r"(^|/)agnhost(-2)?([:@]|$)")
 _MOST_SERVICES: Final = 500
 _TOKEN_SECONDS: Final = 3607
 _NANOS: Final = 10**9
@@ -55,6 +60,22 @@ def hostname_of(pod: Pod) -> str:
     return (pod.spec.hostname or pod.metadata.name)[:63].rstrip("-.")
 
 
+def identity_of(pod: Pod, container: AnyContainer) -> Identity:
+    """As whom the container runs: root, unless the container or its pod says something else."""
+    shared, own = pod.spec.security_context, container.security_context
+    if shared is None and own is None:
+        return Identity()
+    user = group = None
+    groups: tuple[int, ...] = ()
+    if shared is not None:
+        user, group = shared.run_as_user, shared.run_as_group
+        groups = (*shared.supplemental_groups, *(() if shared.fs_group is None else (shared.fs_group,)))
+    if own is not None:
+        user = user if own.run_as_user is None else own.run_as_user
+        group = group if own.run_as_group is None else own.run_as_group
+    return Identity(user or 0, group or 0, groups)
+
+
 def plain_variables(pod: Pod, container: AnyContainer) -> dict[str, str]:
     """The variables that say their values themselves, and what the pod's fields say."""
     found = {"PATH": PATH, "HOSTNAME": hostname_of(pod), "HOME": "/root"}
@@ -65,13 +86,25 @@ def plain_variables(pod: Pod, container: AnyContainer) -> dict[str, str]:
         elif source.field_ref is not None:
             found[each.name] = field_of(pod, source.field_ref)
         elif source.resource_field_ref is not None:
-            found[each.name] = resource_of(pod, container, source.resource_field_ref)
+            found[each.name] = resource_of(pod, container, source.resource_field_ref, {})
     return found
 
 
+def is_agnhost(container: AnyContainer) -> bool:
+    """Whether a container runs agnhost, by its image or its command."""
+    return bool(_AGNHOST.search(container.command[0] if container.command else container.image))
+
+
+def unexpanded_command_of(container: AnyContainer) -> list[str]:
+    """The command with what it is given, as far as the pod says it and not the image; that of agnhost is known."""
+    if not container.command and is_agnhost(container):
+        return ["/agnhost", *container.args]
+    return [*container.command, *container.args]
+
+
 def command_of(container: AnyContainer, variables: Mapping[str, str]) -> list[str]:
-    """The command with what it is given, as far as the pod says it and not the image."""
-    return [expanded(each, variables) for each in (*container.command, *container.args)]
+    """The same, with variables in the place of references to them."""
+    return [expanded(each, variables) for each in unexpanded_command_of(container)]
 
 
 def field_of(pod: Pod, reference: ObjectFieldSelector) -> str:
@@ -95,13 +128,18 @@ def field_of(pod: Pod, reference: ObjectFieldSelector) -> str:
     }.get(path, "")  # fmt: skip
 
 
-def resource_of(pod: Pod, container: AnyContainer, reference: ResourceFieldSelector) -> str:
-    """What a container may use or asks for, in units of the divisor, rounded up."""
+def resource_of(
+    pod: Pod, container: AnyContainer, reference: ResourceFieldSelector, allocatable: Mapping[str, str]
+) -> str:
+    """What a container may use or asks for, in units of the divisor, rounded up. One without a limit may use what its
+    node has to give."""
     if reference.container_name:
         named = [each for each in pod.spec.containers or () if each.name == reference.container_name]
         container = named[0] if named else container
     kind, _, name = reference.resource.partition(".")
-    amounts = container.resources.limits if kind == "limits" else container.resources.requests
+    amounts = container.resources.requests
+    if kind == "limits":
+        amounts = {**allocatable, **container.resources.limits}
     try:
         unit = nanos(reference.divisor) if reference.divisor else 0
         return str(-(-nanos(amounts.get(name, "0")) // (unit or _NANOS)))
@@ -109,16 +147,25 @@ def resource_of(pod: Pod, container: AnyContainer, reference: ResourceFieldSelec
         return "0"
 
 
-async def surroundings(client: Client, pod: Pod, container: AnyContainer, *, tokens: bool = True) -> World:
-    """What the container finds; what is missing or may not be read is left out. Without `tokens` those of its account
-    are not made. Raises Unreachable."""
-    reader = _Reader(client, pod, container, tokens=tokens)
+async def surroundings(
+    client: Client, pod: Pod, container: AnyContainer, *,
+    allocatable: Mapping[str, str] = MappingProxyType({}), tokens: bool = True,
+) -> World:  # fmt: skip
+    """What the container finds; what is missing or may not be read is left out. `allocatable` is what its node has to
+    give. Without `tokens` those of its account are not made. Raises Unreachable."""
+    reader = _Reader(client, pod, container, allocatable, tokens=tokens)
     variables = {"PATH": PATH, "HOSTNAME": hostname_of(pod), "HOME": "/root", **await reader.variables()}
     world = World(hostname_of(pod), variables, times.moment)
     world.files.update(_usual_files(pod))
+    if isinstance(container, Container):
+        status = next((each for each in all_statuses(pod.status) if each.name == container.name), None)
+        world.files.update(cgroup_files(container.resources, status))
     world.files.update(await reader.files())
     mounts = {each.mount_path.rstrip("/") or "/" for each in container.volume_mounts}
-    world.folders = world.folders | frozenset(mounts)
+    world.folders = world.folders | frozenset(mounts - world.files.keys())
+    world.identity = identity_of(pod, container)
+    world.modes.update(modes(pod, container, world.files))
+    world.file_systems.update(file_systems(pod, container))
     world.folder = container.working_dir or "/"
     return world
 
@@ -141,7 +188,10 @@ def _usual_files(pod: Pod) -> dict[str, bytes]:
 class _Reader:
     """Reads for one container; each ConfigMap and Secret once."""
 
-    def __init__(self, client: Client, pod: Pod, container: AnyContainer, *, tokens: bool) -> None:
+    def __init__(
+        self, client: Client, pod: Pod, container: AnyContainer, allocatable: Mapping[str, str], *, tokens: bool
+    ) -> None:  # fmt: skip
+        self._allocatable = allocatable
         self._tokens = tokens
         self._client = client
         self._pod = pod
@@ -209,7 +259,7 @@ class _Reader:
         if source.field_ref is not None:
             return field_of(self._pod, source.field_ref)
         if source.resource_field_ref is not None:
-            return resource_of(self._pod, self._container, source.resource_field_ref)
+            return resource_of(self._pod, self._container, source.resource_field_ref, self._allocatable)
         value: bytes | None = None
         if (at := source.config_map_key_ref) is not None:
             value = (await self._config_map(at.name)).get(at.key)
@@ -271,7 +321,9 @@ class _Reader:
             if each.field_ref is not None:
                 found[each.path] = field_of(self._pod, each.field_ref).encode()
             elif each.resource_field_ref is not None:
-                found[each.path] = resource_of(self._pod, self._container, each.resource_field_ref).encode()
+                found[each.path] = resource_of(
+                    self._pod, self._container, each.resource_field_ref, self._allocatable
+                ).encode()
         return found
 
     async def _token(self, audience: str, seconds: int) -> bytes:

@@ -30,11 +30,11 @@ class Node:
 
     async def pod(
         self, name: str, *command: str, ports: tuple[int, ...] = (), annotations: dict[str, str] | None = None,
-        **more: Any,
+        image: str = "x", **more: Any,
     ) -> Pod:  # fmt: skip
         """Makes a pod that runs."""
         container = Container(
-            name="c", image="x", command=list(command), ports=[ContainerPort(container_port=each) for each in ports],
+            name="c", image=image, command=list(command), ports=[ContainerPort(container_port=each) for each in ports],
             **more,
         )  # fmt: skip
         metadata = ObjectMeta(name=name, namespace="default", annotations=annotations or {})

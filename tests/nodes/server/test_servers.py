@@ -8,11 +8,12 @@ import json
 import msgspec
 import pytest
 
-from steersman.api.core.v1 import Container, ContainerPort, Pod, PodSpec, Service, ServicePort, ServiceSpec
+from steersman.api.apiregistration.v1 import APIService, APIServiceSpec, ServiceReference
+from steersman.api.core.v1 import Container, ContainerPort, EnvVar, Pod, PodSpec, Service, ServicePort, ServiceSpec
 from steersman.api.discovery.v1 import Endpoint, EndpointPort, EndpointSlice
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.client import MERGE_PATCH
-from steersman.client.resources import ENDPOINT_SLICES, NODES, PODS, SERVICES
+from steersman.client.resources import API_SERVICES, ENDPOINT_SLICES, NODES, PODS, SERVICES
 from steersman.machinery.errors.status import StatusError
 from steersman.net.client.dial import DialError
 from steersman.net.client.http1 import send
@@ -43,6 +44,17 @@ async def test_a_pod_answers_at_its_ports(node: Node) -> None:
         return False
 
     await eventually(gone)
+
+
+@pytest.mark.parametrize(("args", "path", "answer"), [
+    (["serve-hostname"], "", b"p"), (["netexec"], "hostname", b"p"), (["netexec"], "echo?msg=hello", b"hello"),
+    (["netexec"], "serverport", b"8080"), (["porter"], "", b"here"),
+    (["porter", "--json-response"], "x", b'{"Method":"GET","Body":"here"}'),
+])  # fmt: skip
+async def test_agnhost_answers_what_it_is_told_to(node: Node, args: list[str], path: str, answer: bytes) -> None:
+    env = [EnvVar(name="SERVE_PORT_8080", value="here")]
+    await node.pod("p", image="registry.k8s.io/e2e-test-images/agnhost:2.59", args=args, env=env)
+    assert await node.client.raw("GET", f"/api/v1/namespaces/default/pods/p:8080/proxy/{path}") == answer
 
 
 async def test_a_port_can_be_served_by_a_local_address(node: Node) -> None:
@@ -160,16 +172,38 @@ async def test_ports_are_forwarded(node: Node) -> None:
         await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_a_webhook_by_a_service_reaches_a_pod(node: Node) -> None:
+async def _served_by_a_pod(node: Node, name: str) -> Pod:
+    """A Service whose port 443 is port 8443 of a pod: the pod."""
     pod = await node.pod("p", ports=(8443,))
-    metadata = ObjectMeta(name="hook", namespace="default")
+    metadata = ObjectMeta(name=name, namespace="default")
     port = ServicePort(name="https", port=443)
     await node.client.create(SERVICES, Service(metadata=metadata, spec=ServiceSpec(ports=[port])))
-    metadata = ObjectMeta(name="hook", namespace="default", labels={"kubernetes.io/service-name": "hook"})
+    metadata = ObjectMeta(name=name, namespace="default", labels={"kubernetes.io/service-name": name})
     await node.client.create(ENDPOINT_SLICES, EndpointSlice(
         metadata=metadata, address_type="IPv4", endpoints=[Endpoint(addresses=[pod.status.pod_ip])],
         ports=[EndpointPort(name="https", port=8443)],
     ))  # fmt: skip
+    return pod
+
+
+async def test_an_aggregated_server_by_a_service_reaches_a_pod(node: Node) -> None:
+    await _served_by_a_pod(node, "api")
+    service = ServiceReference(namespace="default", name="api", port=443)
+    spec = APIServiceSpec(
+        group="example.com", version="v1", service=service, insecure_skip_tls_verify=True, group_priority_minimum=100,
+        version_priority=10,
+    )  # fmt: skip
+    await node.client.create(API_SERVICES, APIService(metadata=ObjectMeta(name="v1.example.com"), spec=spec))
+
+    async def answered() -> bool:
+        found = await node.client.get(API_SERVICES, "v1.example.com")
+        return any("server gave HTTP response to HTTPS client" in each.message for each in found.status.conditions)
+
+    await eventually(answered)
+
+
+async def test_a_webhook_by_a_service_reaches_a_pod(node: Node) -> None:
+    pod = await _served_by_a_pod(node, "hook")
     services = node.cluster.plane._services
     assert services is not None
 

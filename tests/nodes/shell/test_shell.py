@@ -115,3 +115,15 @@ def test_what_is_written_is_bounded() -> None:
     ran = sh("x=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; for i in $(seq 1 30); do cat /tmp/f /tmp/f >> /tmp/f 2>/dev/null; "
              "echo $x >> /tmp/f; done")  # fmt: skip
     assert "No space left on device" in ran.err
+
+
+@pytest.mark.parametrize(("script", "out"), [
+    ("expr 7 % 2", "1\n"), ("expr 2 '*' 3 + 1", "7\n"), ("expr 1 = 2 || echo no", "0\nno\n"), ("expr word", "word\n"),
+    ("id", "uid=0(root) gid=0(root) groups=0(root)\n"), ("id -u", "0\n"), ("whoami", "root\n"),
+    ("mount -t cgroup2", "cgroup2 on /sys/fs/cgroup type cgroup2 (rw,relatime)\n"),
+    ("if [[ -f /etc/hostname ]]; then echo there; fi", "there\n"), ("[[ a == b ]] || echo differs", "differs\n"),
+    ("echo a b c | awk '{print $2, $9, $1}'", "b  a\n"), ("echo a | awk '{print $0}'", "a\n"),
+    ("echo told > /dev/stdout; echo lost > /dev/null", "told\n"),
+])  # fmt: skip
+def test_what_programs_tell(script: str, out: str) -> None:
+    assert sh(script).out == out

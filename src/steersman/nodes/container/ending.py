@@ -67,12 +67,12 @@ def end_of(
     return stop.at + taken + min(behaves.stops_after, left), behaves.stops_after > left
 
 
-def terminate(status: ContainerStatus, code: int, reason: str, at: float) -> None:
-    """Has a container be one that has ended."""
+def terminate(status: ContainerStatus, code: int, reason: str, at: float, message: str = "") -> None:
+    """Has a container be one that has ended, and has left a message behind."""
     running = status.state.running
     status.state = ContainerState(terminated=ContainerStateTerminated(
         exit_code=code, reason=reason or ("Error" if code else "Completed"),
         started_at=None if running is None else running.started_at, finished_at=time_of(at),
-        container_id=status.container_id,
+        container_id=status.container_id, message=message,
     ))  # fmt: skip
     status.ready = status.started = False

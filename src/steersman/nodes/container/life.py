@@ -26,12 +26,12 @@ def _end(
     running = status.state.running
     assert running is not None
     started = float(times.unix(running.started_at or times.now()))
-    due, code, reason = None, behaves.exit_code, behaves.reason
+    due, code, reason, message = None, behaves.exit_code, behaves.reason, behaves.message
     if behaves.runs_for is not None:
         due = started + behaves.runs_for
     ended = look.place.ended.get(container.name)
     if ended is not None and ended.container_id == status.container_id and (due is None or ended.at < due):
-        due, code, reason = ended.at, ended.exit_code, ended.reason
+        due, code, reason, message = ended.at, ended.exit_code, ended.reason, ""
     stop = look.remembered(container).stop
     if stop is not None and stop.container_id != status.container_id:
         stop = None
@@ -43,12 +43,12 @@ def _end(
     if stop is not None:
         at, killed = end_of(look, container, stop, behaves, path)
         if at is not None and (due is None or at < due):
-            due, code, reason = at, (KILLED if killed else TERMINATED_BY_SIGNAL), ""
+            due, code, reason, message = at, (KILLED if killed else TERMINATED_BY_SIGNAL), "", ""
     if due is None or due > look.now:
         if due is not None:
             look.again_at(due)
         return False
-    terminate(status, code, reason, max(due, started))
+    terminate(status, code, reason, max(due, started), message)
     if stop is not None and stop.by_probe:
         look.ended_for_probes.add(container.name)
     look.remember(container, stop=None, ticks={})
@@ -97,10 +97,10 @@ def advance(
     look: Look, container: AnyContainer, status: ContainerStatus, path: str, *, stopping: bool, may_start: bool
 ) -> None:  # fmt: skip
     """Brings one container to where it is now."""
-    behaves = behaviour_of(look.pod, container)
     if (remembered := look.place.memory.get(container.name)) is not None:
         look.memory[container.name] = remembered
     while True:
+        behaves = behaviour_of(look.pod, container, status.restart_count)
         if status.state.running is not None:
             if not _end(look, container, status, behaves, stopping=stopping, path=path):
                 return

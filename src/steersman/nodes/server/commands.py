@@ -122,7 +122,11 @@ async def _run(asked: Asked, words: list[str], streams: Streams, wanted: Wanted)
     """The exit code. Raises ClientGone, _NotFound."""
     status = asked.status
     assert status is not None
-    world = await world_in(asked.kubelet.client, asked.kubelet.containers, asked.pod, asked.container, status)
+    kubelet = asked.kubelet
+    world = await world_in(
+        kubelet.client, kubelet.containers, asked.pod, asked.container, status,
+        allocatable=kubelet.node.template.capacity,
+    )  # fmt: skip
     name = words[0].rpartition("/")[2] if words else ""
     world.interactive = wanted.tty and name in SHELLS
     reader = _Lines(streams, wanted)

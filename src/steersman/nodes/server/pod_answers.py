@@ -6,6 +6,7 @@ import msgspec
 
 from steersman.api.core.v1 import Pod
 from steersman.net.message import BodyAborted, BodyTooLarge, Request, Response
+from steersman.nodes.server.agnhost import answer_of_agnhost
 from steersman.nodes.surroundings import hostname_of
 
 _MOST_BODY = 1 << 20
@@ -14,7 +15,10 @@ _WITHOUT = frozenset({"authorization", "cookie", "proxy-authorization"})
 
 
 async def answer_of_pod(pod: Pod, port: int, request: Request) -> Response:
-    """Which pod it is, the request, and its body; `/hostname` its name alone, `/healthz` that it is well."""
+    """Which pod it is, the request, and its body; `/hostname` its name alone, `/healthz` that it is well; what agnhost
+    answers where that serves."""
+    if (answer := answer_of_agnhost(pod, port, request)) is not None:
+        return answer
     name = hostname_of(pod)
     if request.path == "/hostname":
         return _plain(name)

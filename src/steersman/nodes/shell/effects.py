@@ -3,6 +3,7 @@ real time for `exec` and in no time to know what a container has printed by now.
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Callable, Generator, MutableMapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -21,6 +22,11 @@ class Write(NamedTuple):
 
     stream: int
     data: bytes
+
+
+def line(text: str) -> Write:
+    """A line of standard output."""
+    return Write(1, f"{text}\n".encode(errors="surrogateescape"))
 
 
 class Wait(NamedTuple):
@@ -63,6 +69,18 @@ Course = Generator[Effect, Answer, int]
 """Runs a command; its value is the exit code."""
 
 
+class Identity(NamedTuple):
+    """As whom a container's programs run."""
+
+    user: int = 0
+    group: int = 0
+    groups: tuple[int, ...] = ()
+    """Beside its own."""
+
+
+ROOT: Final = Identity()
+
+
 @dataclass(slots=True)
 class World:
     """What a command finds around it."""
@@ -75,6 +93,13 @@ class World:
     """By absolute path."""
     folders: frozenset[str] = frozenset({"/", "/bin", "/etc", "/home", "/proc", "/root", "/tmp", "/usr", "/var"})
     folder: str = "/"
+    modes: dict[str, int] = field(default_factory=dict)
+    """Permission bits by absolute path, of files that have not 0644 and folders that have not 0755."""
+    file_systems: dict[str, str] = field(default_factory=dict)
+    """Types of file systems, by the folders where they are mounted."""
+    identity: Identity = ROOT
+    unread: tuple[str, ...] = ()
+    """Folders, and single files, whose contents nobody has looked up: each file in them is taken to be there, empty."""
     most_steps: int = 10_000
     """Commands in a row that take no time, after which a script counts as one that spins for ever."""
     steps: int = 0
@@ -85,6 +110,26 @@ class World:
     """The steps at which others had their turn."""
     interactive: bool = False
     """Somebody types: a shell asks for each line."""
+
+    def read(self, path: str) -> bytes | None:
+        """What is in a file, None if there is none."""
+        data = self.files.get(path)
+        if data is None and any(path == each or path.startswith(f"{each}/") for each in self.unread):
+            return b""
+        return data
+
+    def mode_of(self, path: str) -> int | None:
+        """The mode of a file or folder, its kind included; None if there is none."""
+        if self.read(path) is not None and path not in self.folders:
+            return stat.S_IFREG | self.modes.get(path, 0o644)
+        if path in self.folders or any(each.startswith(f"{path}/") for each in self.files):
+            return stat.S_IFDIR | self.modes.get(path, 0o755)
+        return None
+
+    def file_system_of(self, path: str) -> str:
+        """The type of the file system that a file or folder is on."""
+        around = [each for each in self.file_systems if path == each or path.startswith(f"{each.rstrip('/')}/")]
+        return self.file_systems[max(around, key=len)] if around else "overlay"
 
     def put(self, path: str, data: bytes) -> bool:
         """Writes a file; False where there is no room for it."""

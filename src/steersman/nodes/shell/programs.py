@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
 from steersman.net.ascii import is_digits
-from steersman.nodes.shell.effects import Course, Kill, ReadLine, Wait, World, Write
-from steersman.nodes.shell.numbers import seconds_of
+from steersman.nodes.shell.agnhost import agnhost
+from steersman.nodes.shell.effects import Course, Kill, Missing, ReadLine, Wait, World, Write, line
+from steersman.nodes.shell.machine import hostname, identity, mount, uname, whoami
+from steersman.nodes.shell.numbers import arithmetic, seconds_of
 from steersman.nodes.shell.paths import absolute, folders_of
 from steersman.nodes.shell.tar import tar
 
@@ -22,13 +25,11 @@ _LAST_SECOND: Final = 253_402_300_799.0
 _ESCAPES: Final = MappingProxyType({"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "0": "\0", "a": "\a", "e": "\x1b"})
 _ESCAPED: Final = re.compile(r"\\(.)")
 _LOWER: Final = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"abcdefghijklmnopqrstuvwxyz")
+_PRINTED_COLUMNS: Final = re.compile(r"\{ *print ((?:\$[0-9]{1,3}(?:, ?)?)+) *\}", re.ASCII)
+_COLUMN: Final = re.compile(r"\$([0-9]+)", re.ASCII)
 _WORD: Final = re.compile(rb"\S+")
 _FORMAT: Final = re.compile(r"%(%|-?[0-9]{0,3}[sdi])|\\(.)", re.ASCII)
 _SIGNALS: Final = MappingProxyType({"TERM": 15, "KILL": 9, "INT": 2, "HUP": 1, "QUIT": 3, "USR1": 10, "USR2": 12})
-
-
-def _line(text: str) -> Write:
-    return Write(1, f"{text}\n".encode(errors="surrogateescape"))
 
 
 def _unescaped(text: str) -> str:
@@ -80,7 +81,7 @@ def _contents(world: World, name: str, paths: list[str], found: list[bytes]) -> 
             yield from _contents(world, name, [], found)
             continue
         place = absolute(world, path)
-        data = b"" if place == "/dev/null" else world.files.get(place)
+        data = b"" if place == "/dev/null" else world.read(place)
         if data is None:
             why = "read error: Is a directory" if place in folders_of(world) else "No such file or directory"
             opening = "" if place in folders_of(world) else "can't open "
@@ -145,7 +146,7 @@ def _wc(world: World, words: list[str]) -> Course:
     data = b"".join(found)
     counts = {"-l": data.count(b"\n"), "-w": len(_WORD.findall(data)), "-c": len(data)}
     wanted = [each for each in words if each in counts] or list(counts)
-    yield _line(" ".join(str(counts[each]) for each in wanted))
+    yield line(" ".join(str(counts[each]) for each in wanted))
     return code
 
 
@@ -167,15 +168,30 @@ def _grep(world: World, words: list[str]) -> Course:
         if (_folded(wanted, flags) in _folded(each, flags)) != ("v" in flags)
     ]  # fmt: skip
     if "c" in flags:
-        yield _line(str(len(lines)))
+        yield line(str(len(lines)))
     elif lines and "q" not in flags:
         yield Write(1, b"".join(lines))
     return code or int(not lines)
 
 
+def _awk(world: World, words: list[str]) -> Course:
+    """`awk '{print $1, $3}'` alone; what else it does is not known."""
+    columns = _PRINTED_COLUMNS.fullmatch(words[0]) if words else None
+    if columns is None:
+        answer = yield Missing("awk")
+        return answer if isinstance(answer, int) else 127
+    found: list[bytes] = []
+    code = yield from _contents(world, "awk", words[1:], found)
+    wanted = [int(each) for each in _COLUMN.findall(columns[1])]
+    for each in b"".join(found).splitlines(keepends=True):
+        parts = [each.rstrip(b"\n"), *_WORD.findall(each)]
+        yield Write(1, b" ".join(parts[at] if at < len(parts) else b"" for at in wanted) + b"\n")
+    return code
+
+
 def _env(world: World, words: list[str]) -> Course:
     for name, value in world.environment.items():
-        yield _line(f"{name}={value}")
+        yield line(f"{name}={value}")
     return 0
 
 
@@ -184,23 +200,15 @@ def _printenv(world: World, words: list[str]) -> Course:
         return (yield from _env(world, words))
     for each in words:
         if each in world.environment:
-            yield _line(world.environment[each])
+            yield line(world.environment[each])
     return int(any(each not in world.environment for each in words))
-
-
-def _hostname(world: World, words: list[str]) -> Course:
-    if words == ["-i"]:
-        yield _line(world.environment.get("_POD_IP", "127.0.0.1"))
-    else:
-        yield _line(world.hostname)
-    return 0
 
 
 def _date(world: World, words: list[str]) -> Course:
     now = datetime.fromtimestamp(min(world.now(), _LAST_SECOND), UTC)
     form = next((each[1:] for each in words if each.startswith("+")), "")
     if not form:
-        yield _line(now.strftime(f"%a %b {now.day:2d} %H:%M:%S UTC %Y"))
+        yield line(now.strftime(f"%a %b {now.day:2d} %H:%M:%S UTC %Y"))
         return 0
     parts = {"Y": "%Y", "m": "%m", "d": "%d", "H": "%H", "M": "%M", "S": "%S", "F": "%Y-%m-%d", "T": "%H:%M:%S",
              "Z": "UTC", "z": "+0000", "y": "%y", "b": "%b", "a": "%a", "j": "%j"}  # fmt: skip
@@ -215,7 +223,7 @@ def _date(world: World, words: list[str]) -> Course:
                 return "%"
         return now.strftime(parts[found[1]]) if found[1] in parts else found[0]
 
-    yield _line(re.sub("%(.)", put, form))
+    yield line(re.sub("%(.)", put, form))
     return 0
 
 
@@ -253,13 +261,13 @@ def _ls(world: World, words: list[str]) -> Course:
     for path in paths:
         place = absolute(world, path)
         if place in world.files:
-            yield _line(path)
+            yield line(path)
         elif place in folders_of(world):
             if len(paths) > 1:
-                yield _line(f"{path}:")
+                yield line(f"{path}:")
             for each in _entries(world, place):
                 if hidden or not each.startswith("."):
-                    yield _line(each)
+                    yield line(each)
         else:
             yield Write(2, f"ls: {path}: No such file or directory\n".encode())
             code = 1
@@ -276,22 +284,7 @@ def _cd(world: World, words: list[str]) -> Course:
 
 
 def _pwd(world: World, words: list[str]) -> Course:
-    yield _line(world.folder)
-    return 0
-
-
-def _whoami(world: World, words: list[str]) -> Course:
-    yield _line("root")
-    return 0
-
-
-def _id(world: World, words: list[str]) -> Course:
-    yield _line("0" if words and words[0] in ("-u", "-g") else "uid=0(root) gid=0(root) groups=0(root)")
-    return 0
-
-
-def _uname(world: World, words: list[str]) -> Course:
-    yield _line(f"Linux {world.hostname} 6.12.0 #1 SMP x86_64 Linux" if "-a" in words else "Linux")
+    yield line(world.folder)
     return 0
 
 
@@ -314,7 +307,7 @@ def _seq(world: World, words: list[str]) -> Course:
 
 def _test(world: World, words: list[str]) -> Course:
     yield from ()
-    words = words[:-1] if words and words[-1] == "]" else words
+    words = words[:-1] if words and words[-1] in ("]", "]]") else words
     negated = words[:1] == ["!"]
     return int(_holds(world, words[1:] if negated else words) == negated)
 
@@ -328,11 +321,11 @@ def _holds(world: World, words: list[str]) -> bool:
         case ["-n", text] | [text]:
             return bool(text)
         case ["-f", path]:
-            return absolute(world, path) in world.files
+            return world.read(absolute(world, path)) is not None
         case ["-d", path]:
             return absolute(world, path) in folders_of(world)
         case ["-e" | "-r" | "-s", path]:
-            return absolute(world, path) in world.files or absolute(world, path) in folders_of(world)
+            return world.read(absolute(world, path)) is not None or absolute(world, path) in folders_of(world)
         case [left, "=" | "==", right]:
             return left == right
         case [left, "!=", right]:
@@ -376,11 +369,18 @@ def _rm(world: World, words: list[str]) -> Course:
     return code
 
 
+def _expr(world: World, words: list[str]) -> Course:
+    value = arithmetic(" ".join("==" if each == "=" else each for each in words), {})
+    yield line(words[0] if len(words) == 1 else str(value))
+    return int(not value)
+
+
 PROGRAMS: Final[Mapping[str, Program]] = MappingProxyType({
-    ":": _true, "[": _test, "cat": _cat, "cd": _cd, "date": _date, "echo": _echo, "env": _env, "false": _false,
-    "grep": _grep, "head": _head, "hostname": _hostname, "id": _id, "kill": _kill, "ls": _ls, "mkdir": _true,
-    "printenv": _printenv, "printf": _printf, "pwd": _pwd, "rm": _rm, "seq": _seq, "sleep": _sleep, "sync": _true,
-    "tail": _tail, "tar": tar, "test": _test, "touch": _touch, "true": _true, "uname": _uname, "wc": _wc,
-    "whoami": _whoami, "pause": lambda world, words: _sleep(world, ["infinity"]),
+    ":": _true, "[": _test, "[[": _test, "agnhost": agnhost, "agnhost-2": partial(agnhost, name="/agnhost-2"),
+    "awk": _awk, "cat": _cat, "cd": _cd, "date": _date, "echo": _echo, "env": _env, "expr": _expr, "false": _false,
+    "grep": _grep, "head": _head, "hostname": hostname, "id": identity, "kill": _kill, "ls": _ls, "mkdir": _true,
+    "mount": mount, "printenv": _printenv, "printf": _printf, "pwd": _pwd, "rm": _rm, "seq": _seq, "sleep": _sleep,
+    "sync": _true, "tail": _tail, "tar": tar, "test": _test, "touch": _touch, "true": _true, "uname": uname, "wc": _wc,
+    "whoami": whoami, "pause": lambda world, words: _sleep(world, ["infinity"]),
 })  # fmt: skip
 """By name; each is given what follows its name."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from steersman.net.ascii import is_digits
@@ -58,6 +59,9 @@ _STEP_VARIABLES: Final = 256
 _MOST_DEPTH: Final = 16
 """Of shells in shells."""
 _INTEGER: Final = re.compile("-?[0-9]{1,18}", re.ASCII)
+_STREAMS: Final = MappingProxyType({"&1": 1, "&2": 2, "/dev/stdout": 1, "/dev/stderr": 2})
+_DEVICES: Final = frozenset({"/dev/full", "/dev/null", "/dev/tty", "/dev/zero"})
+"""What is written there is gone."""
 _BLANKS: Final = re.compile("[ \\t\\n]+")
 
 
@@ -363,8 +367,8 @@ class Shell:
         after: list[tuple[str, bytearray, bool]] = []
         for redirect in redirects:
             target = yield from self._text(redirect.target)
-            if target in ("&1", "&2"):
-                course = _turned(course, redirect.stream, int(target[1]))
+            if target in _STREAMS:
+                course = _turned(course, redirect.stream, _STREAMS[target])
             elif redirect.operator == "<":
                 data = self.world.files.get(absolute(self.world, target))
                 if data is None:
@@ -384,7 +388,7 @@ class Shell:
 
     def _put(self, path: str, data: bytes, *, more: bool) -> bool:
         self._handled(len(data))
-        if path.startswith("/dev/"):
+        if path in _DEVICES:
             return True
         return self.world.put(path, self.world.files.get(path, b"") + data if more else data)
 

@@ -30,10 +30,10 @@ logger = logging.getLogger(__name__)
 
 O = TypeVar("O", Pod, Node)  # noqa: E741
 
-MOST_OBJECT: Final = 1 << 19
-"""Characters of an object's JSON; what stages make of a larger one would take too long."""
-_LARGE: Final = 1 << 16
-"""Characters of an object from which on templates are evaluated beside the loop."""
+MOST_OBJECT: Final = 1 << 17
+"""Bytes of an object's JSON; jq reads so many in some 10 ms, and nothing else goes on meanwhile."""
+_LARGE: Final = 1 << 15
+"""Bytes of an object from which on templates are evaluated beside the loop."""
 _WORKERS: Final = 16
 _RETRY: Final = 1.0
 _MOST_RETRY: Final = 32 * 60.0
@@ -127,7 +127,7 @@ class StagePlayer(Generic[O]):
             return
         job = self._jobs.get(key)
         if job is None or _is_newer(obj, job.obj) or (job.unseen and not _is_newer(job.obj, obj)):
-            job = self._jobs[key] = self._job(key, obj)
+            job = self._jobs[key] = await self._job(key, obj)
         while job.stage is not None:
             wait = job.due - asyncio.get_running_loop().time()
             if wait > 0:
@@ -135,7 +135,7 @@ class StagePlayer(Generic[O]):
                 return
             job = self._jobs[key] = await self._play(key, job.stage, job)
 
-    def _job(self, key: Key, obj: O) -> _Job[O]:
+    async def _job(self, key: Key, obj: O) -> _Job[O]:
         """What is to become of an object as it is now."""
         text = self._text(obj)
         if len(text) > MOST_OBJECT:
@@ -145,6 +145,8 @@ class StagePlayer(Generic[O]):
         stage = self._lifecycle.stage_of(seen)
         if stage is None:
             return _Job(obj)
+        if len(text) > _LARGE:
+            await asyncio.sleep(0)
         delay = stage.delay(seen, times.moment(), self._lifecycle.random)
         return _Job(obj, stage, due=asyncio.get_running_loop().time() + delay)
 
@@ -168,7 +170,7 @@ class StagePlayer(Generic[O]):
             self._tell(key, job.obj, f"stage {stage.name}: {error}")
         if not _is_newer(latest, job.obj):
             return _Job(latest)
-        return self._job(key, latest) if stage.immediate else _Job(latest, unseen=True)
+        return await self._job(key, latest) if stage.immediate else _Job(latest, unseen=True)
 
     def _later(self, key: Key, job: _Job[O], error: Exception) -> _Job[O]:
         wait = min(_RETRY * 2.0 ** min(job.failures, 60), _MOST_RETRY) * (1 + 0.2 * self._lifecycle.random.random())

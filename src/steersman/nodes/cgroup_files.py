@@ -1,0 +1,56 @@
+"""What control groups tell a container of its resources, in the files of /sys/fs/cgroup (version 2).
+
+Follows pkg/kubelet/cm (MilliCPUToShares, MilliCPUToQuota) and what container runtimes make of shares
+(github.com/opencontainers/cgroups, ConvertCPUSharesToCgroupV2Value).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from steersman.api.core.v1 import ContainerStatus, ResourceRequirements
+from steersman.machinery.values.quantity import QuantityError, nanos
+
+ROOT: Final = "/sys/fs/cgroup"
+_PERIOD: Final = 100_000
+"""Microseconds over which a limit of processors counts."""
+_LEAST_QUOTA: Final = 1000
+_LEAST_SHARES: Final = 2
+_MOST_SHARES: Final = 262_144
+
+
+def cgroup_files(asked: ResourceRequirements, status: ContainerStatus | None) -> dict[str, bytes]:
+    """Limits and weight of a container, as it has been given them by now."""
+    given = status.resources if status is not None and status.resources is not None else asked
+    limit = _milli(given.limits.get("cpu", ""))
+    quota = str(max(limit * _PERIOD // 1000, _LEAST_QUOTA)) if limit else "max"
+    memory = -(-_nanos(given.limits.get("memory", "")) // 10**9)
+    weight = _weight(_milli(given.requests.get("cpu", "")) or limit)
+    return {
+        f"{ROOT}/cpu.max": f"{quota} {_PERIOD}\n".encode(), f"{ROOT}/cpu.weight": f"{weight}\n".encode(),
+        f"{ROOT}/memory.max": f"{memory or 'max'}\n".encode(),
+    }  # fmt: skip
+
+
+def _nanos(amount: str) -> int:
+    try:
+        return nanos(amount) if amount else 0
+    except QuantityError:
+        return 0
+
+
+def _milli(amount: str) -> int:
+    """Thousandths of processors, rounded up."""
+    return -(-_nanos(amount) // 10**6)
+
+
+def _weight(milli: int) -> int:
+    """Of processors, from 1 to 10,000."""
+    shares = min(max(milli * 1024 // 1000, _LEAST_SHARES), _MOST_SHARES)
+    if shares == _LEAST_SHARES:
+        return 1
+    if shares == _MOST_SHARES:
+        return 10_000
+    log = math.log2(shares)
+    return math.ceil(10 ** ((log * log + 125 * log) / 612 - 7 / 34))

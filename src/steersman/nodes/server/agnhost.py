@@ -1,0 +1,68 @@
+"""What agnhost answers at its ports, where it is a server of pages: its commands netexec, porter and serve-hostname."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from urllib.parse import parse_qs
+
+import msgspec
+
+from steersman.api.core.v1 import Pod
+from steersman.machinery.values import times
+from steersman.net.ascii import is_digits
+from steersman.net.message import Request, Response
+from steersman.nodes.surroundings import command_of, hostname_of, is_agnhost, plain_variables
+
+_MOST_FIELDS = 100
+
+
+def answer_of_agnhost(pod: Pod, port: int, request: Request) -> Response | None:
+    """Its answer; None if no container of the pod is one of these, or if none has this port."""
+    for container in pod.spec.containers or ():
+        told = [each.container_port for each in container.ports]
+        if not is_agnhost(container) or (told and port not in told):
+            continue
+        variables = plain_variables(pod, container)
+        match command_of(container, variables)[1:]:
+            case ["serve-hostname", *_]:
+                return _plain(hostname_of(pod))
+            case ["netexec", *_]:
+                return _netexec(pod, port, request)
+            case ["porter", *flags]:
+                value = variables.get(f"SERVE_PORT_{port}") or variables.get(f"SERVE_TCP_PORT_{port}")
+                if value is not None:
+                    return _porter(value, request, is_json="--json-response" in flags)
+    return None
+
+
+def _netexec(pod: Pod, port: int, request: Request) -> Response | None:
+    """Its simple pages; None for one that does something, and for others."""
+    match request.path:
+        case "/":
+            return _plain(f"NOW: {datetime.fromtimestamp(times.moment(), UTC):%Y-%m-%d %H:%M:%S.%f}000 +0000 UTC")
+        case "/clientip":
+            return _plain(f"{request.peer.host}:{request.peer.port}")
+        case "/serverport":
+            return _plain(str(port))
+        case "/hostname" | "/hostName":
+            return _plain(hostname_of(pod))
+        case "/healthz" | "/readyz":
+            return Response(200, [], b"")
+        case "/echo":
+            asked = parse_qs(request.query, max_num_fields=_MOST_FIELDS)
+            code = asked.get("code", ["200"])[0]
+            is_code = is_digits(code) and 200 <= int(code[:4]) < 600
+            return _plain(asked.get("msg", [""])[0], int(code) if is_code else 200)
+    return None
+
+
+def _porter(value: str, request: Request, *, is_json: bool) -> Response:
+    if not is_json:
+        return _plain(value)
+    return Response(
+        200, [("content-type", "application/json")], msgspec.json.encode({"Method": request.method, "Body": value})
+    )
+
+
+def _plain(said: str, status: int = 200) -> Response:
+    return Response(status, [("content-type", "text/plain; charset=utf-8")], said.encode(errors="replace"))

@@ -1,0 +1,93 @@
+"""What a pod says of the files in its containers' volumes: where there are some, their modes, their file systems.
+
+Follows the volume plugins of pkg/volume (configmap, secret, downwardapi, projected, emptydir) and `volume_linux.go`
+(what a pod's `fsGroup` adds). What is in the files `surroundings` looks up.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Collection, Iterator
+from typing import Final
+
+from steersman.api.core.v1 import Container, EphemeralContainer, Pod, Volume, VolumeMount
+
+_MODE: Final = 0o644
+"""Of files in volumes, unless the volume says something else."""
+_EMPTY_DIR: Final = 0o777
+_OF_TOKEN: Final = 0o600
+"""Of a token, where the pod has a group of its own or a user."""
+_GROUP_READS: Final = 0o440
+"""What a pod's group may do with files that nobody writes."""
+
+
+def folders_with_contents(pod: Pod, container: Container | EphemeralContainer) -> tuple[str, ...]:
+    """Where a container has files that others have made: of ConfigMaps, Secrets, projections, the downward API."""
+    return tuple(mount.mount_path.rstrip("/") for mount, volume in _mounted(pod, container) if _has_contents(volume))
+
+
+def file_systems(pod: Pod, container: Container | EphemeralContainer) -> dict[str, str]:
+    """The types of a container's volumes, by the folders where they are mounted: those that are in memory are tmpfs."""
+    return {
+        mount.mount_path.rstrip("/") or "/": "tmpfs" if _is_in_memory(volume) else "ext4"
+        for mount, volume in _mounted(pod, container)
+    }
+
+
+def modes(pod: Pod, container: Container | EphemeralContainer, paths: Collection[str]) -> dict[str, int]:
+    """The permission bits of those files in a container that are in its volumes, and of the folders these are in."""
+    found: dict[str, int] = {}
+    security = pod.spec.security_context
+    group = security.fs_group if security is not None else None
+    user = security.run_as_user if security is not None else None
+    for mount, volume in _mounted(pod, container):
+        at = mount.mount_path.rstrip("/")
+        if volume.empty_dir is not None:
+            found[at or "/"] = _EMPTY_DIR
+        if not _has_contents(volume):
+            continue
+        default, special = _said(volume, is_owned=group is not None or user is not None)
+        for path in paths:
+            if path == at or path.startswith(f"{at}/"):
+                inside = posixpath.join(mount.sub_path, path[len(at) + 1 :]).rstrip("/")
+                found[path] = special.get(inside, default) | (_GROUP_READS if group is not None else 0)
+    return found
+
+
+def _mounted(pod: Pod, container: Container | EphemeralContainer) -> Iterator[tuple[VolumeMount, Volume]]:
+    if not container.volume_mounts:
+        return
+    volumes = {each.name: each for each in pod.spec.volumes}
+    for mount in container.volume_mounts:
+        if mount.name in volumes:
+            yield mount, volumes[mount.name]
+
+
+def _has_contents(volume: Volume) -> bool:
+    return bool(volume.config_map or volume.secret or volume.downward_api or volume.projected)
+
+
+def _is_in_memory(volume: Volume) -> bool:
+    if volume.empty_dir is not None:
+        return volume.empty_dir.medium == "Memory"
+    return bool(volume.secret or volume.projected or volume.downward_api)
+
+
+def _said(volume: Volume, *, is_owned: bool) -> tuple[int, dict[str, int]]:
+    """The mode of a volume's files, and those of files that have one of their own, by path in the volume."""
+    special: dict[str, int] = {}
+    default: int | None = None
+    sources = []
+    for one in (volume.config_map, volume.secret, volume.downward_api, volume.projected):
+        if one is not None:
+            default = one.default_mode
+    if volume.projected is not None:
+        for each in volume.projected.sources or ():
+            sources += [each.config_map, each.secret, each.downward_api]
+            if each.service_account_token is not None and is_owned:
+                special[each.service_account_token.path] = _OF_TOKEN
+    for source in (volume.config_map, volume.secret, volume.downward_api, *sources):
+        for item in source.items if source is not None else ():
+            if item.mode is not None:
+                special[item.path] = item.mode
+    return _MODE if default is None else default, special
