@@ -176,3 +176,20 @@ async def test_requests_in_this_process_leave_nothing_to_the_collector(client: C
         assert gc.collect() < 50
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("name", ["a/b", "..", ".", "a%2Fb", "x/../../y"])
+async def test_names_that_are_other_paths_are_not_asked_for(name: str) -> None:
+    """References have names that nobody has judged: who writes one must not choose what a controller asks for."""
+    asked: list[str] = []
+
+    async def handler(request: Request) -> Response:
+        asked.append(request.path)
+        return Response(200, [], b"{}")
+
+    client = Client(InProcessTransport(handler, "t"), "t")
+    for resource, its_name, namespace in ((CONFIG_MAPS, name, "n"), (CONFIG_MAPS, "n", name), (NAMESPACES, name, "")):
+        with pytest.raises(StatusError, match=r"invalid (resource name|namespace)") as refused:
+            await client.get(resource, its_name, namespace)
+        assert refused.value.reason == "BadRequest"
+    assert asked == []

@@ -11,9 +11,13 @@ import msgspec
 
 from steersman.api.meta.v1 import ListMeta, ObjectMeta, PartialObjectMetadata
 from steersman.machinery.codec.serializer import decode_plain, decoder, encode
+from steersman.machinery.errors.field import quote as go_quote
+from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.schema import GroupKind, GroupResource
+from steersman.machinery.validation.formats import is_path_segment_name
 
 T = TypeVar("T")
+
 
 _METADATA: Final = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1"
 
@@ -67,13 +71,17 @@ class APIResource(Generic[T]):
         return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """The path of an object, or of the objects of a namespace, or of all."""
+        """The path of an object, or of the objects of a namespace, or of all.
+
+        Raises StatusError (BadRequest) for a name that would be another path, as client-go does: references have names
+        that nobody has judged.
+        """
         parts = [self._root]
         if namespace and self.namespaced:
-            parts.append(f"namespaces/{quote(namespace, safe='')}")
+            parts.append(f"namespaces/{_segment(namespace, 'namespace')}")
         parts.append(self.plural)
         if name:
-            parts.append(quote(name, safe=""))
+            parts.append(_segment(name, "resource name"))
         if subresource:
             parts.append(subresource)
         return "/".join(parts)
@@ -123,3 +131,10 @@ def _list_decoder(cls: Any) -> msgspec.json.Decoder[Any]:
         ("items", list[cls] | None, None),
     ]  # fmt: skip
     return decoder(msgspec.defstruct(f"{cls.__name__}List", members, rename="camel", kw_only=True))
+
+
+def _segment(name: str, what: str) -> str:
+    if problems := is_path_segment_name(name):
+        text = f"invalid {what} {go_quote(name)}: [{' '.join(problems)}]"
+        raise StatusError(400, "BadRequest", text)
+    return quote(name, safe="")

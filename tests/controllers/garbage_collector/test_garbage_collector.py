@@ -175,3 +175,20 @@ async def test_owners_that_never_were_are_asked_for_once(run: Run, monkeypatch: 
     assert all(asked[each.name] <= 2 for each in absent)
     assert sum(asked[each.name] for each in absent) <= 80
     assert asked["d"] == 0
+
+
+async def test_the_name_of_an_owner_is_no_path(run: Run) -> None:
+    """Collectors may read everything: whoever writes an owner's name must not choose a path."""
+    client = await run(GarbageCollector)
+    there = await make(client, "d")
+    for number, name in enumerate(("default/configmaps/d", "..", "d%2Fx")):
+        elsewhere = OwnerReference(api_version="v1", kind="Namespace", name=name, uid=there.metadata.uid)
+        await make(client, "abc"[number], elsewhere)
+    absent = OwnerReference(api_version="v1", kind="ConfigMap", name="absent", uid="0-0-0")
+    await make(client, "e", absent)
+
+    async def is_gone() -> bool:
+        return "e" not in await names(client)
+
+    await eventually(is_gone)
+    assert await names(client) >= {"a", "b", "c", "d"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import quote
 
 from steersman.api.apps.v1 import Deployment, ReplicaSet, StatefulSet
 from steersman.api.core.v1 import ReplicationController
@@ -101,7 +102,7 @@ class Scales:
         if known is not None and now - known.at < _KNOWN_FOR:
             return known
         try:
-            said = await self._client.plain(f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}")
+            said = await self._client.plain(f"/{'apis' if '/' in api_version else 'api'}/{quote(api_version)}")
         except StatusError as error:
             if is_not_found(error):
                 return None
