@@ -21,7 +21,7 @@ from steersman.machinery.codec.serializer import deep_copy
 from steersman.machinery.values import times
 from steersman.nodes import restart_all
 from steersman.nodes.container import life
-from steersman.nodes.container.look import Look, time_of
+from steersman.nodes.container.look import ContainerLook, Look, time_of
 from steersman.nodes.container.restarts import is_restarted
 from steersman.nodes.container_status import aligned, all_statuses, never_started, wait
 from steersman.nodes.place import Happened, Memory, Place
@@ -135,7 +135,9 @@ class _Life:
         for container, status in zip(self._pod.spec.init_containers, statuses, strict=True):
             if initialized or is_sidecar(container):
                 path = f"spec.initContainers{{{container.name}}}"
-                life.advance(self._look, container, status, path, stopping=stopping, may_start=initialized)
+                life.advance(
+                    ContainerLook(self._look, container, status, path), stopping=stopping, may_start=initialized
+                )
             else:
                 wait(status, "PodInitializing")
             if is_sidecar(container):
@@ -155,15 +157,17 @@ class _Life:
                 wait(status, reason)
             else:
                 path = f"spec.containers{{{container.name}}}"
-                life.advance(self._look, container, status, path, stopping=stopping, may_start=initialized)
+                life.advance(
+                    ContainerLook(self._look, container, status, path), stopping=stopping, may_start=initialized
+                )
 
     def _advance_ephemeral_containers(self, stopping: bool) -> None:
         containers = self._pod.spec.ephemeral_containers
         statuses = aligned(containers, self._status.ephemeral_container_statuses)
         self._status.ephemeral_container_statuses = statuses
         for container, status in zip(containers, statuses, strict=True):
-            path = f"spec.ephemeralContainers{{{container.name}}}"
-            life.advance(self._look, container, status, path, stopping=stopping, may_start=True)
+            one = ContainerLook(self._look, container, status, f"spec.ephemeralContainers{{{container.name}}}")
+            life.advance(one, stopping=stopping, may_start=True)
             status.started, status.ready = None, False
 
     def _resize(self) -> None:
@@ -179,7 +183,7 @@ class _Life:
         ):
             for container, status in zip(containers, statuses, strict=True):
                 if container.name in done.restart:
-                    life.renew(self._look, container, status, f"{where}{{{container.name}}}")
+                    life.renew(ContainerLook(self._look, container, status, f"{where}{{{container.name}}}"))
 
     # The whole
 
@@ -188,7 +192,7 @@ class _Life:
         statuses = self._status.container_statuses
         pairs = zip(self._pod.spec.containers or [], statuses, strict=True)
         return bool(statuses) and all(
-            status.state.terminated is not None and not is_restarted(self._look, container, status)
+            status.state.terminated is not None and not is_restarted(self._pod, container, status)
             for container, status in pairs
         )
 

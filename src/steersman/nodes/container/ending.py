@@ -10,11 +10,9 @@ from steersman.api.core.v1 import (
     ContainerStatus,
 )
 from steersman.machinery.values import times
-from steersman.nodes.behaviour import Behaviour
 from steersman.nodes.container import hooks
-from steersman.nodes.container.look import Look, time_of
-from steersman.nodes.container_status import AnyContainer
-from steersman.nodes.place import PRE_STOP, Happened, Stop
+from steersman.nodes.container.look import ContainerLook, time_of
+from steersman.nodes.place import PRE_STOP, Stop
 
 TERMINATED_BY_SIGNAL: Final = 143
 KILLED: Final = 137
@@ -25,8 +23,9 @@ _LEAST_GRACE: Final = 2.0
 """Seconds that a container has to end after its hook at least."""
 
 
-def told_to_stop(look: Look, container: AnyContainer, status: ContainerStatus, path: str) -> Stop:
+def told_to_stop(one: ContainerLook) -> Stop:
     """Has a container end as its pod does."""
+    look = one.look
     metadata = look.pod.metadata
     if metadata.deletion_timestamp is not None:
         grace = float(metadata.deletion_grace_period_seconds or 0)
@@ -35,36 +34,35 @@ def told_to_stop(look: Look, container: AnyContainer, status: ContainerStatus, p
         grace, at = _GRACE_OF_EVICTED, look.now
     else:
         grace, at = float(look.pod.spec.termination_grace_period_seconds or 0), look.now
-    text = f"Stopping container {container.name}"
-    return stopped(look, container, Stop(status.container_id, at, grace), text, path)
+    return stopped(one, Stop(one.status.container_id, at, grace), f"Stopping container {one.container.name}")
 
 
-def stopped(look: Look, container: AnyContainer, stop: Stop, text: str, path: str) -> Stop:
-    look.happened.append(Happened("Normal", "Killing", text, path))
-    look.remember(container, stop=stop)
+def stopped(one: ContainerLook, stop: Stop, text: str) -> Stop:
+    """Has a container end, and tells of it."""
+    one.tell("Normal", "Killing", text)
+    one.remember(stop=stop)
     return stop
 
 
-def end_of(
-    look: Look, container: AnyContainer, stop: Stop, behaves: Behaviour, path: str
-) -> tuple[float | None, bool]:  # fmt: skip
+def end_of(one: ContainerLook, stop: Stop) -> tuple[float | None, bool]:
     """When a container that is told to end has ended, and whether it had to be killed; None while its hook is to
     be run."""
-    lifecycle = container.lifecycle
+    look, lifecycle = one.look, one.container.lifecycle
     hook = None if lifecycle is None or stop.grace <= 0 else lifecycle.pre_stop
-    ran = stop.hook or look.ran(container, PRE_STOP, stop.container_id)
+    ran = stop.hook or one.ran(PRE_STOP, stop.container_id)
     seconds = hooks.seconds_of(hook, ran)
     if seconds is None:
         look.again_at(look.now)
         return None, False
     failed = hook is not None and ran is not None and ran.exit_code != 0 and seconds <= stop.grace
     if failed and not stop.hook_told and look.has_passed(stop.at + seconds):
-        look.happened.append(Happened("Warning", "FailedPreStopHook", "PreStopHook failed", path))
+        one.tell("Warning", "FailedPreStopHook", "PreStopHook failed")
         stop = stop._replace(hook_told=True)
-    look.remember(container, stop=stop._replace(hook=ran))
+    one.remember(stop=stop._replace(hook=ran))
     taken = min(seconds, stop.grace)
     left = max(stop.grace - taken, _LEAST_GRACE if hook is not None else 0.0)
-    return stop.at + taken + min(behaves.stops_after, left), behaves.stops_after > left
+    stops_after = one.behaves.stops_after
+    return stop.at + taken + min(stops_after, left), stops_after > left
 
 
 def terminate(status: ContainerStatus, code: int, reason: str, at: float, message: str = "") -> None:

@@ -6,8 +6,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from steersman.api.core.v1 import Pod, PodStatus
+from steersman.api.core.v1 import ContainerStateTerminated, ContainerStatus, Pod, PodStatus
 from steersman.machinery.values import times
+from steersman.nodes.behaviour import Behaviour
 from steersman.nodes.container_status import AnyContainer
 from steersman.nodes.place import NOTHING, Happened, Memory, Place, Ran
 
@@ -45,22 +46,47 @@ class Look:
             return False
         return True
 
-    def remembered(self, container: AnyContainer) -> Memory:
-        """What is known of a container beside its status."""
-        return self.memory.get(container.name, NOTHING)
 
-    def remember(self, container: AnyContainer, **changes: Any) -> None:
+class ContainerLook:
+    """One container in a look at its pod. `path` is where it is in the pod, as events name it."""
+
+    __slots__ = ("behaves", "container", "look", "path", "status")
+
+    def __init__(self, look: Look, container: AnyContainer, status: ContainerStatus, path: str) -> None:
+        """`status` is what the container's status becomes."""
+        self.look = look
+        self.container = container
+        self.status = status
+        self.path = path
+        self.behaves = Behaviour()
+        """What it does this time."""
+
+    @property
+    def last_end(self) -> ContainerStateTerminated | None:
+        """How it has ended last."""
+        return self.status.state.terminated or self.status.last_state.terminated
+
+    @property
+    def memory(self) -> Memory:
+        """What is known of it beside its status."""
+        return self.look.memory.get(self.container.name, NOTHING)
+
+    def remember(self, **changes: Any) -> None:
         """Changes that."""
-        found = replace(self.remembered(container), **changes)
+        found = replace(self.memory, **changes)
         if found == NOTHING:
-            self.memory.pop(container.name, None)
+            self.look.memory.pop(self.container.name, None)
         else:
-            self.memory[container.name] = found
+            self.look.memory[self.container.name] = found
 
-    def ran(self, container: AnyContainer, kind: str, container_id: str) -> Ran | None:
+    def ran(self, kind: str, container_id: str) -> Ran | None:
         """What came of a command that was run for this look."""
-        found = self.place.ran.get((container.name, kind))
+        found = self.look.place.ran.get((self.container.name, kind))
         return found if found is not None and found.container_id == container_id else None
+
+    def tell(self, type_: str, reason: str, message: str) -> None:
+        """Tells an event about it."""
+        self.look.happened.append(Happened(type_, reason, message, self.path))
 
 
 def time_of(seconds: float) -> str:

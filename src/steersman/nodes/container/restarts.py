@@ -14,9 +14,8 @@ from steersman.api.core.v1 import (
 from steersman.machinery.built_in.pod_resources import is_sidecar
 from steersman.machinery.values import times
 from steersman.nodes import restart_all
-from steersman.nodes.container.look import Look
+from steersman.nodes.container.look import ContainerLook
 from steersman.nodes.container_status import AnyContainer
-from steersman.nodes.place import Happened
 
 BACKOFF: Final = 10.0
 MAX_BACKOFF: Final = 300.0
@@ -25,7 +24,7 @@ _BACKOFF_RESET: Final = 600.0
 """Seconds of running after which the next restart is the first again."""
 
 
-def is_restarted(look: Look, container: AnyContainer, status: ContainerStatus) -> bool:
+def is_restarted(pod: Pod, container: AnyContainer, status: ContainerStatus) -> bool:
     """Whether a container that has ended is started again."""
     last = status.state.terminated or status.last_state.terminated
     code = last.exit_code if last is not None else 0
@@ -33,46 +32,44 @@ def is_restarted(look: Look, container: AnyContainer, status: ContainerStatus) -
         return False
     if (rule := restart_all.matching_rule(container, code)) is not None:
         return rule.action == "Restart"
-    policy = container.restart_policy or look.pod.spec.restart_policy
-    if where_init(look.pod, container) and not is_sidecar(container):
+    policy = container.restart_policy or pod.spec.restart_policy
+    if where_init(pod, container) and not is_sidecar(container):
         return code != 0 and policy != "Never"
     if policy == "Always":
         return True
     return policy == "OnFailure" and code != 0
 
 
-def is_due(look: Look, container: AnyContainer, status: ContainerStatus, path: str) -> bool:
+def is_due(one: ContainerLook) -> bool:
     """Whether a container that has ended may be started again by now; else it waits."""
-    last = status.state.terminated or status.last_state.terminated
+    look, status, last = one.look, one.status, one.last_end
     assert last is not None
     finished = times.unix(last.finished_at or times.now())
     ran = finished - times.unix(last.started_at or last.finished_at or times.now())
     failures = 0 if ran >= _BACKOFF_RESET else status.restart_count
     seconds = 0.0 if failures == 0 else min(BACKOFF * 2 ** min(failures - 1, 10), MAX_BACKOFF)
-    if finished + seconds <= look.now or _is_due_since_before(look, container, status, seconds):
+    if finished + seconds <= look.now or _is_due_since_before(one, seconds):
         return True
     look.again_at(finished + seconds)
     if status.state.waiting is None:
-        metadata = look.pod.metadata
-        named = f"{metadata.name}_{metadata.namespace}({metadata.uid})"
-        text = f"back-off {_go_duration(seconds)} restarting failed container={container.name} pod={named}"
+        name, metadata = one.container.name, look.pod.metadata
+        pod = f"{metadata.name}_{metadata.namespace}({metadata.uid})"
+        text = f"back-off {_go_duration(seconds)} restarting failed container={name} pod={pod}"
         status.last_state = ContainerState(terminated=last)
         status.state = ContainerState(waiting=ContainerStateWaiting(reason="CrashLoopBackOff", message=text))
-        look.happened.append(Happened(
-            "Warning", "BackOff", f"Back-off restarting failed container {container.name} in pod {named}", path
-        ))  # fmt: skip
+        one.tell("Warning", "BackOff", f"Back-off restarting failed container {name} in pod {pod}")
     return False
 
 
-def _is_due_since_before(look: Look, container: AnyContainer, status: ContainerStatus, seconds: float) -> bool:
+def _is_due_since_before(one: ContainerLook, seconds: float) -> bool:
     """Whether a container that was ended for a probe starts at once: the wait, one time shorter, counts from the
     end before that one."""
-    before = status.last_state.terminated
-    if container.name not in look.ended_for_probes:
+    before = one.status.last_state.terminated
+    if one.container.name not in one.look.ended_for_probes:
         return False
     if before is None or before.finished_at is None or seconds <= BACKOFF:
         return True
-    return times.unix(before.finished_at) + seconds / 2 <= look.now
+    return times.unix(before.finished_at) + seconds / 2 <= one.look.now
 
 
 def where_init(pod: Pod, container: AnyContainer) -> bool:

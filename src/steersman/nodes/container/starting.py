@@ -13,59 +13,55 @@ from steersman.api.core.v1 import (
     ContainerStateRunning,
     ContainerStateWaiting,
     ContainerStatus,
-    LifecycleHandler,
 )
 from steersman.machinery.codec.serializer import deep_copy
 from steersman.nodes import images
-from steersman.nodes.behaviour import Behaviour
 from steersman.nodes.container import hooks, restarts
 from steersman.nodes.container.ending import TERMINATED_BY_SIGNAL, terminate
-from steersman.nodes.container.look import Look, time_of
-from steersman.nodes.container_status import AnyContainer, digest, image_name, mounted, wait
-from steersman.nodes.place import POST_START, Begun, Happened
+from steersman.nodes.container.look import ContainerLook, Look, time_of
+from steersman.nodes.container_status import digest, image_name, mounted, wait
+from steersman.nodes.place import POST_START, Begun
 
 _RETRY: Final = 10.0
 """Seconds after which a start that has failed is tried again, and half of it more at most."""
 
 
-def try_to_start(
-    look: Look, container: AnyContainer, status: ContainerStatus, behaves: Behaviour, path: str, *, again: bool = False
-) -> bool:
+def try_to_start(one: ContainerLook, *, again: bool = False) -> bool:
     """Whether a container has started now, with its image, what its configuration asks for, and its hook."""
-    memory = look.remembered(container)
+    look, container, status, memory = one.look, one.container, one.status, one.memory
     if memory.begun is not None:
-        return _has_begun(look, container, status, path, memory.begun)
+        return _has_begun(one, memory.begun)
     error = ""
-    if behaves.pull_error or is_missing(look, container):
-        error = images.refused(image_name(container.image), behaves.pull_error)
+    if one.behaves.pull_error or is_missing(one):
+        error = images.refused(image_name(container.image), one.behaves.pull_error)
     wrong = look.place.wrong_with(container)
     if memory.tried_at is not None:
         never, _, _ = images.never_to_be_had(container.image, container.image_pull_policy, error)
         if (never or wrong) and not look.has_passed(retry_at(look, memory.tried_at)):
             return False
-    if not _has_image(look, container, status, behaves, path, error):
+    if not _has_image(one, error):
         return False
     if wrong:
-        _fail(look, container, status, path, "CreateContainerConfigError", wrong)
+        _fail(one, "CreateContainerConfigError", wrong)
         return False
-    look.remember(container, tried_at=None, ticks={})
+    one.remember(tried_at=None, ticks={})
     if again:
-        last = status.state.terminated or status.last_state.terminated
-        status.last_state = ContainerState(terminated=last)
+        status.last_state = ContainerState(terminated=one.last_end)
         status.restart_count += 1
-    create(look, container, status, path)
-    if container.lifecycle is not None and (hook := container.lifecycle.post_start) is not None:
-        look.remember(container, begun=Begun(_id_of(look, container, status), look.now))
+    create(one)
+    if container.lifecycle is not None and container.lifecycle.post_start is not None:
+        begun = Begun(_id_of(one), look.now)
+        one.remember(begun=begun)
         if status.state.waiting is None:
             put_waiting(status, "ContainerCreating", "")
-        return _has_begun(look, container, status, path, Begun(_id_of(look, container, status), look.now), hook)
-    run(look, container, status, look.now)
+        return _has_begun(one, begun)
+    run(one, look.now)
     return True
 
 
-def is_missing(look: Look, container: AnyContainer) -> bool:
+def is_missing(one: ContainerLook) -> bool:
     """Whether nobody has a container's image."""
-    return images.is_missing(container.image, look.place.missing_images)
+    return images.is_missing(one.container.image, one.look.place.missing_images)
 
 
 def retry_at(look: Look, tried: float) -> float:
@@ -74,25 +70,23 @@ def retry_at(look: Look, tried: float) -> float:
     return tried + _RETRY * (1 + part / 2)
 
 
-def _has_image(
-    look: Look, container: AnyContainer, status: ContainerStatus, behaves: Behaviour, path: str, error: str
-) -> bool:  # fmt: skip
+def _has_image(one: ContainerLook, error: str) -> bool:
+    look, container, status, memory = one.look, one.container, one.status, one.memory
     full_name = image_name(container.image)
-    memory = look.remembered(container)
     found = images.obtain(
         container.image, container.image_pull_policy, error=error, is_present=full_name in look.place.images,
-        takes=behaves.pull_time, before=memory.pulls, since=memory.pulling_since,
+        takes=one.behaves.pull_time, before=memory.pulls, since=memory.pulling_since,
         reason=status.state.waiting.reason if status.state.waiting is not None else "", now=look.now,
     )  # fmt: skip
-    look.remember(container, pulls=found.pulls, pulling_since=found.pulling_since)
-    look.happened += [Happened(*each, path) for each in found.happened]
+    one.remember(pulls=found.pulls, pulling_since=found.pulling_since)
+    for each in found.happened:
+        one.tell(*each)
     if found.again is not None:
         look.again_at(found.again)
     if found.reason:
         put_waiting(status, found.reason, found.message)
         if found.again is None:
-            look.remember(container, tried_at=look.now)
-            look.again_at(retry_at(look, look.now))
+            _try_again_later(one)
     elif found.again is not None:
         wait(status, "ContainerCreating")
     else:
@@ -101,11 +95,16 @@ def _has_image(
     return False
 
 
-def _fail(look: Look, container: AnyContainer, status: ContainerStatus, path: str, reason: str, message: str) -> None:
+def _fail(one: ContainerLook, reason: str, message: str) -> None:
     """A start that has failed, and is tried again after a while."""
-    look.happened.append(Happened("Warning", "Failed", f"Error: {message}", path))
-    put_waiting(status, reason, message)
-    look.remember(container, tried_at=look.now)
+    one.tell("Warning", "Failed", f"Error: {message}")
+    put_waiting(one.status, reason, message)
+    _try_again_later(one)
+
+
+def _try_again_later(one: ContainerLook) -> None:
+    look = one.look
+    one.remember(tried_at=look.now)
     look.again_at(retry_at(look, look.now))
 
 
@@ -117,23 +116,23 @@ def put_waiting(status: ContainerStatus, reason: str, message: str) -> None:
     status.started = False
 
 
-def _id_of(look: Look, container: AnyContainer, status: ContainerStatus) -> str:
-    return f"containerd://{digest(look.pod.metadata.uid, container.name, str(status.restart_count))}"
+def _id_of(one: ContainerLook) -> str:
+    return f"containerd://{digest(one.look.pod.metadata.uid, one.container.name, str(one.status.restart_count))}"
 
 
-def create(look: Look, container: AnyContainer, status: ContainerStatus, path: str) -> None:
+def create(one: ContainerLook) -> None:
     """Makes a container that has not run yet."""
-    status.image = image_name(container.image)
-    status.image_id = f"{status.image.partition('@')[0].rpartition(':')[0]}@sha256:{digest(container.image)}"
-    status.container_id = _id_of(look, container, status)
-    look.happened += [
-        Happened("Normal", "Created", "Container created", path),
-        Happened("Normal", "Started", "Container started", path),
-    ]  # fmt: skip
+    image, status = one.container.image, one.status
+    status.image = image_name(image)
+    status.image_id = f"{status.image.partition('@')[0].rpartition(':')[0]}@sha256:{digest(image)}"
+    status.container_id = _id_of(one)
+    one.tell("Normal", "Created", "Container created")
+    one.tell("Normal", "Started", "Container started")
 
 
-def run(look: Look, container: AnyContainer, status: ContainerStatus, since: float) -> None:
+def run(one: ContainerLook, since: float) -> None:
     """Has a container run that was made."""
+    container, status = one.container, one.status
     status.state = ContainerState(running=ContainerStateRunning(started_at=time_of(since)))
     status.started = status.ready = False
     if isinstance(container, Container):
@@ -142,37 +141,31 @@ def run(look: Look, container: AnyContainer, status: ContainerStatus, since: flo
     status.volume_mounts = [mounted(each) for each in container.volume_mounts]
 
 
-def _has_begun(
-    look: Look, container: AnyContainer, status: ContainerStatus, path: str, begun: Begun,
-    hook: LifecycleHandler | None = None,
-) -> bool:  # fmt: skip
+def _has_begun(one: ContainerLook, begun: Begun) -> bool:
     """Whether a container that was created has gone through its hook."""
-    lifecycle = container.lifecycle
-    hook = hook or (lifecycle.post_start if lifecycle is not None else None)
-    ran = begun.hook or look.ran(container, POST_START, begun.container_id)
+    look, lifecycle = one.look, one.container.lifecycle
+    hook = None if lifecycle is None else lifecycle.post_start
+    ran = begun.hook or one.ran(POST_START, begun.container_id)
     seconds = hooks.seconds_of(hook, ran)
     if seconds is None:
         look.again_at(look.now)
         return False
-    look.remember(container, begun=begun._replace(hook=ran))
+    one.remember(begun=begun._replace(hook=ran))
     if not look.has_passed(begun.at + seconds):
         return False
-    look.remember(container, begun=None)
-    run(look, container, status, begun.at)
+    one.remember(begun=None)
+    run(one, begun.at)
     if ran is None or ran.exit_code == 0:
         return True
-    _end_after_hook(look, container, status, path, hooks.failed(look.pod, container, hook, ran))
+    _end_after_hook(one, hooks.failed(look.pod, one.container, hook, ran))
     return False
 
 
-def _end_after_hook(look: Look, container: AnyContainer, status: ContainerStatus, path: str, message: str) -> None:
+def _end_after_hook(one: ContainerLook, message: str) -> None:
     """Ends a container whose hook has failed."""
-    look.happened += [
-        Happened("Warning", "FailedPostStartHook", "PostStartHook failed", path),
-        Happened("Normal", "Killing", "FailedPostStartHook", path),
-    ]  # fmt: skip
-    terminate(status, TERMINATED_BY_SIGNAL, "", look.now)
-    if restarts.is_restarted(look, container, status):
-        put_waiting(status, "PostStartHookError", message)
-        look.remember(container, tried_at=look.now)
-        look.again_at(retry_at(look, look.now))
+    one.tell("Warning", "FailedPostStartHook", "PostStartHook failed")
+    one.tell("Normal", "Killing", "FailedPostStartHook")
+    terminate(one.status, TERMINATED_BY_SIGNAL, "", one.look.now)
+    if restarts.is_restarted(one.look.pod, one.container, one.status):
+        put_waiting(one.status, "PostStartHookError", message)
+        _try_again_later(one)
