@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from steersman.api.core.v1 import Node, ObjectReference, Pod, PodStatus
 from steersman.api.meta.v1 import DeleteOptions, Preconditions
-from steersman.client.client import STRATEGIC_MERGE_PATCH, Client
-from steersman.client.errors import is_already_exists, is_conflict, is_not_found
+from steersman.client.client import Client
+from steersman.client.errors import is_conflict, is_not_found
 from steersman.client.events import Broadcaster, reference
 from steersman.client.indexes import BY_NODE
 from steersman.client.informer import Informers, Key, key_of
 from steersman.client.pod_status import patch_pod_status
-from steersman.client.resources import LEASES, NODES, PODS
+from steersman.client.resources import NODES, PODS
 from steersman.client.transport import Unreachable
 from steersman.client.work_queue import WorkQueue
 from steersman.machinery.codec.serializer import deep_copy, to_plain
@@ -27,6 +27,7 @@ from steersman.nodes.admission import refusal
 from steersman.nodes.behaviour import PREFIX, duration_of
 from steersman.nodes.container.probes import wanted
 from steersman.nodes.eviction import CONDITIONS, EVERY, event_of, message_of, pressure_of, victim
+from steersman.nodes.heartbeats import Heartbeats
 from steersman.nodes.inside import ran
 from steersman.nodes.needs import Needs, earliest
 from steersman.nodes.place import Happened, Memory, Place, Ran
@@ -34,7 +35,7 @@ from steersman.nodes.pod_life import is_over, step
 from steersman.nodes.pod_status import rejected
 from steersman.nodes.resize import Room
 from steersman.nodes.server.servers import NodeServers
-from steersman.nodes.simulated_node import LEASE_SECONDS, LEASES_NAMESPACE, SimulatedNode
+from steersman.nodes.simulated_node import SimulatedNode
 from steersman.nodes.sources import Sources
 from steersman.nodes.volumes import NodeVolumes, uses_claims
 
@@ -44,9 +45,6 @@ if TYPE_CHECKING:  # most clusters have no stages
 logger = logging.getLogger(__name__)
 
 _WORKERS: Final = 32
-_HEARTBEAT: Final = LEASE_SECONDS / 4
-_STATUS_EVERY: Final = 300.0
-_RETRY: Final = 1.0
 
 
 class Kubelets:
@@ -70,7 +68,9 @@ class Kubelets:
         self._servers = servers
         self._stages = stages
         self._stages_rule_pods = stages is not None and stages.rule_pods
-        self._stages_rule_nodes = stages is not None and stages.rule_nodes
+        self._heartbeats = Heartbeats(
+            client, self._node_objects, nodes, reports=stages is None or not stages.rule_nodes
+        )  # fmt: skip
         self._queue: WorkQueue[Key] = WorkQueue(base_delay=0.05, max_delay=30)
         self._places: dict[Key, SimulatedNode] = {}
         self._returned: asyncio.Queue[SimulatedNode] = asyncio.Queue()
@@ -82,7 +82,7 @@ class Kubelets:
     async def start(self) -> None:
         """Registers the nodes, then works on their pods. Raises StatusError, Unreachable."""
         for node in self._nodes.values():
-            await self._register(node)
+            await self._heartbeats.register(node)
         self._servers.start(self._client, self._pods)
         self._servers.containers.look = self._queue.add
         self._node_objects.on_change(self._node_changed)
@@ -92,7 +92,7 @@ class Kubelets:
         if self._stages is not None:
             self._stages.start()
         self._tasks = [asyncio.create_task(self._work(), name=f"kubelets {number}") for number in range(_WORKERS)]
-        self._tasks.append(asyncio.create_task(self._send_heartbeats(), name="heartbeats of nodes"))
+        self._tasks.append(asyncio.create_task(self._heartbeats.run(), name="heartbeats of nodes"))
         self._tasks.append(asyncio.create_task(self._welcome(), name="nodes that return"))
         self._tasks.append(asyncio.create_task(self._relieve(), name="nodes under pressure"))
 
@@ -112,57 +112,6 @@ class Kubelets:
     def idle(self) -> bool:
         """Whether nothing is to be done about pods now; some of it may fall due later."""
         return self._queue.idle and (self._stages is None or self._stages.idle)
-
-    async def _register(self, node: SimulatedNode) -> None:
-        obj = node.node()
-        if self._stages_rule_nodes:
-            obj.status.conditions = []
-        try:
-            made = await self._client.create(NODES, obj)
-        except StatusError as error:
-            if not is_already_exists(error):
-                raise
-            made = await self._client.get(NODES, node.name)
-            await self._report(node, uses_volumes=False)
-        node.uid = made.metadata.uid
-        node.has_pulled(name for image in made.status.images for name in image.names or ())
-        await self._renew(node)
-
-    # Heartbeats
-
-    async def _send_heartbeats(self) -> None:
-        """Renews each node's lease in its time, spread evenly."""
-        loop = asyncio.get_running_loop()
-        nodes = list(self._nodes.values())
-        reported = dict.fromkeys(self._nodes, loop.time())
-        began = loop.time()
-        while nodes:
-            for number, node in enumerate(nodes):
-                await asyncio.sleep(began + _HEARTBEAT * (number + 1) / len(nodes) - loop.time())
-                if node.unreachable:
-                    continue
-                due = loop.time() - reported[node.name] >= _STATUS_EVERY or self._is_given_up(node)
-                if await self._send_heartbeat(node, reports=due) and due:
-                    reported[node.name] = loop.time()
-            began = max(began + _HEARTBEAT, loop.time() - _HEARTBEAT)
-
-    async def _send_heartbeat(self, node: SimulatedNode, *, reports: bool) -> bool:
-        """Whether it came through."""
-        try:
-            await self._renew(node)
-            if reports:
-                await self._report(node)
-        except (StatusError, Unreachable) as error:
-            logger.warning("heartbeat of node %s: %s", node.name, error)
-            return False
-        return True
-
-    def _is_given_up(self, node: SimulatedNode) -> bool:
-        """Whether others have said that the node is not ready."""
-        found = self._node_objects.get("", node.name)
-        return found is not None and any(
-            each.type == "Ready" and each.status != "True" for each in found.status.conditions
-        )  # fmt: skip
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         """Takes what annotations say of the node."""
@@ -185,31 +134,11 @@ class Kubelets:
         """Nodes that can be reached again report at once, and see to their pods."""
         while True:
             node = await self._returned.get()
-            await self._send_heartbeat(node, reports=True)
+            await self._heartbeats.send(node, reports=True)
             if self._stages is not None:
                 self._stages.returned(node)
             for pod in self._pods.indexed(BY_NODE, node.name):
                 self._queue.add(key_of(pod))
-
-    async def _renew(self, node: SimulatedNode) -> None:
-        patch = {"spec": {"renewTime": times.now_micro()}}
-        try:
-            await self._client.patch(LEASES, node.name, LEASES_NAMESPACE, patch)
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
-            await self._client.create(LEASES, node.lease())
-
-    async def _report(self, node: SimulatedNode, *, uses_volumes: bool = True) -> None:
-        """Writes how the node is, unless stages say that."""
-        if self._stages_rule_nodes:
-            return
-        found = await self._client.get(NODES, node.name)
-        status = to_plain(node.status(found.status.conditions))
-        if not uses_volumes:
-            status["volumesInUse"] = None
-        patch = {"status": status}
-        await self._client.patch(NODES, node.name, "", patch, media=STRATEGIC_MERGE_PATCH, subresource="status")
 
     # Pods
 

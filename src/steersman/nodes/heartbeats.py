@@ -1,0 +1,105 @@
+"""What kubelets of simulated nodes say of these: they register them, renew their leases, report how they are."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from steersman.api.core.v1 import Node
+from steersman.client.client import STRATEGIC_MERGE_PATCH, Client
+from steersman.client.errors import is_already_exists, is_not_found
+from steersman.client.informer import Informer
+from steersman.client.resources import LEASES, NODES
+from steersman.client.transport import Unreachable
+from steersman.machinery.codec.serializer import to_plain
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.values import times
+from steersman.nodes.simulated_node import LEASE_SECONDS, LEASES_NAMESPACE, SimulatedNode
+
+logger = logging.getLogger(__name__)
+
+_EVERY: Final = LEASE_SECONDS / 4
+_REPORT_EVERY: Final = 300.0
+
+
+class Heartbeats:
+    """Of all nodes. `node_objects` is an informer of them; without `reports` others say how nodes are."""
+
+    def __init__(
+        self, client: Client, node_objects: Informer[Node], nodes: Sequence[SimulatedNode], *, reports: bool
+    ) -> None:
+        self._client = client
+        self._node_objects = node_objects
+        self._nodes = tuple(nodes)
+        self._reports = reports
+
+    async def register(self, node: SimulatedNode) -> None:
+        """Makes a node, or takes it as it is. Raises StatusError, Unreachable."""
+        obj = node.node()
+        if not self._reports:
+            obj.status.conditions = []
+        try:
+            made = await self._client.create(NODES, obj)
+        except StatusError as error:
+            if not is_already_exists(error):
+                raise
+            made = await self._client.get(NODES, node.name)
+            await self._report(node, uses_volumes=False)
+        node.uid = made.metadata.uid
+        node.has_pulled(name for image in made.status.images for name in image.names or ())
+        await self._renew(node)
+
+    async def run(self) -> None:
+        """Renews each node's lease in its time, spread evenly."""
+        loop = asyncio.get_running_loop()
+        reported = {each.name: loop.time() for each in self._nodes}
+        began = loop.time()
+        while self._nodes:
+            for number, node in enumerate(self._nodes):
+                await asyncio.sleep(began + _EVERY * (number + 1) / len(self._nodes) - loop.time())
+                if node.unreachable:
+                    continue
+                due = loop.time() - reported[node.name] >= _REPORT_EVERY or self._is_given_up(node)
+                if await self.send(node, reports=due) and due:
+                    reported[node.name] = loop.time()
+            began = max(began + _EVERY, loop.time() - _EVERY)
+
+    async def send(self, node: SimulatedNode, *, reports: bool) -> bool:
+        """Whether a heartbeat, with a report of how the node is where that is wanted, came through."""
+        try:
+            await self._renew(node)
+            if reports:
+                await self._report(node)
+        except (StatusError, Unreachable) as error:
+            logger.warning("heartbeat of node %s: %s", node.name, error)
+            return False
+        return True
+
+    def _is_given_up(self, node: SimulatedNode) -> bool:
+        """Whether others have said that the node is not ready."""
+        found = self._node_objects.get("", node.name)
+        return found is not None and any(
+            each.type == "Ready" and each.status != "True" for each in found.status.conditions
+        )  # fmt: skip
+
+    async def _renew(self, node: SimulatedNode) -> None:
+        patch = {"spec": {"renewTime": times.now_micro()}}
+        try:
+            await self._client.patch(LEASES, node.name, LEASES_NAMESPACE, patch)
+        except StatusError as error:
+            if not is_not_found(error):
+                raise
+            await self._client.create(LEASES, node.lease())
+
+    async def _report(self, node: SimulatedNode, *, uses_volumes: bool = True) -> None:
+        """Writes how the node is, unless others say that."""
+        if not self._reports:
+            return
+        found = await self._client.get(NODES, node.name)
+        status = to_plain(node.status(found.status.conditions))
+        if not uses_volumes:
+            status["volumesInUse"] = None
+        patch = {"status": status}
+        await self._client.patch(NODES, node.name, "", patch, media=STRATEGIC_MERGE_PATCH, subresource="status")
