@@ -7,10 +7,10 @@ import csv
 import io
 import json
 import secrets
-import tempfile
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import fields
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 from steersman.controlplane.control_plane import Address, ControlPlane
@@ -18,6 +18,7 @@ from steersman.controlplane.options import Options
 from steersman.machinery.private_files import make_private_folder, write_whole
 from steersman.server import profiling as _profiling  # noqa: F401 - with the rest, before pytest looks at modules
 from steersman.storage.memory import Snapshot
+from steersman.testing import throw_away_keys
 from steersman.testing.client import Client, Tokens, token_of
 from steersman.testing.clock import Clock
 from steersman.testing.journal import Journal
@@ -68,7 +69,7 @@ class Environment:
         self._clock: Clock | None = None
         self.journal = Journal()
         """The last requests of users."""
-        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._temporary: TemporaryDirectory[str] | None = None
         self._cluster: Cluster | None = None
         self._running: tuple[ControlPlane, Address] | None = None
 
@@ -82,12 +83,15 @@ class Environment:
             raise RuntimeError("the environment runs already")
         folder = self._given_folder
         if folder is None:
-            self._temporary = tempfile.TemporaryDirectory(prefix="steersman-")
+            keeps_little = {**_DEFAULTS, **self._options}["storage"] == "memory"
+            self._temporary = throw_away_keys.temporary_folder(small=keeps_little)
             folder = Path(self._temporary.name)
         try:
             make_private_folder(folder)
             self._clock = Clock() if self._moves_time else None
             self._running = await self._start(self._options_in(folder))
+            if self._temporary is not None:
+                throw_away_keys.keep(self._temporary.name)
         except BaseException:
             self._end_clock()
             self._remove_temporary()
