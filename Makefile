@@ -23,7 +23,7 @@ $(STAMP): pyproject.toml constraints.txt
 up: install ## run a simulated cluster on https://127.0.0.1:6443 until interrupted (FLAGS=... for more flags)
 	$(BIN)/steersman up $(FLAGS)
 
-test: install ## the unit tests, in some two minutes (JOBS=0 for one process)
+test: install ## the unit tests, in some minutes (JOBS=0 for one process)
 	$(BIN)/python -m pytest -m "not slow" --numprocesses $(JOBS) --dist loadfile
 
 test-all: install ## all tests, the slow ones too
