@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import replace
 from itertools import count
@@ -16,6 +17,7 @@ from hypothesis import HealthCheck, settings
 
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.machinery.large_work import nesting
+from steersman.machinery.values import times
 from steersman.rest.capabilities import Change, Updated
 from steersman.server.certificates import CertificateFiles, ensure_certificates
 from steersman.store.store import Store
@@ -61,6 +63,14 @@ def _what_is_stored_stays_as_it_is() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Store, "update", watched)
         yield
+
+
+@pytest.fixture(autouse=True)
+def _time_is_given_back() -> Iterator[None]:
+    """A clock that a test has moved moves no test after it in this process."""
+    before = times.moment() - time.time()
+    yield
+    times.advance(before - (times.moment() - time.time()))
 
 
 @pytest.fixture(scope="session")
