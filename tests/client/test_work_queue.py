@@ -70,3 +70,43 @@ async def test_waits_grow_with_failures_until_they_are_forgotten() -> None:
     assert queue.retries("a") == 3
     queue.forget("a")
     assert queue.retries("a") == 0
+
+
+async def test_keys_are_seen_to_and_those_that_fail_again() -> None:
+    queue: WorkQueue[str] = WorkQueue(base_delay=0)
+    seen: list[str] = []
+    failures: list[tuple[str, str]] = []
+
+    async def see_to(key: str) -> None:
+        seen.append(key)
+        if seen.count("a") == 1:
+            raise ValueError("not yet")
+
+    queue.add("a")
+    task = asyncio.create_task(queue.work(see_to, lambda key, error: failures.append((key, str(error)))))
+    async with asyncio.timeout(20):
+        while len(seen) < 2 or not queue.idle:  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(0)
+    assert (seen, failures, queue.retries("a")) == (["a", "a"], [("a", "not yet")], 0)
+    task.cancel()
+    assert (await asyncio.gather(task, return_exceptions=True))[0].__class__ is asyncio.CancelledError
+
+
+async def test_work_ends_though_a_look_ends_with_an_error_while_it_is_cancelled() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    begun = asyncio.Event()
+
+    async def see_to(key: str) -> None:
+        try:
+            begun.set()
+            await asyncio.Event().wait()
+        finally:
+            raise ValueError("what was to be put right cannot be")
+
+    queue.add("a")
+    task = asyncio.create_task(queue.work(see_to, lambda key, error: None))
+    await begun.wait()
+    task.cancel()
+    async with asyncio.timeout(20):
+        await asyncio.wait([task])
+    queue.close()

@@ -18,7 +18,6 @@ from steersman.machinery.validation.formats import is_path_segment_name
 
 T = TypeVar("T")
 
-
 _METADATA: Final = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -10,10 +9,9 @@ from typing import Any, Final
 from steersman.api.meta.v1 import PartialObjectMetadata
 from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
+from steersman.machinery.large_work.turn import Turn
 
 _ACCEPT: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-_AT_ONCE: Final = 500
-"""Resources that are read until others have their turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +34,16 @@ async def preferred_resources(client: Client) -> Discovered:
     """Each resource once, in the version of it that stands first. Raises StatusError, Unreachable."""
     served: dict[tuple[str, str], Served] = {}
     failed: list[str] = []
+    turn = Turn()
     for path in ("/api", "/apis"):
         for group in (await client.plain(path, _ACCEPT)).get("items") or ():
             name = group.get("metadata", {}).get("name", "")
             for version in group.get("versions") or ():
                 if version.get("freshness") == "Stale":
                     failed.append(f"{name}/{version['version']}" if name else version["version"])
-                for number, each in enumerate(_resources(name, version), 1):
+                for each in _resources(name, version):
                     served.setdefault((name, each.resource.plural), each)
-                    if not number % _AT_ONCE:
-                        await asyncio.sleep(0)
+                    await turn.give()
     return Discovered(tuple(served.values()), tuple(failed))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Awaitable, Callable, Hashable
 from typing import Final, Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -95,6 +95,23 @@ class WorkQueue(Generic[K]):
         self._working.discard(key)
         if key in self._dirty:
             self._put(key)
+
+    async def work(self, see_to: Callable[[K], Awaitable[None]], failed: Callable[[K, Exception], None]) -> None:
+        """Has keys seen to, one after the other, until the task is cancelled. One whose look has failed, which `failed`
+        is told of, is tried again."""
+        own = asyncio.current_task()
+        assert own is not None
+        while not own.cancelling():  # what a look does at its end may have failed meanwhile, and that is what it raised
+            key = await self.get()
+            try:
+                await see_to(key)
+            except Exception as error:
+                failed(key, error)
+                self.retry(key)
+            else:
+                self.forget(key)
+            finally:
+                self.done(key)
 
     def close(self) -> None:
         """Forgets what is due later."""

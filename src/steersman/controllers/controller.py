@@ -123,25 +123,13 @@ class Controller(ABC, Generic[K]):
         try:
             async with asyncio.TaskGroup() as group:
                 for number in range(self.workers):
-                    group.create_task(self._work(), name=f"{self.name} {number}")
+                    group.create_task(self.queue.work(self.sync, self._failed), name=f"{self.name} {number}")
         finally:
             self.queue.close()
 
-    async def _work(self) -> None:
-        own = asyncio.current_task()
-        assert own is not None
-        while not own.cancelling():  # what a sync does at its end may have failed meanwhile, and that is what it raised
-            key = await self.queue.get()
-            try:
-                await self.sync(key)
-            except (StatusError, Unreachable, TryLater, msgspec.DecodeError) as error:
-                expected = isinstance(error, TryLater) or (isinstance(error, StatusError) and is_conflict(error))
-                logger.log(logging.DEBUG if expected else logging.WARNING, "%s: %s: %s", self.name, key, error)
-                self.queue.retry(key)
-            except Exception:
-                logger.exception("%s: %s", self.name, key)
-                self.queue.retry(key)
-            else:
-                self.queue.forget(key)
-            finally:
-                self.queue.done(key)
+    def _failed(self, key: K, error: Exception) -> None:
+        if not isinstance(error, (StatusError, Unreachable, TryLater, msgspec.DecodeError)):
+            logger.error("%s: %s", self.name, key, exc_info=error)
+            return
+        expected = isinstance(error, TryLater) or (isinstance(error, StatusError) and is_conflict(error))
+        logger.log(logging.DEBUG if expected else logging.WARNING, "%s: %s: %s", self.name, key, error)

@@ -20,12 +20,14 @@ _SHORT_SLICE: Final = 0.0002
 class _InSlices(Generic[T]):
     """Works on what is handed to it in the order it came, for a slice of each turn. `clock` tells seconds."""
 
-    __slots__ = ("_loop", "_scheduled", "_waiting", "clock", "count")
+    __slots__ = ("_end", "_loop", "_scheduled", "_waiting", "clock", "count")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Callable[[], float] = time.monotonic) -> None:
         self._loop = loop
         self._waiting: deque[T] = deque()
         self._scheduled = False
+        self._end = 0.0
+        """Of the slice of this turn."""
         self.clock = clock
         self.count = 0
         """Turns of the loop in which something was worked on."""
@@ -43,7 +45,7 @@ class _InSlices(Generic[T]):
     def _run(self) -> None:
         self.count += 1
         waiting = self._waiting
-        end = self.clock() + SLICE
+        end = self._end = self.clock() + SLICE
         try:
             for _ in range(len(waiting)):
                 self._work(waiting.popleft())
@@ -134,45 +136,23 @@ class Worker(Protocol):
         ...
 
 
-class Turns:
-    """Gives connections their time in turn. `clock` tells seconds."""
+class Turns(_InSlices[Worker]):
+    """Gives connections their time in turn."""
 
-    __slots__ = ("_end", "_loop", "_scheduled", "_waiting", "clock", "count")
+    __slots__ = ("_until",)
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Callable[[], float] = time.monotonic) -> None:
-        self._loop = loop
-        self._waiting: deque[Worker] = deque()
-        self._end = 0.0
-        self._scheduled = False
-        self.clock = clock
-        self.count = 0
-        """Turns of the loop in which what was left over was worked on."""
+        super().__init__(loop, clock)
+        self._until = 0.0
 
     def begin(self) -> None:
         """Called by a connection when it begins on what has come, and sees that there is more than one step to do."""
-        self._end = self.clock() + (_SHORT_SLICE if self._waiting else SLICE)
+        self._until = self.clock() + (_SHORT_SLICE if self._waiting else SLICE)
 
     def over(self) -> bool:
         """Whether the time is up; asked between two steps."""
-        return self.clock() >= self._end
+        return self.clock() >= self._until
 
-    def later(self, worker: Worker) -> None:
-        """Has `worker` go on in a later turn, once."""
-        self._waiting.append(worker)
-        if not self._scheduled:
-            self._scheduled = True
-            self._loop.call_soon(self._run)
-
-    def _run(self) -> None:
-        self.count += 1
-        self._scheduled = False
-        waiting = self._waiting
-        end = self.clock() + SLICE
-        for _ in range(len(waiting)):
-            self._end = end
-            waiting.popleft().go_on()
-            if self.clock() >= end:
-                break
-        if waiting and not self._scheduled:
-            self._scheduled = True
-            self._loop.call_soon(self._run)
+    def _work(self, item: Worker) -> None:
+        self._until = self._end
+        item.go_on()

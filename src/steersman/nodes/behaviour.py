@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from steersman.api.core.v1 import Container, EphemeralContainer, Pod
-from steersman.machinery.built_in.pod_resources import is_sidecar
+from steersman.api.core.v1 import Pod
+from steersman.machinery.built_in.pod_resources import AnyContainer, is_sidecar
 from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.net.ascii import lower
 from steersman.nodes.place import LIVENESS, READINESS, STARTUP
@@ -58,7 +58,7 @@ class Behaviour:
     """After which its probes fail, by their kind; those that are not here do as they find."""
 
 
-def behaviour_of(pod: Pod, container: Container | EphemeralContainer, earlier_runs: int = 0) -> Behaviour:
+def behaviour_of(pod: Pod, container: AnyContainer, earlier_runs: int = 0) -> Behaviour:
     """What a container of a pod does that has run so often before."""
     runs_for, exit_code, is_known, message = _by_command(pod, container, earlier_runs)
     if runs_for is None and not is_known and _is_to_end(pod, container):
@@ -94,14 +94,14 @@ def said_of(pod: Pod, container: str, what: str) -> str:
     return annotations.get(f"{PREFIX}{what}.{container}") or annotations.get(PREFIX + what, "")
 
 
-def _is_to_end(pod: Pod, container: Container | EphemeralContainer) -> bool:
+def _is_to_end(pod: Pod, container: AnyContainer) -> bool:
     """Whether nothing goes on before a container has ended."""
     if any(each.name == container.name and not is_sidecar(each) for each in pod.spec.init_containers):
         return True
     return any(each.kind == "Job" and each.controller for each in pod.metadata.owner_references)
 
 
-def _by_command(pod: Pod, container: Container | EphemeralContainer, earlier_runs: int) -> Outcome:
+def _by_command(pod: Pod, container: AnyContainer, earlier_runs: int) -> Outcome:
     words = tuple(unexpanded_command_of(container))
     if not words:  # the image's own
         return Outcome(None, is_known=_PAUSE.search(container.image) is not None)

@@ -6,18 +6,15 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 
 from steersman.api.core.v1 import (
-    Container,
     ContainerState,
     ContainerStateWaiting,
     ContainerStatus,
-    EphemeralContainer,
     PodStatus,
     VolumeMount,
     VolumeMountStatus,
 )
+from steersman.machinery.built_in.pod_resources import AnyContainer
 from steersman.nodes.restart_all import RESTARTING
-
-AnyContainer = Container | EphemeralContainer
 
 
 def all_statuses(status: PodStatus) -> Iterator[ContainerStatus]:

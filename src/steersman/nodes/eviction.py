@@ -10,7 +10,7 @@ from typing import Final
 
 from steersman.api.core.v1 import Node, Pod
 from steersman.machinery.built_in.pod_resources import requests_of_spec
-from steersman.machinery.values.quantity import nanos
+from steersman.machinery.values.quantity import BINARY_SI, Quantity, nanos
 from steersman.nodes.admission import MEMORY_PRESSURE, is_critical
 from steersman.nodes.behaviour import PREFIX
 from steersman.nodes.usage import usage_of
@@ -28,7 +28,6 @@ _TOLD: Final = {
     ("PIDPressure", True): "NodeHasInsufficientPID", ("PIDPressure", False): "NodeHasSufficientPID",
 }  # fmt: skip
 _THRESHOLD: Final = "Threshold quantity: 100Mi, available: 0. "
-_MEBI: Final = 1 << 20
 _WHOLE: Final = 10**9
 
 
@@ -62,8 +61,9 @@ def message_of(pod: Pod, pressure: tuple[str, ...]) -> str:
     for each in usage_of(pod):
         request = requests.get(each.container, "0")
         if each.memory > nanos(request) // _WHOLE:
+            used = Quantity(each.memory, format=BINARY_SI)
             text += (
-                f"Container {each.container} was using {_binary(each.memory)}, request is {request}, "
+                f"Container {each.container} was using {used}, request is {request}, "
                 f"has larger consumption of {resource}. "
             )
     return text
@@ -77,11 +77,3 @@ def _rank_by_memory(pod: Pod) -> tuple[int, ...]:
     used = sum(each.memory for each in usage_of(pod))
     asked = nanos(str(requests_of_spec(pod.spec).get("memory", "0"))) // _WHOLE
     return (0 if used > asked else 1, pod.spec.priority or 0, asked - used)
-
-
-def _binary(amount: int) -> str:
-    """Bytes as quantities have them."""
-    for unit, name in ((_MEBI << 10, "Gi"), (_MEBI, "Mi"), (1 << 10, "Ki")):
-        if amount and not amount % unit:
-            return f"{amount // unit}{name}"
-    return str(amount)

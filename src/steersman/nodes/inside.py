@@ -11,9 +11,9 @@ from typing import Final
 
 from steersman.api.core.v1 import ContainerStatus, Pod
 from steersman.client.client import Client
+from steersman.machinery.built_in.pod_resources import AnyContainer
 from steersman.machinery.values import times
 from steersman.nodes.container.probes import Wanted
-from steersman.nodes.container_status import AnyContainer
 from steersman.nodes.containers import Containers, Inside
 from steersman.nodes.place import POST_START, Ran
 from steersman.nodes.rehearsal import attempt, rehearsed

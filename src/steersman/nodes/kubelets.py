@@ -91,7 +91,10 @@ class Kubelets:
         await self._needs.start(self._queue.add)
         if self._stages is not None:
             self._stages.start()
-        self._tasks = [asyncio.create_task(self._work(), name=f"kubelets {number}") for number in range(_WORKERS)]
+        self._tasks = [
+            asyncio.create_task(self._queue.work(self._sync, self._failed), name=f"kubelets {number}")
+            for number in range(_WORKERS)
+        ]
         self._tasks.append(asyncio.create_task(self._heartbeats.run(), name="heartbeats of nodes"))
         self._tasks.append(asyncio.create_task(self._welcome(), name="nodes that return"))
         self._tasks.append(asyncio.create_task(self._relieve(), name="nodes under pressure"))
@@ -154,22 +157,12 @@ class Kubelets:
                 node.allocated.put(new)
             self._queue.add(key_of(pod))
 
-    async def _work(self) -> None:
-        while True:
-            key = await self._queue.get()
-            try:
-                await self._sync(key)
-            except (StatusError, Unreachable) as error:
-                if not (isinstance(error, StatusError) and (is_conflict(error) or is_not_found(error))):
-                    logger.warning("pod %s/%s: %s", *key, error)
-                self._queue.retry(key)
-            except Exception:
-                logger.exception("pod %s/%s", *key)
-                self._queue.retry(key)
-            else:
-                self._queue.forget(key)
-            finally:
-                self._queue.done(key)
+    @staticmethod
+    def _failed(key: Key, error: Exception) -> None:
+        if not isinstance(error, (StatusError, Unreachable)):
+            logger.error("pod %s/%s", *key, exc_info=error)
+        elif not (isinstance(error, StatusError) and (is_conflict(error) or is_not_found(error))):
+            logger.warning("pod %s/%s: %s", *key, error)
 
     async def _sync(self, key: Key) -> None:
         pod = self._pods.get(*key)

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from steersman.api.core.v1 import Pod
 from steersman.client.informer import Key, key_of
-from steersman.machinery.built_in.pod_resources import all_containers
+from steersman.machinery.built_in.pod_resources import AnyContainer, all_containers
 from steersman.machinery.values import times
-from steersman.nodes.container_status import AnyContainer, all_statuses
+from steersman.nodes.container_status import all_statuses
 from steersman.nodes.mounting import Tried, mount
 from steersman.nodes.place import Happened
 from steersman.nodes.references import sources_of, wrong_with

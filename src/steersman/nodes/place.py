@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from steersman.nodes.container_status import AnyContainer
+from steersman.machinery.built_in.pod_resources import AnyContainer
 from steersman.nodes.images import Pulls
 from steersman.nodes.resize import Room
 

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from steersman.api.core.v1 import EnvVarSource, KeyToPath, Pod, Volume
-from steersman.machinery.built_in.pod_resources import all_containers
-from steersman.nodes.container_status import AnyContainer
+from steersman.machinery.built_in.pod_resources import AnyContainer, all_containers
 
 CONFIG_MAP: Final = "ConfigMap"
 SECRET: Final = "Secret"

@@ -15,11 +15,11 @@ from steersman.api.core.v1 import (
     ContainerStateTerminated,
     ContainerStateWaiting,
     ContainerStatus,
-    EphemeralContainer,
     Pod,
     PodCondition,
     PodStatus,
 )
+from steersman.machinery.built_in.pod_resources import AnyContainer
 
 CONDITION: Final = "AllContainersRestarting"
 RESTARTING: Final = "RestartingAllContainers"
@@ -29,7 +29,7 @@ _REMOVED: Final = "The container is removed because RestartAllContainers in plac
 _KILLED: Final = 137
 
 
-def matching_rule(container: Container | EphemeralContainer, code: int) -> ContainerRestartRule | None:
+def matching_rule(container: AnyContainer, code: int) -> ContainerRestartRule | None:
     """The first of a container's rules that is about an exit code."""
     for rule in container.restart_policy_rules:
         codes = rule.exit_codes

@@ -41,7 +41,7 @@ CAPACITY: Final[Mapping[str, str]] = MappingProxyType({
 })  # fmt: skip
 _MOST_IMAGES: Final = 1000
 _MOST_REPORTED_IMAGES: Final = 50
-_GOOD: Final = (
+GOOD: Final = (
     ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
     ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
     ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
@@ -171,7 +171,7 @@ class SimulatedNode:
                 last_transition_time=since[type_] if known.get(type_) == status else now,
             )
             for type_, status, reason, message in (
-                _UNDER_PRESSURE[each[0]] if each[0] in self.pressure else each for each in _GOOD
+                _UNDER_PRESSURE[each[0]] if each[0] in self.pressure else each for each in GOOD
             )
         ]  # fmt: skip
         return NodeStatus(

@@ -17,7 +17,6 @@ from steersman.api.core.v1 import (
     Container,
     DownwardAPIVolumeFile,
     EnvVarSource,
-    EphemeralContainer,
     KeyToPath,
     ObjectFieldSelector,
     Pod,
@@ -29,6 +28,7 @@ from steersman.api.core.v1 import (
 from steersman.client.client import Client
 from steersman.client.errors import is_not_found
 from steersman.client.resources import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS, SERVICES, TOKEN_REQUESTS
+from steersman.machinery.built_in.pod_resources import AnyContainer
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 from steersman.machinery.values.quantity import QuantityError, nanos
@@ -38,7 +38,6 @@ from steersman.nodes.service_variables import service_variables
 from steersman.nodes.shell.effects import Identity, World
 from steersman.nodes.volume_files import file_systems, modes
 
-AnyContainer = Container | EphemeralContainer
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _REFERENCE: Final = re.compile(r"\$\$|\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)", re.ASCII)
 _KEYED: Final = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]")

@@ -10,7 +10,8 @@ import posixpath
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from steersman.api.core.v1 import Container, EphemeralContainer, Pod, Volume, VolumeMount
+from steersman.api.core.v1 import Pod, Volume, VolumeMount
+from steersman.machinery.built_in.pod_resources import AnyContainer
 
 _MODE: Final = 0o644
 """Of files in volumes, unless the volume says something else."""
@@ -21,12 +22,12 @@ _GROUP_READS: Final = 0o440
 """What a pod's group may do with files that nobody writes."""
 
 
-def folders_with_contents(pod: Pod, container: Container | EphemeralContainer) -> tuple[str, ...]:
+def folders_with_contents(pod: Pod, container: AnyContainer) -> tuple[str, ...]:
     """Where a container has files that others have made: of ConfigMaps, Secrets, projections, the downward API."""
     return tuple(mount.mount_path.rstrip("/") for mount, volume in _mounted(pod, container) if _has_contents(volume))
 
 
-def file_systems(pod: Pod, container: Container | EphemeralContainer) -> dict[str, str]:
+def file_systems(pod: Pod, container: AnyContainer) -> dict[str, str]:
     """The types of a container's volumes, by the folders where they are mounted: those that are in memory are tmpfs."""
     return {
         mount.mount_path.rstrip("/") or "/": "tmpfs" if _is_in_memory(volume) else "ext4"
@@ -34,7 +35,7 @@ def file_systems(pod: Pod, container: Container | EphemeralContainer) -> dict[st
     }
 
 
-def modes(pod: Pod, container: Container | EphemeralContainer, paths: Collection[str]) -> dict[str, int]:
+def modes(pod: Pod, container: AnyContainer, paths: Collection[str]) -> dict[str, int]:
     """The permission bits of those files in a container that are in its volumes, and of the folders these are in."""
     found: dict[str, int] = {}
     security = pod.spec.security_context
@@ -54,7 +55,7 @@ def modes(pod: Pod, container: Container | EphemeralContainer, paths: Collection
     return found
 
 
-def _mounted(pod: Pod, container: Container | EphemeralContainer) -> Iterator[tuple[VolumeMount, Volume]]:
+def _mounted(pod: Pod, container: AnyContainer) -> Iterator[tuple[VolumeMount, Volume]]:
     if not container.volume_mounts:
         return
     volumes = {each.name: each for each in pod.spec.volumes}

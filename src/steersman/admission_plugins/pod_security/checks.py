@@ -15,9 +15,9 @@ import msgspec
 from steersman.admission_plugins.pod_security.levels import BASELINE, PRIVILEGED, RESTRICTED, LevelVersion
 from steersman.api.core import v1 as core
 from steersman.api.meta.v1 import ObjectMeta
+from steersman.machinery.built_in.pod_resources import AnyContainer
 from steersman.machinery.errors.field import quote
 
-AnyContainer = core.Container | core.EphemeralContainer
 Context = core.PodSecurityContext | core.SecurityContext
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any, Final
 
 from steersman.api.core.v1 import ObjectReference
@@ -20,13 +19,12 @@ from steersman.controllers.garbage_collector.graph import (
 )
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.errors.status import StatusError
+from steersman.machinery.large_work.turn import Turn
 
 _TO_DELETE: Final = "delete"
 _TO_ORPHAN: Final = "orphan"
 _MOST_ABSENT: Final = 1 << 15
 """Owners that were looked for in vain and are remembered: somewhat more than an object can name."""
-_AT_ONCE: Final = 500
-"""Owners that are judged until others have their turn."""
 
 _Identity = tuple[str, str, str, str, str]
 """Group, kind, namespace, name and uid that a reference tells of an owner. As no uid is given twice, what is absent
@@ -135,9 +133,9 @@ class GarbageCollector(Controller[tuple[str, str]]):
             return
         solid: list[OwnerReference] = []
         waiting: list[OwnerReference] = []
-        for number, reference in enumerate(latest.owner_references):
-            if not number % _AT_ONCE:
-                await asyncio.sleep(0)
+        turn = Turn()
+        for reference in latest.owner_references:
+            await turn.give()
             if self._is_certain(node, reference):
                 solid.append(reference)
                 continue

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Final, Generic, TypeVar
 
@@ -11,6 +9,7 @@ from steersman.api.core.v1 import ScopedResourceSelectorRequirement
 from steersman.client.api_resource import Object
 from steersman.machinery.built_in.pod_resources import Amounts
 from steersman.machinery.built_in.quota.measure import Measure
+from steersman.machinery.large_work.turn import Turn
 from steersman.machinery.selectors.labels import SelectorError
 from steersman.machinery.values.quantity import Quantity
 
@@ -46,12 +45,10 @@ class Sum(Generic[O]):
 
     async def used(self, names: Collection[str]) -> Amounts:
         """How much of `names` is used, 0 where that is nothing. What others do meanwhile may be in it."""
-        until = time.perf_counter() + _TURN
+        turn = Turn(_TURN)
         while self._changed:
             self._count(*self._changed.popitem())
-            if time.perf_counter() > until:
-                await asyncio.sleep(0)
-                until = time.perf_counter() + _TURN
+            await turn.give()
         total = {name: self._total.get(name, ZERO) for name in names}
         for obj in self._going.values():
             for name, amount in self._usage(obj).items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
@@ -13,12 +12,11 @@ from steersman.client.errors import is_not_found
 from steersman.client.informer import Informer
 from steersman.controllers.controller import TryLater
 from steersman.machinery.errors.status import StatusError
+from steersman.machinery.large_work.turn import Turn
 
 O = TypeVar("O", bound=Object)  # noqa: E741
 
 _CONTROLLER: Final = "controller"
-_AT_ONCE: Final = 1000
-"""Objects that are claimed until others have their turn: some milliseconds."""
 
 
 def controller_of(obj: Object) -> OwnerReference | None:
@@ -98,9 +96,9 @@ class Claims(Generic[O]):
         claimed: list[O] = []
         errors: list[StatusError | TryLater] = []
         uid, matches = self._owner.metadata.uid, self._matches
-        for number, obj in enumerate(objects, 1):
-            if not number % _AT_ONCE:
-                await asyncio.sleep(0)
+        turn = Turn()
+        for obj in objects:
+            await turn.give()
             found = controller_of(obj)
             if found is not None and (found.uid != uid or matches(obj)):
                 if found.uid == uid:

@@ -6,8 +6,9 @@ Commands are run by the shell where that knows their program; others, and reques
 from __future__ import annotations
 
 from steersman.api.core.v1 import LifecycleHandler, Pod
+from steersman.machinery.built_in.pod_resources import AnyContainer
 from steersman.machinery.errors.field import quote
-from steersman.nodes.container_status import AnyContainer
+from steersman.nodes.container.look import full_name
 from steersman.nodes.place import Ran
 
 
@@ -25,10 +26,8 @@ def seconds_of(hook: LifecycleHandler | None, ran: Ran | None) -> float | None:
 def failed(pod: Pod, container: AnyContainer, hook: LifecycleHandler | None, ran: Ran) -> str:
     """What a container says whose hook has failed."""
     words = hook.exec.command if hook is not None and hook.exec is not None else []
-    metadata = pod.metadata
-    named = f"{metadata.name}_{metadata.namespace}({metadata.uid})"
     command = " ".join(words)
     return (
-        f'Exec lifecycle hook ([{command}]) for Container "{container.name}" in Pod "{named}" failed - error: '
+        f'Exec lifecycle hook ([{command}]) for Container "{container.name}" in Pod "{full_name(pod)}" failed - error: '
         f"command '{command}' exited with {ran.exit_code}: {ran.errors}, message: {quote(ran.output)}"
     )

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from steersman.api.core.v1 import ContainerStateTerminated, ContainerStatus, Pod, PodStatus
+from steersman.machinery.built_in.pod_resources import AnyContainer
 from steersman.machinery.values import times
 from steersman.nodes.behaviour import Behaviour
-from steersman.nodes.container_status import AnyContainer
 from steersman.nodes.place import NOTHING, Happened, Memory, Place, Ran
 
 
@@ -92,3 +92,9 @@ class ContainerLook:
 def time_of(seconds: float) -> str:
     """As statuses have it, to the second."""
     return times.format_time(datetime.fromtimestamp(int(seconds), UTC))
+
+
+def full_name(pod: Pod) -> str:
+    """A pod as a kubelet names it in texts."""
+    metadata = pod.metadata
+    return f"{metadata.name}_{metadata.namespace}({metadata.uid})"

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from steersman.api.core.v1 import Container, ContainerStatus, EphemeralContainer, ExecAction, Pod, Probe
-from steersman.machinery.built_in.pod_resources import all_containers
+from steersman.api.core.v1 import ContainerStatus, ExecAction, Pod, Probe
+from steersman.machinery.built_in.pod_resources import AnyContainer, all_containers
 from steersman.machinery.errors.field import quote
 from steersman.machinery.values import times
 from steersman.machinery.values.durations import format_duration
@@ -30,7 +30,7 @@ class Found(NamedTuple):
     output: str = ""
 
 
-def probe_of(container: Container | EphemeralContainer, kind: str) -> Probe | None:
+def probe_of(container: AnyContainer, kind: str) -> Probe | None:
     """The container's probe of a kind."""
     match kind:
         case "Startup":
@@ -112,7 +112,7 @@ def said_to_fail(probe: Probe, address: str) -> str:
 class Wanted(NamedTuple):
     """A command that is to be run in a container now."""
 
-    container: Container | EphemeralContainer
+    container: AnyContainer
     status: ContainerStatus
     kind: str
     words: list[str]
@@ -132,7 +132,7 @@ def wanted(pod: Pod, memory: Mapping[str, Memory], now: float) -> Iterator[Wante
                 yield from _of_probes(container, status, remembered, now)
 
 
-def _of_hooks(container: Container | EphemeralContainer, status: ContainerStatus, memory: Memory) -> Iterator[Wanted]:
+def _of_hooks(container: AnyContainer, status: ContainerStatus, memory: Memory) -> Iterator[Wanted]:
     if container.lifecycle is None:
         return
     begun, stop = memory.begun, memory.stop
@@ -144,7 +144,7 @@ def _of_hooks(container: Container | EphemeralContainer, status: ContainerStatus
 
 
 def _of_probes(
-    container: Container | EphemeralContainer, status: ContainerStatus, memory: Memory, now: float
+    container: AnyContainer, status: ContainerStatus, memory: Memory, now: float
 ) -> Iterator[Wanted]:  # fmt: skip
     running = status.state.running
     assert running is not None

@@ -11,11 +11,11 @@ from steersman.api.core.v1 import (
     EphemeralContainer,
     Pod,
 )
-from steersman.machinery.built_in.pod_resources import is_sidecar
+from steersman.machinery.built_in.pod_resources import AnyContainer, is_sidecar
 from steersman.machinery.values import times
+from steersman.machinery.values.durations import format_duration
 from steersman.nodes import restart_all
-from steersman.nodes.container.look import ContainerLook
-from steersman.nodes.container_status import AnyContainer
+from steersman.nodes.container.look import ContainerLook, full_name
 
 BACKOFF: Final = 10.0
 MAX_BACKOFF: Final = 300.0
@@ -52,9 +52,8 @@ def is_due(one: ContainerLook) -> bool:
         return True
     look.again_at(finished + seconds)
     if status.state.waiting is None:
-        name, metadata = one.container.name, look.pod.metadata
-        pod = f"{metadata.name}_{metadata.namespace}({metadata.uid})"
-        text = f"back-off {_go_duration(seconds)} restarting failed container={name} pod={pod}"
+        name, pod = one.container.name, full_name(look.pod)
+        text = f"back-off {format_duration(int(seconds) * 10**9)} restarting failed container={name} pod={pod}"
         status.last_state = ContainerState(terminated=last)
         status.state = ContainerState(waiting=ContainerStateWaiting(reason="CrashLoopBackOff", message=text))
         one.tell("Warning", "BackOff", f"Back-off restarting failed container {name} in pod {pod}")
@@ -75,8 +74,3 @@ def _is_due_since_before(one: ContainerLook, seconds: float) -> bool:
 def where_init(pod: Pod, container: AnyContainer) -> bool:
     """Whether a container is one of the init containers."""
     return any(each is container for each in pod.spec.init_containers)
-
-
-def _go_duration(seconds: float) -> str:
-    minutes, rest = divmod(int(seconds), 60)
-    return f"{minutes}m{rest}s" if minutes else f"{rest}s"

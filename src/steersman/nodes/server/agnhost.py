@@ -11,6 +11,7 @@ from steersman.api.core.v1 import Pod
 from steersman.machinery.values import times
 from steersman.net.ascii import is_digits
 from steersman.net.message import Request, Response
+from steersman.nodes.server.kubelet import text
 from steersman.nodes.surroundings import command_of, hostname_of, is_agnhost, plain_variables
 
 _MOST_FIELDS = 100
@@ -25,7 +26,7 @@ def answer_of_agnhost(pod: Pod, port: int, request: Request) -> Response | None:
         variables = plain_variables(pod, container)
         match command_of(container, variables)[1:]:
             case ["serve-hostname", *_]:
-                return _plain(hostname_of(pod))
+                return text(200, hostname_of(pod))
             case ["netexec", *_]:
                 return _netexec(pod, port, request)
             case ["porter", *flags]:
@@ -39,30 +40,26 @@ def _netexec(pod: Pod, port: int, request: Request) -> Response | None:
     """Its simple pages; None for one that does something, and for others."""
     match request.path:
         case "/":
-            return _plain(f"NOW: {datetime.fromtimestamp(times.moment(), UTC):%Y-%m-%d %H:%M:%S.%f}000 +0000 UTC")
+            return text(200, f"NOW: {datetime.fromtimestamp(times.moment(), UTC):%Y-%m-%d %H:%M:%S.%f}000 +0000 UTC")
         case "/clientip":
-            return _plain(f"{request.peer.host}:{request.peer.port}")
+            return text(200, f"{request.peer.host}:{request.peer.port}")
         case "/serverport":
-            return _plain(str(port))
+            return text(200, str(port))
         case "/hostname" | "/hostName":
-            return _plain(hostname_of(pod))
+            return text(200, hostname_of(pod))
         case "/healthz" | "/readyz":
             return Response(200, [], b"")
         case "/echo":
             asked = parse_qs(request.query, max_num_fields=_MOST_FIELDS)
             code = asked.get("code", ["200"])[0]
             is_code = is_digits(code) and 200 <= int(code[:4]) < 600
-            return _plain(asked.get("msg", [""])[0], int(code) if is_code else 200)
+            return text(int(code) if is_code else 200, asked.get("msg", [""])[0])
     return None
 
 
 def _porter(value: str, request: Request, *, is_json: bool) -> Response:
     if not is_json:
-        return _plain(value)
+        return text(200, value)
     return Response(
         200, [("content-type", "application/json")], msgspec.json.encode({"Method": request.method, "Body": value})
     )
-
-
-def _plain(said: str, status: int = 200) -> Response:
-    return Response(status, [("content-type", "text/plain; charset=utf-8")], said.encode(errors="replace"))

@@ -6,20 +6,18 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qs
 
-from steersman.api.core.v1 import Container, ContainerStatus, EphemeralContainer, Pod
+from steersman.api.core.v1 import ContainerStatus, Pod
 from steersman.client.client import Client
 from steersman.client.indexes import BY_NODE
 from steersman.client.informer import Informer
-from steersman.machinery.built_in.pod_resources import all_containers
+from steersman.machinery.built_in.pod_resources import AnyContainer, all_containers
 from steersman.net.message import Request, Response
 from steersman.net.turns import FewAtOnce
 from steersman.net.upgrade import UpgradedConnection
 from steersman.nodes.containers import Containers
 from steersman.nodes.simulated_node import SimulatedNode
 
-"""The index of pods by the name of their node."""
 Query = Mapping[str, Sequence[str]]
-AnyContainer = Container | EphemeralContainer
 
 
 @dataclass(frozen=True, slots=True)

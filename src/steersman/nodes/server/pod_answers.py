@@ -7,6 +7,7 @@ import msgspec
 from steersman.api.core.v1 import Pod
 from steersman.net.message import BodyAborted, BodyTooLarge, Request, Response
 from steersman.nodes.server.agnhost import answer_of_agnhost
+from steersman.nodes.server.kubelet import text
 from steersman.nodes.surroundings import hostname_of
 
 _MOST_BODY = 1 << 20
@@ -21,9 +22,9 @@ async def answer_of_pod(pod: Pod, port: int, request: Request) -> Response:
         return answer
     name = hostname_of(pod)
     if request.path == "/hostname":
-        return _plain(name)
+        return text(200, f"{name}\n")
     if request.path in ("/healthz", "/livez", "/readyz"):
-        return _plain("ok")
+        return text(200, "ok\n")
     try:
         body = await request.body.read(_MOST_BODY)
     except BodyTooLarge:
@@ -46,8 +47,4 @@ async def answer_of_pod(pod: Pod, port: int, request: Request) -> Response:
         f"Host: {request.host}", *(f"{key}: {value}" for key, value in request.headers.items() if key not in _WITHOUT),
         "", body.decode(errors="replace"),
     ]  # fmt: skip
-    return _plain("\n".join(lines).rstrip("\n"))
-
-
-def _plain(said: str) -> Response:
-    return Response(200, [("content-type", "text/plain; charset=utf-8")], f"{said}\n".encode(errors="replace"))
+    return text(200, "\n".join(lines).rstrip("\n") + "\n")

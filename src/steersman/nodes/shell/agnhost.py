@@ -112,8 +112,12 @@ def _content(world: World, path: str) -> Course:
     if data is None:
         yield line(f"error reading file content for {_quoted(path)}: open {path}: no such file or directory")
         return 1
-    yield Write(1, f"content of file {_quoted(path)}: ".encode(errors="surrogateescape") + data + b"\n")
+    yield _told(path, data)
     return 0
+
+
+def _told(path: str, data: bytes) -> Write:
+    return Write(1, f"content of file {_quoted(path)}: ".encode(errors="surrogateescape") + data + b"\n")
 
 
 def _content_in_loop(world: World, path: str, flags: dict[str, str]) -> Course:
@@ -128,7 +132,7 @@ def _content_in_loop(world: World, path: str, flags: dict[str, str]) -> Course:
         if data is None:
             yield line(f"Error reading file {path}: open {path}: no such file or directory, retrying")
         else:
-            yield Write(1, f"content of file {_quoted(path)}: ".encode(errors="surrogateescape") + data + b"\n")
+            yield _told(path, data)
             if breaks and data == _NEW:
                 return 0
             if breaks:

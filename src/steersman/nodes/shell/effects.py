@@ -13,6 +13,8 @@ MOST_BUFFERED: Final = 1 << 20
 MOST_FILE_BYTES: Final = 1 << 20
 """Of all files that are written in a container, with their names and what each takes itself."""
 _FILE_ITSELF: Final = 128
+_STEP: Final = 1024
+"""Characters that are handled in one step."""
 _LINES_AT_ONCE: Final = 4096
 """Read between two of which others have their turn."""
 
@@ -137,6 +139,10 @@ class World:
             return False
         self.files[path] = data
         return True
+
+    def handled(self, characters: int) -> None:
+        """Counts the steps of handling some text."""
+        self.steps += characters // _STEP
 
     def room(self) -> int:
         """Bytes that are left for files."""

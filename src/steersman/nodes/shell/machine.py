@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
 from steersman.nodes.shell.effects import Course, World, Write, line
 
-_USERS: Final = MappingProxyType({0: "root", 1: "daemon", 2: "bin", 8: "mail", 33: "www-data", 65534: "nobody"})
-_GROUPS: Final = MappingProxyType({0: "root", 1: "daemon", 2: "bin", 8: "mail", 33: "www-data", 65534: "nobody"})
-"""Those that images have."""
+_NAMES: Final = MappingProxyType({0: "root", 1: "daemon", 2: "bin", 8: "mail", 33: "www-data", 65534: "nobody"})
+"""Of users, and of their groups, that images have."""
 
 
 def hostname(world: World, words: list[str]) -> Course:
@@ -25,10 +23,10 @@ def hostname(world: World, words: list[str]) -> Course:
 def whoami(world: World, words: list[str]) -> Course:
     """The name of who runs it; 1 for a number without one."""
     user = world.identity.user
-    if user not in _USERS:
+    if user not in _NAMES:
         yield Write(2, f"whoami: unknown uid {user}\n".encode())
         return 1
-    yield line(_USERS[user])
+    yield line(_NAMES[user])
     return 0
 
 
@@ -44,13 +42,13 @@ def identity(world: World, words: list[str]) -> Course:
         case ["-G"]:
             yield line(" ".join(str(each) for each in groups))
         case _:
-            told = ",".join(_with_name(each, _GROUPS) for each in groups)
-            yield line(f"uid={_with_name(user, _USERS)} gid={_with_name(group, _GROUPS)} groups={told}")
+            told = ",".join(_with_name(each) for each in groups)
+            yield line(f"uid={_with_name(user)} gid={_with_name(group)} groups={told}")
     return 0
 
 
-def _with_name(number: int, names: Mapping[int, str]) -> str:
-    return f"{number}({names[number]})" if number in names else str(number)
+def _with_name(number: int) -> str:
+    return f"{number}({_NAMES[number]})" if number in _NAMES else str(number)
 
 
 def uname(world: World, words: list[str]) -> Course:

@@ -52,8 +52,6 @@ _MOST_WORDS: Final = 1 << 18
 """Characters of the words of one command."""
 _MOST_VARIABLES: Final = 1 << 22
 """Characters of all variables."""
-_STEP: Final = 1024
-"""Characters that are handled in one step."""
 _STEP_VARIABLES: Final = 256
 """Variables that are looked at in one step."""
 _MOST_DEPTH: Final = 16
@@ -187,7 +185,7 @@ class Shell:
                 taken = bytearray()
                 code = yield from captured(course, taken)
                 data = bytes(taken)
-                self._handled(len(data))
+                self.world.handled(len(data))
             else:
                 code = yield from course
         return int(code == 0) if pipeline.negated else code
@@ -272,10 +270,6 @@ class Shell:
             world.gave_way = world.steps
             yield Wait(0)
         return 0
-
-    def _handled(self, characters: int) -> None:
-        """Counts the steps of handling some text."""
-        self.world.steps += characters // _STEP
 
     def _assign(self, values: Mapping[str, str]) -> None:
         """Sets variables. Raises ShellSyntaxError where there is no room for them."""
@@ -387,7 +381,7 @@ class Shell:
         return code
 
     def _put(self, path: str, data: bytes, *, more: bool) -> bool:
-        self._handled(len(data))
+        self.world.handled(len(data))
         if path in _DEVICES:
             return True
         return self.world.put(path, self.world.files.get(path, b"") + data if more else data)
@@ -432,7 +426,7 @@ class Shell:
         """The characters that are left when some text has been put in. Raises ShellSyntaxError if there are none."""
         if len(text) > room:
             raise ShellSyntaxError("argument list too long")
-        self._handled(len(text))
+        self.world.handled(len(text))
         return room - len(text)
 
     def _part(self, part: Variable | Output | Arithmetic) -> Generator[Effect, Answer, str]:

@@ -24,8 +24,6 @@ from steersman.nodes.shell.paths import absolute, folders_of
 
 _MOST_ARCHIVE: Final = 4 * MOST_FILE_BYTES
 """Bytes that are read: files that fit into a container, with their headers."""
-_STEP: Final = 1024
-"""Bytes that are one step of the shell."""
 _AT_ONCE: Final = 8
 """Files that are worked on before others have their turn."""
 _IGNORED: Final = frozenset("mpovhk")
@@ -96,7 +94,7 @@ def _read(world: World, archive: str) -> Generator[Effect, Answer, bytes | None]
         taken += line
         if len(taken) > _MOST_ARCHIVE:
             return None
-    world.steps += len(taken) // _STEP
+    world.handled(len(taken))
     return bytes(taken)
 
 
@@ -152,7 +150,7 @@ def _create(world: World, options: _Options, folder: str) -> Course:
             yield Write(2, b"tar: removing leading '/' from member names\n")
         for name, place in found:
             piece = _member(name.lstrip("/"), world.files.get(place), int(world.now()))
-            world.steps += len(piece) // _STEP
+            world.handled(len(piece))
             if taken is None:
                 yield Write(1, piece)
             else:

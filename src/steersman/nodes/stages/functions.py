@@ -17,18 +17,14 @@ from steersman.machinery.go.sprig.checks import by_chance
 from steersman.machinery.go.template.builtins import Function, integer, text
 from steersman.machinery.go.template.values import TemplateError, Value, plain, quoted
 from steersman.machinery.values import times
-from steersman.nodes.simulated_node import SimulatedNode
+from steersman.nodes.simulated_node import GOOD, SimulatedNode
 
 VERSION: Final = "v0.8.0"
 """The version of kwok that this follows."""
 _MOST_INDENT: Final = 100
-_CONDITIONS: Final = (
-    ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
-    ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-    ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
-    ("NetworkUnavailable", "False", "RouteCreated", "RouteController created a route"),
-)
+_NETWORK: Final = ("NetworkUnavailable", "False", "RouteCreated", "RouteController created a route")
+_CONDITIONS: Final = (GOOD[-1], *GOOD[:-1], _NETWORK)
+"""In kwok's order."""
 
 
 def moment_text(seconds: float) -> str:

@@ -84,7 +84,10 @@ class StagePlayer(Generic[O]):
     def start(self) -> None:
         """Begins to play."""
         name = f"stages of {self._resource.plural}"
-        self._tasks = [asyncio.create_task(self._work(), name=f"{name} {number}") for number in range(_WORKERS)]
+        self._tasks = [
+            asyncio.create_task(self._queue.work(self._see_to, self._failed), name=f"{name} {number}")
+            for number in range(_WORKERS)
+        ]
 
     async def stop(self) -> None:
         """Ends; objects stay in the stages they are in."""
@@ -103,18 +106,8 @@ class StagePlayer(Generic[O]):
         """An object may have changed, or may be followed again."""
         self._queue.add(key)
 
-    async def _work(self) -> None:
-        while True:
-            key = await self._queue.get()
-            try:
-                await self._see_to(key)
-            except Exception:
-                logger.exception("stages of %s %s/%s", self._resource.plural, *key)
-                self._queue.retry(key)
-            else:
-                self._queue.forget(key)
-            finally:
-                self._queue.done(key)
+    def _failed(self, key: Key, error: Exception) -> None:
+        logger.error("stages of %s %s/%s", self._resource.plural, *key, exc_info=error)
 
     async def _see_to(self, key: Key) -> None:
         obj = self._objects.get(*key)
