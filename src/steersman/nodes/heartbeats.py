@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 
 _EVERY: Final = LEASE_SECONDS / 4
 _REPORT_EVERY: Final = 300.0
+_AT_ONCE: Final = 16
+"""Nodes that register at the same time."""
 _TOGETHER: Final = 0.2
 """Seconds in which leases that are to be renewed wait for each other."""
 
@@ -39,7 +41,22 @@ class Heartbeats:
         self._reported: dict[str, float] = {}
         """When nodes have last told how they are, on the clock of the loop."""
 
-    async def register(self, node: SimulatedNode) -> None:
+    async def register_all(self) -> None:
+        """Makes all nodes, some at once. Raises StatusError, Unreachable."""
+        waiting = iter(self._nodes)
+
+        async def some() -> None:
+            for node in waiting:
+                await self._register(node)
+
+        registering = [asyncio.create_task(some()) for _ in range(min(_AT_ONCE, len(self._nodes)))]
+        try:
+            await asyncio.gather(*registering)
+        finally:
+            for each in registering:
+                each.cancel()
+
+    async def _register(self, node: SimulatedNode) -> None:
         """Makes a node, or takes it as it is. Raises StatusError, Unreachable."""
         obj = node.node()
         if not self._reports:
@@ -100,7 +117,7 @@ class Heartbeats:
     async def _renew(self, node: SimulatedNode) -> None:
         patch = {"spec": {"renewTime": times.now_micro()}}
         try:
-            await self._client.patch(LEASES, node.name, LEASES_NAMESPACE, patch)
+            await self._client.change(LEASES, node.name, LEASES_NAMESPACE, patch)
         except StatusError as error:
             if not is_not_found(error):
                 raise
@@ -115,4 +132,4 @@ class Heartbeats:
         if not uses_volumes:
             status["volumesInUse"] = None
         patch = {"status": status}
-        await self._client.patch(NODES, node.name, "", patch, media=STRATEGIC_MERGE_PATCH, subresource="status")
+        await self._client.change(NODES, node.name, "", patch, media=STRATEGIC_MERGE_PATCH, subresource="status")
