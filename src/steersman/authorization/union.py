@@ -19,6 +19,10 @@ class UnionAuthorizer:
     def __init__(self, authorizers: Iterable[Authorizer]) -> None:
         self._authorizers = tuple(authorizers)
 
+    def put(self, authorizers: Iterable[Authorizer]) -> None:
+        """Puts others in their place, for what is asked from now on."""
+        self._authorizers = tuple(authorizers)
+
     def authorize(self, attributes: Attributes) -> Verdict | Awaitable[Verdict]:
         undecided: list[Verdict] = []
         rest = iter(self._authorizers)
@@ -54,6 +58,10 @@ class UnionRuleResolver:
     """The rules of several resolvers, one after the other."""
 
     def __init__(self, resolvers: Iterable[RuleResolver]) -> None:
+        self._resolvers = tuple(resolvers)
+
+    def put(self, resolvers: Iterable[RuleResolver]) -> None:
+        """Puts others in their place."""
         self._resolvers = tuple(resolvers)
 
     async def rules_for(self, user: UserInfo, namespace: str) -> ResolvedRules:
