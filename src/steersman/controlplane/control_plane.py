@@ -77,6 +77,7 @@ from steersman.net.client.own_server import OwnServer, ThisServer
 from steersman.openapi.first_use import OpenAPIOnFirstUse
 from steersman.registry.core.services.locating import locate_service
 from steersman.registry.kubelet import ADDRESS_TYPES, KubeletConnection, ProxyConnection
+from steersman.registry.printing.internal_form import internal_diff
 from steersman.registry.services import Services
 from steersman.rest.bound import BoundResource, bind
 from steersman.rest.capabilities import ResourceStorage
@@ -509,6 +510,7 @@ def _admission(
         webhook_metrics=WebhookMetrics(common.registry),
         policy_metrics=PolicyMetrics(common.registry),
         condition_metrics=ConditionMetrics(common.registry),
+        difference=internal_diff,
         not_ready_toleration=options.default_not_ready_toleration_seconds,
         unreachable_toleration=options.default_unreachable_toleration_seconds,
     )

@@ -1,6 +1,7 @@
 """Feeds the graph of the Node authorizer: pods, volumes and what else says which node it is about.
 
-While a large pod is read, what it led to before counts: references of a pod are never taken away.
+While a large pod is read, what it led to before counts: references of a pod are never taken away. Bodies in the cache
+lack the brace that opens them.
 """
 
 from __future__ import annotations
@@ -44,15 +45,15 @@ def feed_graph(graph: Graph, stores: Callable[[str, str], Store[Any]], lane: Slo
 
 
 def _of_pod(namespace: str, name: str, body: bytes) -> PodReferences:
-    return pod_references(name, body)
+    return pod_references(name, b"{" + body)
 
 
 def _of_volume(namespace: str, name: str, body: bytes) -> VolumeReferences:
-    return volume_references(body)
+    return volume_references(b"{" + body)
 
 
 def _node_of(namespace: str, name: str, body: bytes) -> str:
-    return node_of(body)
+    return node_of(b"{" + body)
 
 
 def _is_unread(namespace: str, name: str, until: Event) -> None:

@@ -231,5 +231,5 @@ ADMISSION_PLUGINS: Final = (
 )
 """In the order in which they are called."""
 
-UNSUPPORTED_PLUGINS: Final = frozenset(("NodeRestriction",))
+UNSUPPORTED_PLUGINS: Final[frozenset[str]] = frozenset()
 """Those that are not here yet."""
