@@ -31,9 +31,9 @@ from steersman.machinery.errors.field import (
     Verbatim,
     aggregate,
     duplicate,
+    go_json,
     invalid,
     not_supported,
-    quote,
     required,
 )
 from steersman.machinery.go.strings import to_lower
@@ -194,8 +194,7 @@ def _connection_errors(given: WebhookConnectionInfo, path: Path) -> Iterator[Fie
         if file is not None:
             yield invalid(where, file, "can only be set when type=KubeConfigFile")
     elif given.type != _IN_FILE:
-        shown = "(*string)(nil)" if file is None else quote(file)
-        value = Verbatim(f"apiserver.WebhookConnectionInfo{{Type:{quote(given.type)}, KubeConfigFile:{shown}}}")
+        value = Verbatim(f'{{"Type":{go_json(given.type)},"KubeConfigFile":{go_json(file)}}}')
         yield not_supported(path / "type", value, (_IN_CLUSTER, _IN_FILE))
     elif not file:
         yield required(where)
