@@ -58,11 +58,10 @@ class Graph:
         else:
             pod = PodReferences(pod.node, self._as_others(pod.references))
             self._pods.setdefault(namespace, {})[name] = pod
-            for reference in pod.references:  # first, so that what stays is not let go of in between
-                self._use(namespace, reference, pod.node)
-        if before is not None:
-            for reference in before.references:
-                self._let_go(namespace, reference, before.node)
+            if pod.references:
+                self._use(namespace, pod)  # first, so that what stays is not let go of in between
+        if before is not None and before.references:
+            self._let_go(namespace, before)
 
     def put_volume(self, name: str, volume: VolumeReferences | None) -> None:
         """Sets what a PersistentVolume leads to; one without a claim leads to nothing."""
@@ -108,26 +107,38 @@ class Graph:
             self._shared.popitem(last=False)
         return references
 
-    def _use(self, namespace: str, reference: Reference, node: str) -> None:
-        counts = self._users.setdefault(namespace, {}).setdefault(reference, {})
-        before = counts.get(node, 0)
-        counts[node] = before + 1
-        if not before and reference[0] == CLAIM:
-            self._need_volumes((namespace, reference[1]), node, 1)
+    def _use(self, namespace: str, pod: PodReferences) -> None:
+        node = pod.node
+        users = self._users.get(namespace)
+        if users is None:
+            users = self._users[namespace] = {}
+        for reference in pod.references:
+            counts = users.get(reference)
+            if counts is None:
+                users[reference] = {node: 1}
+            elif node in counts:
+                counts[node] += 1
+                continue
+            else:
+                counts[node] = 1
+            if reference[0] == CLAIM:
+                self._need_volumes((namespace, reference[1]), node, 1)
 
-    def _let_go(self, namespace: str, reference: Reference, node: str) -> None:
+    def _let_go(self, namespace: str, pod: PodReferences) -> None:
+        node = pod.node
         users = self._users[namespace]
-        counts = users[reference]
-        counts[node] -= 1
-        if counts[node]:
-            return
-        del counts[node]
-        if not counts:
-            del users[reference]
-            if not users:
-                del self._users[namespace]
-        if reference[0] == CLAIM:
-            self._need_volumes((namespace, reference[1]), node, -1)
+        for reference in pod.references:
+            counts = users[reference]
+            if counts[node] > 1:
+                counts[node] -= 1
+                continue
+            del counts[node]
+            if not counts:
+                del users[reference]
+            if reference[0] == CLAIM:
+                self._need_volumes((namespace, reference[1]), node, -1)
+        if not users:
+            del self._users[namespace]
 
     def _need_volumes(self, claim: Key, node: str, change: int) -> None:
         for volume in self._volumes_of.get(claim, ()):

@@ -147,68 +147,65 @@ class _Pod(_Part):
 
 
 _DECODE_POD: Final = msgspec.json.Decoder(_Pod).decode
+_NOTHING: Final = PodReferences("", ())
 
 
 def pod_references(name: str, body: bytes) -> PodReferences:
     """What a stored pod leads to. A mirror pod leads to nothing: its node has made it. Raises msgspec.MsgspecError."""
-    if b'"nodeName":"' not in body:
-        return PodReferences("", ())
     pod = _DECODE_POD(body)
-    node = intern(pod.spec.node_name)
-    if not node or _MIRROR in pod.metadata.annotations:
-        return PodReferences(node, ())
-    found = {reference: None for reference in _of_pod(name, pod) if reference[1]}
-    return PodReferences(node, tuple(found))
-
-
-def _of_pod(pod_name: str, pod: _Pod) -> Iterator[Reference]:
     spec = pod.spec
-    yield SERVICE_ACCOUNT, spec.service_account_name
+    if not spec.node_name:
+        return _NOTHING
+    node = intern(spec.node_name)
+    if _MIRROR in pod.metadata.annotations:
+        return PodReferences(node, ())
+    found: dict[Reference, None] = {(SERVICE_ACCOUNT, spec.service_account_name): None}
     for pull in spec.image_pull_secrets:
-        yield SECRET, pull.name
-    for containers in (spec.init_containers, spec.containers or (), spec.ephemeral_containers):
-        for container in containers:
-            if container.env or container.env_from:
-                yield from _of_container(container)
+        found[SECRET, pull.name] = None
+    for container in (*spec.init_containers, *(spec.containers or ()), *spec.ephemeral_containers):
+        _add_of_container(found, container)
     for volume in spec.volumes:
-        yield from _of_volume(pod_name, volume)
-    yield from _of_claims(spec.resource_claims, pod.status)
+        _add_of_volume(found, name, volume)
+    if spec.resource_claims or pod.status.extended_resource_claim_status is not None:
+        _add_of_claims(found, spec.resource_claims, pod.status)
+    return PodReferences(node, tuple([reference for reference in found if reference[1]]))
 
 
-def _of_container(container: _Container) -> Iterator[Reference]:
+def _add_of_container(found: dict[Reference, None], container: _Container) -> None:
     for variable in container.env:
-        if (value := variable.value_from) is not None:
+        value = variable.value_from
+        if value is not None:
             if value.secret_key_ref is not None:
-                yield SECRET, value.secret_key_ref.name
+                found[SECRET, value.secret_key_ref.name] = None
             if value.config_map_key_ref is not None:
-                yield CONFIG_MAP, value.config_map_key_ref.name
+                found[CONFIG_MAP, value.config_map_key_ref.name] = None
     for source in container.env_from:
         if source.secret_ref is not None:
-            yield SECRET, source.secret_ref.name
+            found[SECRET, source.secret_ref.name] = None
         if source.config_map_ref is not None:
-            yield CONFIG_MAP, source.config_map_ref.name
+            found[CONFIG_MAP, source.config_map_ref.name] = None
 
 
-def _of_volume(pod_name: str, volume: _Volume) -> Iterator[Reference]:
+def _add_of_volume(found: dict[Reference, None], pod_name: str, volume: _Volume) -> None:
     if volume.projected is not None:
         for source in volume.projected.sources or ():
             if source.secret is not None:
-                yield SECRET, source.secret.name
+                found[SECRET, source.secret.name] = None
             if source.config_map is not None:
-                yield CONFIG_MAP, source.config_map.name
+                found[CONFIG_MAP, source.config_map.name] = None
     elif volume.config_map is not None:
-        yield CONFIG_MAP, volume.config_map.name
+        found[CONFIG_MAP, volume.config_map.name] = None
     elif volume.secret is not None:
-        yield SECRET, volume.secret.secret_name
+        found[SECRET, volume.secret.secret_name] = None
     elif volume.persistent_volume_claim is not None:
-        yield CLAIM, volume.persistent_volume_claim.claim_name
+        found[CLAIM, volume.persistent_volume_claim.claim_name] = None
     elif volume.ephemeral is not None:
-        yield CLAIM, f"{pod_name}-{volume.name}"
+        found[CLAIM, f"{pod_name}-{volume.name}"] = None
     elif volume.azure_file is not None:
-        yield SECRET, volume.azure_file.secret_name
+        found[SECRET, volume.azure_file.secret_name] = None
     elif volume.csi is not None:
         if volume.csi.node_publish_secret_ref is not None:
-            yield SECRET, volume.csi.node_publish_secret_ref.name
+            found[SECRET, volume.csi.node_publish_secret_ref.name] = None
     else:
         drivers = (
             volume.cephfs, volume.cinder, volume.flex_volume, volume.rbd, volume.scale_io, volume.iscsi,
@@ -216,20 +213,20 @@ def _of_volume(pod_name: str, volume: _Volume) -> Iterator[Reference]:
         )  # fmt: skip
         for driver in drivers:
             if driver is not None and driver.secret_ref is not None:
-                yield SECRET, driver.secret_ref.name
+                found[SECRET, driver.secret_ref.name] = None
 
 
-def _of_claims(claims: Iterable[_PodClaim], status: _PodStatus) -> Iterator[Reference]:
+def _add_of_claims(found: dict[Reference, None], claims: Iterable[_PodClaim], status: _PodStatus) -> None:
     """Claims of devices; those of templates are named by the status once they are made."""
+    made = {each.name: each.resource_claim_name for each in reversed(status.resource_claim_statuses)}
     for claim in claims:
-        if claim.resource_claim_name is not None:
-            yield RESOURCE_CLAIM, claim.resource_claim_name
-        elif claim.resource_claim_template_name is not None:
-            made = next((each for each in status.resource_claim_statuses if each.name == claim.name), None)
-            if made is not None and made.resource_claim_name is not None:
-                yield RESOURCE_CLAIM, made.resource_claim_name
+        name = claim.resource_claim_name
+        if name is None and claim.resource_claim_template_name is not None:
+            name = made.get(claim.name)
+        if name is not None:
+            found[RESOURCE_CLAIM, name] = None
     if status.extended_resource_claim_status is not None:
-        yield RESOURCE_CLAIM, status.extended_resource_claim_status.resource_claim_name
+        found[RESOURCE_CLAIM, status.extended_resource_claim_status.resource_claim_name] = None
 
 
 class _SecretReference(_Part):
