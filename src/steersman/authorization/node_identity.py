@@ -6,12 +6,12 @@ from typing import Final
 
 from steersman.authentication.user import NODES, UserInfo
 
-_PREFIX: Final = "system:node:"
+PREFIX: Final = "system:node:"
 
 
 def node_name(user: UserInfo) -> str | None:
     """The name of the node that `user` is the kubelet of, "" for one without a name; None for who is no node."""
     name = user.name
-    if not name.startswith(_PREFIX) or NODES not in user.groups:
+    if not name.startswith(PREFIX) or NODES not in user.groups:
         return None
-    return name.removeprefix(_PREFIX)
+    return name.removeprefix(PREFIX)

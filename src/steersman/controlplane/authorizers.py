@@ -150,7 +150,7 @@ class AuthorizerChain:
         """Has these judge from now on. Raises ValueError, and nothing has changed then."""
         clients: list[WebhookClient] = []
         made = [(step, self._made(step, clients)) for step in steps]
-        counted = (Counted(judge, self._metrics.decisions, step.type, step.name) for step, judge in made)
+        counted = (Counted(judge, self._metrics.tally(step.type, step.name)) for step, judge in made)
         self._authorizer.put((PrivilegedGroupAuthorizer(), *counted))
         self._rule_resolver.put([judge for _, judge in made])
         self._steps = tuple(steps)

@@ -14,7 +14,7 @@ from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import Decision, ResolvedRules, Verdict
 from steersman.authorization.node.graph import Graph
 from steersman.authorization.node.references import CLAIM, CONFIG_MAP, RESOURCE_CLAIM, SECRET, SERVICE_ACCOUNT
-from steersman.authorization.node_identity import node_name
+from steersman.authorization.node_identity import PREFIX, node_name
 from steersman.authorization.rule_index import RuleIndex
 from steersman.machinery.errors.field import quote
 from steersman.machinery.selectors.fields import EQUALS
@@ -56,6 +56,8 @@ class NodeAuthorizer:
 
     def authorize(self, attributes: Attributes) -> Verdict:
         """Follows the Authorizer contract."""
+        if not attributes.user.name.startswith(PREFIX):  # as of nearly all requests that are not of nodes
+            return _NO_OPINION
         node = node_name(attributes.user)
         if node is None:
             return _NO_OPINION
