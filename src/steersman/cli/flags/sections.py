@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from steersman.authorization.steps import MODES
-from steersman.cli.flags.known import ADMISSION_PLUGINS, UNSUPPORTED_PLUGINS
+from steersman.cli.flags.known import ADMISSION_PLUGINS
 from steersman.cli.flags.readers import (
     address,
     boolean,
@@ -50,7 +50,7 @@ class Flag:
     values: tuple[str, ...] = ()
 
 
-_PLUGINS: Final = tuple(sorted({*ADMISSION_PLUGINS} - UNSUPPORTED_PLUGINS))
+_PLUGINS: Final = tuple(sorted(ADMISSION_PLUGINS))
 
 SECTIONS: Final[dict[str, dict[str, Flag]]] = {
     "Generic": {
