@@ -4,7 +4,7 @@
     scenario_player.py --url URL --ca FILE --record SCENARIO...   write them: on the server that is right by definition
 
 A SCENARIO is a YAML file, or a folder of them; the answers lie beside it as NAME.golden.json.
-The server must know the users of tokens.csv (--token-auth-file), and run with --authorization-mode=RBAC
+The server must know the users of tokens.csv (--token-auth-file), and run with --authorization-mode=Node,RBAC
 --disable-admission-plugins=ServiceAccount --allow-privileged --service-cluster-ip-range=10.0.0.0/24
 --service-account-issuer=https://kubernetes.default.svc.cluster.local; an area with a server-flags.txt needs those flags
 instead, and is played only when its folder is named. The exit code is 0 when every step of every scenario agrees; the

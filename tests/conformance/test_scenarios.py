@@ -7,6 +7,8 @@ $STEERSMAN_SCENARIOS. Those that must pass in full are named in .ci/scenario-are
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,7 +22,7 @@ SCENARIOS = Path(os.environ.get("STEERSMAN_SCENARIOS") or ROOT.parent / "shared"
 AREAS = ROOT / ".ci" / "scenario-areas.txt"
 USUAL_FLAGS = (
     f"--token-auth-file={Path(__file__).with_name('tokens.csv')}",
-    "--authorization-mode=RBAC",
+    "--authorization-mode=Node,RBAC",
     "--disable-admission-plugins=ServiceAccount",
     "--allow-privileged",
     "--service-cluster-ip-range=10.0.0.0/24",
@@ -50,6 +52,23 @@ def flags_for(folder: Path) -> tuple[str, ...]:
     return (*(flag for flag in USUAL_FLAGS if flag.partition("=")[0] not in names), *given)
 
 
+def brings_its_server(found: Path) -> bool:
+    """Whether a scenario, or all of an area, needs a server with files, certificates or webhooks of its own."""
+    folder = found if found.is_dir() else found.parent
+    return (folder / "server.yaml").exists()
+
+
+def play_with_the_player_beside_it(found: Path) -> None:
+    """Such servers are started by the player that recorded the answers, which lies beside the scenarios."""
+    steersman = Path(sys.executable).with_name("steersman")
+    serve = f"{steersman} serve --data-dir={{data}} --secure-port=0 {{flags}}"
+    player = SCENARIOS.parent / "oracle" / "replay"
+    played = subprocess.run(
+        [sys.executable, player, "check", "--start", serve, found], capture_output=True, text=True, check=False
+    )
+    assert played.returncode == 0, f"\n{played.stdout[-10_000:]}{played.stderr[-2_000:]}"
+
+
 @pytest.fixture(scope="module")
 def server_with(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[tuple[str, ...]], Server]]:
     """A server with these flags: the same one for the same flags."""
@@ -72,6 +91,9 @@ def test_an_area_passes_in_full(area: str, server_with):
     if not SCENARIOS.is_dir():
         pytest.skip(f"no scenarios at {SCENARIOS}")
     found = place(area)
+    if brings_its_server(found):
+        play_with_the_player_beside_it(found)
+        return
     files = scenarios([found])
     assert files, f"no scenario at {found}"
     outcomes: list[Outcome] = []

@@ -36,6 +36,13 @@ class Options:
     token_auth_file: str = ""
     anonymous_auth: bool = True
     authorization_mode: tuple[str, ...] = ("RBAC",)
+    authorization_policy_file: str = ""
+    authorization_webhook_config_file: str = ""
+    authorization_webhook_version: str = "v1beta1"
+    authorization_webhook_cache_authorized_ttl: float = 300.0
+    authorization_webhook_cache_unauthorized_ttl: float = 30.0
+    authorization_config: str = ""
+    """The file of the whole chain, in place of the modes."""
     service_cluster_ip_range: str = "10.0.0.0/24"
     service_node_port_range: str = "30000-32767"
     enable_admission_plugins: tuple[str, ...] = ()
@@ -107,6 +114,7 @@ class Options:
 
 
 _DURATIONS: Final = (
+    "authorization_webhook_cache_authorized_ttl", "authorization_webhook_cache_unauthorized_ttl",
     "request_timeout", "service_account_max_token_expiration", "event_ttl", "shutdown_delay_duration",
     "etcd_compaction_interval", "kubelet_timeout", "debug_loop_watchdog",
 )  # fmt: skip

@@ -8,7 +8,9 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
 
+from steersman.authorization.steps import MODES
 from steersman.controlplane.controllers import check_controllers
+from steersman.machinery.errors.field import quote
 from steersman.machinery.go.strings import trim_space
 from steersman.machinery.go.urls import url_error
 from steersman.machinery.values.durations import DurationError, parse_duration
@@ -127,13 +129,19 @@ def storage(text: str) -> str:
 def modes(text: str) -> tuple[str, ...]:
     given = names(text)
     for mode in given:
-        if mode in ("Node", "ABAC", "Webhook"):
-            raise ValueError(f"the mode {mode} is not supported yet")
-        if mode not in ("RBAC", "AlwaysAllow", "AlwaysDeny"):
+        if mode not in MODES:
             raise ValueError(f"unknown mode {mode!r}")
     if not given:
         raise ValueError("modes must be given, each once")
     return given
+
+
+def review_version(text: str) -> str:
+    if text not in ("v1", "v1beta1"):
+        raise ValueError(
+            f'unsupported webhook authorizer version {quote(text)}, supported versions are "v1", "v1beta1"'
+        )
+    return text
 
 
 def header_names(text: str) -> tuple[str, ...]:

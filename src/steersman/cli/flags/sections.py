@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from steersman.cli.flags.known import ADMISSION_PLUGINS, UNSUPPORTED_PLUGINS
+from steersman.authorization.steps import MODES
+from steersman.cli.flags.known import ADMISSION_PLUGINS
 from steersman.cli.flags.readers import (
     address,
     boolean,
@@ -25,6 +26,7 @@ from steersman.cli.flags.readers import (
     patterns,
     plugins,
     port,
+    review_version,
     seconds,
     storage,
     token_expiration,
@@ -48,7 +50,7 @@ class Flag:
     values: tuple[str, ...] = ()
 
 
-_PLUGINS: Final = tuple(sorted({*ADMISSION_PLUGINS} - UNSUPPORTED_PLUGINS))
+_PLUGINS: Final = tuple(sorted(ADMISSION_PLUGINS))
 
 SECTIONS: Final[dict[str, dict[str, Flag]]] = {
     "Generic": {
@@ -120,9 +122,25 @@ SECTIONS: Final[dict[str, dict[str, Flag]]] = {
         "authorization-mode": Flag(
             "authorization_mode",
             modes,
-            "RBAC, AlwaysAllow, AlwaysDeny, in order",
+            "Node, RBAC, ABAC, Webhook, AlwaysAllow, AlwaysDeny, in order",
             True,
-            values=("RBAC", "AlwaysAllow", "AlwaysDeny"),
+            values=("RBAC", "Node,RBAC", *MODES),
+        ),
+        "authorization-policy-file": Flag("authorization_policy_file", file, "policies of ABAC, one a line"),
+        "authorization-webhook-config-file": Flag(
+            "authorization_webhook_config_file", file, "kubeconfig of the webhook that judges requests"
+        ),
+        "authorization-webhook-version": Flag(
+            "authorization_webhook_version", review_version, "of the reviews sent to it", values=("v1", "v1beta1")
+        ),
+        "authorization-webhook-cache-authorized-ttl": Flag(
+            "authorization_webhook_cache_authorized_ttl", seconds, "how long it is not asked again what it allowed"
+        ),
+        "authorization-webhook-cache-unauthorized-ttl": Flag(
+            "authorization_webhook_cache_unauthorized_ttl", seconds, "the same of what it did not allow"
+        ),
+        "authorization-config": Flag(
+            "authorization_config", file, "AuthorizationConfiguration, in place of the modes; reread when it changes"
         ),
     },
     "API enablement": {

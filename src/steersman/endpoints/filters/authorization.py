@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from steersman.authorization.attributes import Attributes
+from steersman.authorization.attributes import LONGEST_SELECTOR, Attributes, read_selectors
 from steersman.authorization.forbidden import forbidden_error, internal_error_text
 from steersman.authorization.interface import Authorizer, Decision, Verdict
 from steersman.endpoints.metrics import RequestMetrics
@@ -42,4 +42,8 @@ def with_authorization(authorizer: Authorizer, metrics: RequestMetrics) -> Filte
 def request_attributes(request: Request) -> Attributes:
     """The action a request stands for."""
     info = request.info
-    return Attributes(request.user, info.judged, None if info.resource_request else info.path)
+    if not info.may_have_selectors:
+        return Attributes(request.user, info.judged, None if info.resource_request else info.path)
+    return Attributes(
+        request.user, info.judged, limits=lambda: read_selectors(*info.selectors, longest=LONGEST_SELECTOR)
+    )
