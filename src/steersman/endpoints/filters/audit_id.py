@@ -8,8 +8,6 @@ from steersman.endpoints.request import Filter, Handler, Request
 from steersman.machinery.identity.names import new_uid
 from steersman.net.message import Response
 
-_LONGEST = 64
-
 
 def with_audit_id() -> Filter:
     """Takes the client's `Audit-ID`, or makes one, and sends it with the answer.
@@ -21,7 +19,7 @@ def with_audit_id() -> Filter:
 
     async def audit_id(request: Request, next_: Handler) -> Response:
         given = request.headers.get("audit-id")
-        request.audit_id = value = given[:_LONGEST] if given else f"{prefix}{next(numbers):012x}"
+        request.audit_id = value = given or f"{prefix}{next(numbers):012x}"
         response = await next_(request)
         response.headers.append(("audit-id", value))
         return response

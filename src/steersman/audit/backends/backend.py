@@ -1,0 +1,87 @@
+"""The contract of what takes events, and what is built of several."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Generator, Sequence
+from typing import Any, Final, Protocol
+
+Records = Sequence[bytes]
+"""Events, each as the JSON of its members behind kind and apiVersion, up to its end: `"level":"Metadata",...}`."""
+
+
+class Backend(Protocol):
+    """Takes events.
+
+    `in_order` says that what is taken is done with in the order in which it came, so that whoever waits for the last
+    has waited for all; and that nobody has to wait for it before a request goes on.
+    """
+
+    in_order: bool
+
+    def process(self, records: Records) -> Awaitable[bool] | None:
+        """Takes events; whether they are kept. None: they are, as far as anybody is told. Called on the loop, without
+        waiting; must not raise."""
+        ...
+
+    async def close(self) -> None:
+        """Returns when all that was taken is done with. Nothing is taken any more."""
+        ...
+
+
+class IgnoringErrors:
+    """A backend that is waited for, but whose errors refuse no request (mode blocking)."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend: Final = backend
+        self.in_order = backend.in_order
+
+    def process(self, records: Records) -> Awaitable[bool] | None:
+        """See Backend."""
+        waiting = self._backend.process(records)
+        return None if waiting is None else _Ignored(waiting)
+
+    async def close(self) -> None:
+        """See Backend."""
+        await self._backend.close()
+
+
+class _Ignored:
+    """Is waited for, and then true."""
+
+    __slots__ = ("_waiting",)
+
+    def __init__(self, waiting: Awaitable[bool]) -> None:
+        self._waiting: Final = waiting
+
+    def __await__(self) -> Generator[Any, Any, bool]:
+        yield from self._waiting.__await__()
+        return True
+
+
+class Union:
+    """Several backends, each of which takes every event; a request waits for all of them."""
+
+    in_order = False
+
+    def __init__(self, backends: Sequence[Backend]) -> None:
+        self._backends: Final = tuple(backends)
+
+    def process(self, records: Records) -> Awaitable[bool] | None:
+        """See Backend."""
+        return together([each for backend in self._backends if (each := backend.process(records)) is not None])
+
+    async def close(self) -> None:
+        """See Backend."""
+        await asyncio.gather(*(each.close() for each in self._backends))
+
+
+def together(waiting: Sequence[Awaitable[bool]]) -> Awaitable[bool] | None:
+    """Whether all are true, None where there are none."""
+    if len(waiting) < 2:
+        return waiting[0] if waiting else None
+    return _all(waiting)
+
+
+async def _all(waiting: Sequence[Awaitable[bool]]) -> bool:
+    return all(await asyncio.gather(*waiting))
