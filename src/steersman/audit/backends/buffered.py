@@ -97,7 +97,7 @@ class Buffered:
         while True:
             batch = [buffer.popleft() for _ in range(min(len(buffer), batching.max_size))]
             if len(batch) >= batching.max_size or self._closed:
-                return batch
+                return batch  # an empty one when all has been handed on at the end
             self._batch = batch
             self._ready.clear()
             try:
@@ -108,8 +108,6 @@ class Buffered:
             self._batch = None
             if batch:
                 return batch
-            if self._closed:
-                return []
 
 
 class _Throttle:
