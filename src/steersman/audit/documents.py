@@ -11,10 +11,9 @@ _RAW: Final = msgspec.json.Decoder(msgspec.Raw)
 _LIST: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _ENCODER: Final = msgspec.json.Encoder()
 _MEMBER: Final = b'"managedFields"'
-_ESCAPED: Final = (
-    (b"&", rb"\u0026"), (b"<", rb"\u003c"), (b">", rb"\u003e"), ("\u2028".encode(), rb"\u2028"),
-    ("\u2029".encode(), rb"\u2029"),
-)  # fmt: skip
+_MARKUP: Final = b"&<>"
+_ESCAPED: Final = ((b"&", rb"\u0026"), (b"<", rb"\u003c"), (b">", rb"\u003e"))
+_SEPARATORS: Final = (("\u2028".encode(), rb"\u2028"), ("\u2029".encode(), rb"\u2029"))
 
 
 class NotJSON(ValueError):
@@ -23,8 +22,11 @@ class NotJSON(ValueError):
 
 def as_go_escapes(data: bytes) -> bytes:
     """JSON with the characters escaped that Go's encoder escapes; they stand in strings only."""
-    for char, escape in _ESCAPED:
-        if char in data:
+    if len(data.translate(None, _MARKUP)) != len(data):
+        for char, escape in _ESCAPED:
+            data = data.replace(char, escape)
+    if not data.isascii():
+        for char, escape in _SEPARATORS:
             data = data.replace(char, escape)
     return data
 

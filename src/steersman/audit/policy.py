@@ -41,6 +41,11 @@ class Recorded:
     omitted_stages: frozenset[str] = frozenset()
     omits_managed_fields: bool = False
 
+    @property
+    def level_name(self) -> str:
+        """The level as events name it."""
+        return NAMES[self.level]
+
 
 class Rules:
     """The rules of a policy, in order: the first that a request meets says what is recorded of it."""

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
@@ -18,7 +18,6 @@ from steersman.audit.documents import NotJSON, as_go_escapes, compact, without_m
 from steersman.audit.errors import Errors
 from steersman.audit.metrics import AuditMetrics
 from steersman.audit.policy import (
-    NAMES,
     REQUEST_RECEIVED,
     RESPONSE_COMPLETE,
     Level,
@@ -36,25 +35,6 @@ logger = logging.getLogger(__name__)
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 _LARGE: Final = 64 << 10
 """Bytes of objects from which an event is encoded beside the loop."""
-_LONGEST_AGENT: Final = 1024
-_KEPT_USERS: Final = 1024
-
-
-class Told(Protocol):
-    """What is known of a request when it comes."""
-
-    @property
-    def uri(self) -> str: ...
-    @property
-    def audit_id(self) -> str: ...
-    @property
-    def source_ips(self) -> list[str]: ...
-    @property
-    def user_agent(self) -> str: ...
-    @property
-    def received(self) -> float:
-        """In seconds of the monotonic clock."""
-        ...
 
 
 class Auditor:
@@ -68,21 +48,25 @@ class Auditor:
         self.metrics: Final = metrics
         self.errors: Final = Errors(metrics)
 
-    def begin(self, told: Told, user: UserInfo | None, action: Action, path: str | None) -> Trail | None:
-        """What a request leaves in the trail, None for nothing; `user` is None for one who is not known, and `path` for
-        a request about a resource."""
+    def recorded(self, user: UserInfo | None, action: Action, path: str | None) -> Recorded | None:
+        """What is recorded of a request, None for nothing; `user` is None for one who is not known, and `path` for a
+        request about a resource."""
         recorded = self._rules.recorded(user, action, path)
-        self.metrics.levels.inc((NAMES[recorded.level],))
-        if recorded.level is Level.NONE:
-            return None
+        self.metrics.levels.inc((recorded.level_name,))
+        return None if recorded.level is Level.NONE else recorded
+
+    def begin(
+        self, recorded: Recorded, user: UserInfo | None, action: Action, *, about_resource: bool, audit_id: str,
+        uri: str, source_ips: list[str], user_agent: str, received: float,
+    ) -> Trail:  # fmt: skip
+        """What a request leaves in the trail; it was `received` at this second of the monotonic clock."""
         event = Event(
-            level=NAMES[recorded.level], audit_id=told.audit_id, request_uri=told.uri, verb=action.verb,
-            source_ips=told.source_ips, user_agent=told.user_agent,
-            request_received_timestamp=_timestamp(moment() - monotonic() + told.received),
+            level=recorded.level_name, audit_id=audit_id, request_uri=uri, verb=action.verb, source_ips=source_ips,
+            user_agent=user_agent, request_received_timestamp=_timestamp(moment() - monotonic() + received),
         )  # fmt: skip
         if user is not None:
             event.user = event_user(user)
-        if path is None:
+        if about_resource:
             event.object_ref = ObjectReference(
                 resource=action.resource, namespace=action.namespace, name=action.name, api_group=action.group,
                 api_version=action.version, subresource=action.subresource,
@@ -92,9 +76,17 @@ class Auditor:
     def later(self, waiting: Awaitable[bool] | None) -> None:
         """Has something done that nobody waits for before the end."""
         if waiting is not None:
-            future = asyncio.ensure_future(waiting)
-            self._later.add(future)
-            future.add_done_callback(self._later.discard)
+            self._begun(waiting)
+
+    async def done(self, waiting: Awaitable[bool] | None) -> bool:
+        """What it gives; it goes on when who waits for it does not wait any more."""
+        return waiting is None or await asyncio.shield(self._begun(waiting))
+
+    def _begun(self, waiting: Awaitable[bool]) -> asyncio.Future[bool]:
+        future = asyncio.ensure_future(waiting)
+        self._later.add(future)
+        future.add_done_callback(self._later.discard)
+        return future
 
     async def close(self) -> None:
         """Returns when everything is recorded."""
@@ -233,7 +225,8 @@ class Trail:
         event.stage_timestamp = now
         event.annotations = self._annotations
         self._auditor.metrics.events.inc()
-        if _size(self._request) + _size(self._response) > _LARGE:
+        objects = self._request is not None or self._response is not None
+        if objects and _size(self._request) + _size(self._response) > _LARGE:
             return self._process_large()
         return self._auditor.backend.process((self._record(),))
 

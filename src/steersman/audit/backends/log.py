@@ -6,11 +6,11 @@ import asyncio
 import contextlib
 import os
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from queue import SimpleQueue
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
-from steersman.audit.backends.backend import Records, together
+from steersman.audit.backends.backend import Records
 from steersman.audit.errors import Errors
 from steersman.audit.legacy import event_line
 
@@ -59,9 +59,6 @@ class StandardOutput:
         """It stays open."""
 
 
-Waiting = tuple[bytes, "asyncio.Future[bool]"]
-
-
 class LogBackend:
     """Writes events to `lines`, in the order in which they come."""
 
@@ -72,24 +69,22 @@ class LogBackend:
         self._render: Final = render
         self._errors: Final = errors
         self._loop: Final = asyncio.get_running_loop()
-        self._waiting: list[Waiting] = []
+        self._batch = _Batch(self._loop)
         self._busy = False
-        self._idle: asyncio.Event = asyncio.Event()
-        self._jobs: Final[SimpleQueue[list[Waiting] | None]] = SimpleQueue()
+        self._idle: Final = asyncio.Event()
+        self._jobs: Final[SimpleQueue[_Batch | None]] = SimpleQueue()
         self._thread: Final = threading.Thread(target=self._work, name="audit-log", daemon=True)
         self._thread.start()
 
-    def process(self, records: Records) -> Awaitable[bool] | None:
+    def process(self, records: Records) -> Awaitable[bool]:
         """See Backend: true once they are in the file."""
-        futures = []
-        for record in records:
-            future: asyncio.Future[bool] = self._loop.create_future()
-            self._waiting.append((record, future))
-            futures.append(future)
-        if not self._busy and self._waiting:
+        batch = self._batch
+        first = len(batch.records)
+        batch.records += records
+        if not self._busy:
             self._busy = True
             self._loop.call_soon(self._hand_over)
-        return together(futures)
+        return _Written(batch, range(first, len(batch.records)))
 
     async def close(self) -> None:
         """See Backend."""
@@ -101,23 +96,64 @@ class LogBackend:
         self._lines.close()
 
     def _hand_over(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        self._jobs.put(waiting)
+        batch, self._batch = self._batch, _Batch(self._loop)
+        self._jobs.put(batch)
 
-    def _written(self, waiting: list[Waiting], failed: dict[int, OSError]) -> None:
-        for number, (record, future) in enumerate(waiting):
-            if not future.done():
-                future.set_result(number not in failed)
-            if number in failed:
-                self._errors.lost(_PLUGIN, failed[number], (record,))
-        if self._waiting:
+    def _written(self, batch: _Batch, failed: dict[int, OSError]) -> None:
+        batch.end(failed)
+        for number, error in failed.items():
+            self._errors.lost(_PLUGIN, error, (batch.records[number],))
+        if self._batch.records:
             self._hand_over()
         else:
             self._busy = False
             self._idle.set()
 
     def _work(self) -> None:
-        while (waiting := self._jobs.get()) is not None:
-            failed = dict(self._lines.write([self._render(record) for record, _ in waiting]))
+        while (batch := self._jobs.get()) is not None:
+            failed = dict(self._lines.write(list(map(self._render, batch.records))))
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                self._loop.call_soon_threadsafe(self._written, waiting, failed)
+                self._loop.call_soon_threadsafe(self._written, batch, failed)
+
+
+class _Batch:
+    """Events that are written together, and who waits for that."""
+
+    __slots__ = ("_loop", "_waiting", "failed", "records")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop: Final = loop
+        self._waiting: list[asyncio.Future[None]] = []
+        self.records: list[bytes] = []
+        self.failed: dict[int, OSError] | None = None
+        """The numbers of those that could not be written; None until that was tried."""
+
+    def waiting(self) -> asyncio.Future[None]:
+        """What is done once that was tried."""
+        future = self._loop.create_future()
+        self._waiting.append(future)
+        return future
+
+    def end(self, failed: dict[int, OSError]) -> None:
+        """That was tried."""
+        self.failed = failed
+        for future in self._waiting:
+            if not future.done():
+                future.set_result(None)
+
+
+class _Written:
+    """Whether some events of a batch are in the file, once that is known: nothing waits unless this is waited for."""
+
+    __slots__ = ("_batch", "_numbers")
+
+    def __init__(self, batch: _Batch, numbers: range) -> None:
+        self._batch = batch
+        self._numbers = numbers
+
+    def __await__(self) -> Generator[Any, None, bool]:
+        batch = self._batch
+        if batch.failed is None:
+            yield from batch.waiting().__await__()
+        assert batch.failed is not None
+        return batch.failed.keys().isdisjoint(self._numbers)

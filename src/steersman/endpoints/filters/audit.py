@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
+from steersman.audit.backends.backend import together
 from steersman.audit.policy import PANIC, RESPONSE_STARTED
 from steersman.audit.trail import Auditor, Trail
+from steersman.authentication.user import UserInfo
 from steersman.authorization.forbidden import internal_error_text
 from steersman.endpoints.request import Filter, Handler, Request
 from steersman.endpoints.responses import error_response, text_response
@@ -33,7 +35,7 @@ def with_audit(auditor: Auditor) -> Filter:
             return await next_(request)
         request.audit = trail
         received = trail.receive()
-        if received is not None and not await received:
+        if received is not None and not await auditor.done(received):
             auditor.metrics.rejected.inc()
             return text_response(500, internal_error_text(request_uri(request), "failed to store audit event") + "\n")
         try:
@@ -47,28 +49,30 @@ def with_audit(auditor: Auditor) -> Filter:
             _panicked(auditor, trail, error)
             raise
         trail.response_code(response.status)
-        await _answered(auditor, trail, request, response)
+        recorded = _answered(trail, request, response)
+        if auditor.backend.in_order:
+            request.recorded = recorded
+        else:
+            await auditor.done(recorded)
         return response
 
     return audit
 
 
-async def _answered(auditor: Auditor, trail: Trail, request: Request, response: Response) -> None:
-    """Records that there is an answer, and that it is over: at once, unless it is still to be made."""
+def _answered(trail: Trail, request: Request, response: Response) -> Awaitable[bool] | None:
+    """Records that there is an answer, and that it is over: at once, unless it is still to be made. What is returned is
+    to be waited for before the answer is sent."""
     body = response.body
-    if request.info.long_running:
-        started = trail.process(RESPONSE_STARTED)
-        if started is not None:
-            await started
-        if response.upgrade is not None or not isinstance(body, bytes | list):
-            request.http.when_over = _in_turn(request.http.when_over, trail.finish)
-            return
-    elif isinstance(body, StreamedBody):
+    if not request.info.long_running:
+        if not isinstance(body, StreamedBody):
+            return trail.complete()
         body.when_over(trail.finish)
-        return
-    complete = trail.complete()
-    if complete is not None:
-        await complete
+        return None
+    started = trail.process(RESPONSE_STARTED)
+    if response.upgrade is None and isinstance(body, bytes | list):
+        return together([each for each in (started, trail.complete()) if each is not None])
+    request.http.when_over = _in_turn(request.http.when_over, trail.finish)
+    return started
 
 
 def _in_turn(first: Callable[[], None] | None, then: Callable[[], None]) -> Callable[[], None]:
@@ -100,7 +104,7 @@ def _panicked(auditor: Auditor, trail: Trail, error: Exception) -> None:
     auditor.later(trail.process(PANIC))
 
 
-async def refused(auditor: Auditor | None, request: Request, message: str, answer: Callable[[], Response]) -> Response:
+def refused(auditor: Auditor | None, request: Request, message: str, answer: Callable[[], Response]) -> Response:
     """Records a request that is refused before anybody knows who sent it, and why if its answer does not say it."""
     trail = None if auditor is None else begin(auditor, request)
     if trail is None:
@@ -109,50 +113,32 @@ async def refused(auditor: Auditor | None, request: Request, message: str, answe
     trail.response_status({"message": message})
     response = answer()
     trail.response_code(response.status)
-    started = trail.process(RESPONSE_STARTED)
-    if started is not None:
-        await started
+    request.recorded = trail.process(RESPONSE_STARTED)
     return response
 
 
 def begin(auditor: Auditor, request: Request) -> Trail | None:
     """What a request leaves in the trail; None for nothing."""
     info = request.info
-    path = None if info.resource_request else info.path
-    return auditor.begin(_Told(request), getattr(request, "user", None), info.judged, path)
+    user: UserInfo | None = getattr(request, "user", None)
+    action = info.judged
+    recorded = auditor.recorded(user, action, None if info.resource_request else info.path)
+    if recorded is None:
+        return None
+    agent = request.headers.get("user-agent", "")
+    return auditor.begin(
+        recorded, user, action, about_resource=info.resource_request, audit_id=request.audit_id,
+        uri=request_uri(request), source_ips=source_ips(request), received=request.received,
+        user_agent=agent if len(agent) <= _LONGEST_AGENT else f"{agent[:_LONGEST_AGENT]}...TRUNCATED",
+    )  # fmt: skip
 
 
-class _Told:
-    """What a request says of itself."""
-
-    __slots__ = ("_request",)
-
-    def __init__(self, request: Request) -> None:
-        self._request = request
-
-    @property
-    def uri(self) -> str:
-        return request_uri(self._request)
-
-    @property
-    def audit_id(self) -> str:
-        return self._request.audit_id
-
-    @property
-    def received(self) -> float:
-        return self._request.received
-
-    @property
-    def user_agent(self) -> str:
-        agent = self._request.headers.get("user-agent", "")
-        return agent if len(agent) <= _LONGEST_AGENT else f"{agent[:_LONGEST_AGENT]}...TRUNCATED"
-
-    @property
-    def source_ips(self) -> list[str]:
-        headers, host = self._request.headers, self._request.http.peer.host
-        if "x-forwarded-for" in headers or "x-real-ip" in headers:
-            return _addresses(self._request, host)
-        return [host] if host and ":" not in host else _addresses(self._request, host)
+def source_ips(request: Request) -> list[str]:
+    """Where a request comes from: through the proxies that it names, from the one that is connected."""
+    headers, host = request.headers, request.http.peer.host
+    if "x-forwarded-for" in headers or "x-real-ip" in headers or ":" in host:
+        return _addresses(request, host)
+    return [host] if host else []
 
 
 def request_uri(request: Request) -> str:
@@ -162,7 +148,6 @@ def request_uri(request: Request) -> str:
 
 
 def _addresses(request: Request, host: str) -> list[str]:
-    """Where a request comes from: through the proxies that it names, from the one that is connected."""
     headers = request.headers
     found: list[str] = []
     for text in next(iter(headers.get_all("x-forwarded-for")), "").split(",", _MOST_ADDRESSES)[:_MOST_ADDRESSES]:

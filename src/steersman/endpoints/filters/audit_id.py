@@ -22,6 +22,8 @@ def with_audit_id() -> Filter:
         request.audit_id = value = given or f"{prefix}{next(numbers):012x}"
         response = await next_(request)
         response.headers.append(("audit-id", value))
+        if request.recorded is not None:  # here, where no timer and no counter waits along
+            await request.recorded
         return response
 
     return audit_id

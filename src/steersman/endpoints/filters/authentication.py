@@ -69,7 +69,7 @@ def with_authentication(
             metrics.authentication_attempts.inc(("success" if user else "failure",))
         if user is None:
             attempted = _attempted(authorization, with_certificate=peer.certificate is not None)
-            response = await refused(auditor, request, attempted, lambda: error_response(request, unauthorized()))
+            response = refused(auditor, request, attempted, lambda: error_response(request, unauthorized()))
             response.close = request.http.version == "2"
             return response
         metrics.authentications.inc((user.name,))

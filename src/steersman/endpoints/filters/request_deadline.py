@@ -35,7 +35,7 @@ def with_request_deadline(longest: float, auditor: Auditor | None = None) -> Fil
             except DurationError as error:
                 reason = f"invalid timeout specified in the request URL - {error}"
                 refusal = bad_request(reason)
-                return await refused(auditor, request, reason, lambda: error_response(request, refusal))
+                return refused(auditor, request, reason, lambda: error_response(request, refusal))
             if 0 < asked < longest:
                 seconds = asked
         request.deadline = request.received + seconds
