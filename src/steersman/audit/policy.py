@@ -30,7 +30,7 @@ class Level(IntEnum):
 LEVELS: Final = {
     "None": Level.NONE, "Metadata": Level.METADATA, "Request": Level.REQUEST, "RequestResponse": Level.REQUEST_RESPONSE,
 }  # fmt: skip
-NAMES: Final = {level: name for name, level in LEVELS.items()}
+_LABELS: Final = tuple((name,) for name in LEVELS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,9 @@ class Recorded:
     omits_managed_fields: bool = False
 
     @property
-    def level_name(self) -> str:
-        """The level as events name it."""
-        return NAMES[self.level]
+    def labels(self) -> tuple[str]:
+        """The level as events and metrics name it."""
+        return _LABELS[self.level]
 
 
 class Rules:

@@ -52,7 +52,7 @@ class Auditor:
         """What is recorded of a request, None for nothing; `user` is None for one who is not known, and `path` for a
         request about a resource."""
         recorded = self._rules.recorded(user, action, path)
-        self.metrics.levels.inc((recorded.level_name,))
+        self.metrics.levels.inc(recorded.labels)
         return None if recorded.level is Level.NONE else recorded
 
     def begin(
@@ -61,7 +61,7 @@ class Auditor:
     ) -> Trail:  # fmt: skip
         """What a request leaves in the trail; it was `received` at this second of the monotonic clock."""
         event = Event(
-            level=recorded.level_name, audit_id=audit_id, request_uri=uri, verb=action.verb, source_ips=source_ips,
+            level=recorded.labels[0], audit_id=audit_id, request_uri=uri, verb=action.verb, source_ips=source_ips,
             user_agent=user_agent, request_received_timestamp=_timestamp(moment() - monotonic() + received),
         )  # fmt: skip
         if user is not None:
@@ -199,7 +199,7 @@ class Trail:
         """Records that the request has come. What is returned is to be waited for before anything is done: False
         refuses the request."""
         waiting = self.process(REQUEST_RECEIVED)
-        if waiting is None or not self._auditor.backend.in_order:
+        if waiting is None or not self._auditor.backend.deferred:
             return waiting
         self._pending = waiting
         return None

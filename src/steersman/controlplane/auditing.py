@@ -99,7 +99,7 @@ def _lines(options: AuditOptions, executor: Executor) -> Lines | None:
 def _wrapped(backend: Backend, options: BackendOptions, errors: Errors) -> Backend:
     """A backend in its mode, which is given events of the size that they may have."""
     if options.mode == BLOCKING:
-        backend = IgnoringErrors(backend)
+        backend = IgnoringErrors(backend, in_order=isinstance(backend, LogBackend))
     elif options.mode == BATCH:
         backend = _batched(backend, options, errors)
     if options.truncate:

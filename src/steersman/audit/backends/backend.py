@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Generator, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Awaitable, Sequence
+from typing import Final, Protocol
 
 Records = Sequence[bytes]
 """Events, each as the JSON of its members behind kind and apiVersion, up to its end: `"level":"Metadata",...}`."""
@@ -13,11 +13,11 @@ Records = Sequence[bytes]
 class Backend(Protocol):
     """Takes events.
 
-    `in_order` says that what is taken is done with in the order in which it came, so that whoever waits for the last
-    has waited for all; and that nobody has to wait for it before a request goes on.
+    Of one that is `deferred` nobody looks at what becomes of events, and they are done with in the order in which they
+    came: a request goes on at once, and its answer waits for its last event only.
     """
 
-    in_order: bool
+    deferred: bool
 
     def process(self, records: Records) -> Awaitable[bool] | None:
         """Takes events; whether they are kept. None: they are, as far as anybody is told. Called on the loop, without
@@ -32,37 +32,30 @@ class Backend(Protocol):
 class IgnoringErrors:
     """A backend that is waited for, but whose errors refuse no request (mode blocking)."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, *, in_order: bool) -> None:
+        """`in_order` says that the backend keeps the order of events."""
         self._backend: Final = backend
-        self.in_order = backend.in_order
+        self.deferred = in_order
 
     def process(self, records: Records) -> Awaitable[bool] | None:
         """See Backend."""
         waiting = self._backend.process(records)
-        return None if waiting is None else _Ignored(waiting)
+        return waiting if waiting is None or self.deferred else _ignored(waiting)
 
     async def close(self) -> None:
         """See Backend."""
         await self._backend.close()
 
 
-class _Ignored:
-    """Is waited for, and then true."""
-
-    __slots__ = ("_waiting",)
-
-    def __init__(self, waiting: Awaitable[bool]) -> None:
-        self._waiting: Final = waiting
-
-    def __await__(self) -> Generator[Any, Any, bool]:
-        yield from self._waiting.__await__()
-        return True
+async def _ignored(waiting: Awaitable[bool]) -> bool:
+    await waiting
+    return True
 
 
 class Union:
     """Several backends, each of which takes every event; a request waits for all of them."""
 
-    in_order = False
+    deferred = False
 
     def __init__(self, backends: Sequence[Backend]) -> None:
         self._backends: Final = tuple(backends)

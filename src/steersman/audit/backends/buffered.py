@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Final
 
 from steersman.audit.backends.backend import Backend, Records
+from steersman.audit.backends.log import LogBackend
 from steersman.audit.errors import Errors
 from steersman.machinery.values.times import monotonic
 
@@ -35,7 +35,7 @@ class Batching:
 class Buffered:
     """Hands events on to another backend. One that finds the buffer full is lost, and counted."""
 
-    in_order = False
+    deferred = False
 
     def __init__(self, backend: Backend, batching: Batching, errors: Errors) -> None:
         self._backend: Final = backend
@@ -129,30 +129,22 @@ class _Throttle:
 
 
 class Queued:
-    """The same before a backend that writes what there is at once (a log file): batches would change nothing there.
+    """The same before a log, which writes what there is at once: batches would change nothing there."""
 
-    As many events wait as fit into the buffer.
-    """
+    deferred = False
 
-    in_order = False
-
-    def __init__(self, backend: Backend, buffer_size: int, errors: Errors) -> None:
-        self._backend: Final = backend
+    def __init__(self, log: LogBackend, buffer_size: int, errors: Errors) -> None:
+        self._log: Final = log
         self._buffer_size: Final = buffer_size
         self._errors: Final = errors
-        self._under_way: Final[set[asyncio.Future[bool]]] = set()
 
     def process(self, records: Records) -> None:
         """See Backend."""
-        if len(self._under_way) >= self._buffer_size:
+        if self._log.waiting >= self._buffer_size:
             self._errors.lost(_PLUGIN, "audit buffer queue blocked", records)
-            return
-        waiting: Awaitable[bool] | None = self._backend.process(records)
-        if waiting is not None:
-            future = asyncio.ensure_future(waiting)
-            self._under_way.add(future)
-            future.add_done_callback(self._under_way.discard)
+        else:
+            self._log.process(records)
 
     async def close(self) -> None:
         """See Backend."""
-        await self._backend.close()
+        await self._log.close()

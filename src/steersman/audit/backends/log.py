@@ -62,7 +62,7 @@ class StandardOutput:
 class LogBackend:
     """Writes events to `lines`, in the order in which they come."""
 
-    in_order = True
+    deferred = False
 
     def __init__(self, lines: Lines, render: Render, errors: Errors) -> None:
         self._lines: Final = lines
@@ -85,6 +85,11 @@ class LogBackend:
             self._busy = True
             self._loop.call_soon(self._hand_over)
         return _Written(batch, range(first, len(batch.records)))
+
+    @property
+    def waiting(self) -> int:
+        """How many events are not given to the thread yet."""
+        return len(self._batch.records)
 
     async def close(self) -> None:
         """See Backend."""

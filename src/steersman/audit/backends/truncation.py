@@ -41,7 +41,7 @@ class Truncating:
         self._backend: Final = backend
         self._sizes: Final = sizes
         self._errors: Final = errors
-        self.in_order = backend.in_order
+        self.deferred = backend.deferred
 
     def process(self, records: Records) -> Awaitable[bool] | None:
         """See Backend."""

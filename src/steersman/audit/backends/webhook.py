@@ -21,7 +21,7 @@ _LARGE: Final = 1 << 20
 class WebhookBackend:
     """Posts events; `client` tries again what fails."""
 
-    in_order = False
+    deferred = False
 
     def __init__(self, client: WebhookClient, lane: SlowLane, errors: Errors) -> None:
         self._client: Final = client

@@ -50,7 +50,7 @@ def with_audit(auditor: Auditor) -> Filter:
             raise
         trail.response_code(response.status)
         recorded = _answered(trail, request, response)
-        if auditor.backend.in_order:
+        if auditor.backend.deferred:
             request.recorded = recorded
         else:
             await auditor.done(recorded)
