@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
-from typing import Final, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from typing import Any, Final, Protocol
 
 Records = Sequence[bytes]
 """Events, each as the JSON of its members behind kind and apiVersion, up to its end: `"level":"Metadata",...}`."""
+
+
+class Written(ABC):
+    """Events that are on their way: waited for, it is whether they are kept."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def __await__(self) -> Generator[Any, None, bool]: ...
+
+    @abstractmethod
+    def then(self, callback: Callable[[], None]) -> None:
+        """Calls back once that is known: at once if it is."""
 
 
 class Backend(Protocol):
     """Takes events.
 
     Of one that is `deferred` nobody looks at what becomes of events, and they are done with in the order in which they
-    came: a request goes on at once, and its answer waits for its last event only.
+    came: a request goes on at once, and its answer waits for its last event only, which is Written.
     """
 
     deferred: bool

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import threading
-from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from queue import SimpleQueue
 from typing import Any, Final, Protocol
 
-from steersman.audit.backends.backend import Records
+from steersman.audit.backends.backend import Records, Written
 from steersman.audit.errors import Errors
 from steersman.audit.legacy import event_line
+
+logger = logging.getLogger(__name__)
 
 _HEAD: Final = b'{"kind":"Event","apiVersion":"audit.k8s.io/v1",'
 _PLUGIN: Final = "log"
@@ -76,7 +79,7 @@ class LogBackend:
         self._thread: Final = threading.Thread(target=self._work, name="audit-log", daemon=True)
         self._thread.start()
 
-    def process(self, records: Records) -> Awaitable[bool]:
+    def process(self, records: Records) -> Written:
         """See Backend: true once they are in the file."""
         batch = self._batch
         first = len(batch.records)
@@ -105,9 +108,10 @@ class LogBackend:
         self._jobs.put(batch)
 
     def _written(self, batch: _Batch, failed: dict[int, OSError]) -> None:
-        batch.end(failed)
         for number, error in failed.items():
             self._errors.lost(_PLUGIN, error, (batch.records[number],))
+        batch.records.clear()
+        batch.end(failed)
         if self._batch.records:
             self._hand_over()
         else:
@@ -128,27 +132,38 @@ class _Batch:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop: Final = loop
-        self._waiting: list[asyncio.Future[None]] = []
+        self._waiting: list[Callable[[], None]] = []
         self.records: list[bytes] = []
         self.failed: dict[int, OSError] | None = None
         """The numbers of those that could not be written; None until that was tried."""
 
-    def waiting(self) -> asyncio.Future[None]:
-        """What is done once that was tried."""
-        future = self._loop.create_future()
-        self._waiting.append(future)
-        return future
+    def then(self, callback: Callable[[], None]) -> None:
+        """Calls back once that was tried."""
+        if self.failed is None:
+            self._waiting.append(callback)
+        else:
+            callback()
+
+    async def tried(self) -> None:
+        """Returns once that was tried."""
+        if self.failed is None:
+            future: asyncio.Future[None] = self._loop.create_future()
+            self._waiting.append(lambda: None if future.done() else future.set_result(None))
+            await future
 
     def end(self, failed: dict[int, OSError]) -> None:
         """That was tried."""
         self.failed = failed
-        for future in self._waiting:
-            if not future.done():
-                future.set_result(None)
+        waiting, self._waiting = self._waiting, []  # they know requests, which know this
+        for callback in waiting:
+            try:
+                callback()
+            except Exception:  # one answer that cannot be sent does not keep the others back
+                logger.exception("an answer that has waited for the log failed")
 
 
-class _Written:
-    """Whether some events of a batch are in the file, once that is known: nothing waits unless this is waited for."""
+class _Written(Written):
+    """Some events of a batch, see Written; nothing is made for who does not wait for them."""
 
     __slots__ = ("_batch", "_numbers")
 
@@ -158,7 +173,10 @@ class _Written:
 
     def __await__(self) -> Generator[Any, None, bool]:
         batch = self._batch
-        if batch.failed is None:
-            yield from batch.waiting().__await__()
+        yield from batch.tried().__await__()
         assert batch.failed is not None
         return batch.failed.keys().isdisjoint(self._numbers)
+
+    def then(self, callback: Callable[[], None]) -> None:
+        """See Written."""
+        self._batch.then(callback)

@@ -49,7 +49,7 @@ def with_audit(auditor: Auditor) -> Filter:
             _panicked(auditor, trail, error)
             raise
         trail.response_code(response.status)
-        recorded = _answered(trail, request, response)
+        recorded = _answered(auditor, trail, request, response)
         if auditor.backend.deferred:
             request.recorded = recorded
         else:
@@ -59,7 +59,7 @@ def with_audit(auditor: Auditor) -> Filter:
     return audit
 
 
-def _answered(trail: Trail, request: Request, response: Response) -> Awaitable[bool] | None:
+def _answered(auditor: Auditor, trail: Trail, request: Request, response: Response) -> Awaitable[bool] | None:
     """Records that there is an answer, and that it is over: at once, unless it is still to be made. What is returned is
     to be waited for before the answer is sent."""
     body = response.body
@@ -70,7 +70,10 @@ def _answered(trail: Trail, request: Request, response: Response) -> Awaitable[b
         return None
     started = trail.process(RESPONSE_STARTED)
     if response.upgrade is None and isinstance(body, bytes | list):
-        return together([each for each in (started, trail.complete()) if each is not None])
+        complete = trail.complete()
+        if auditor.backend.deferred:
+            return complete or started
+        return together([each for each in (started, complete) if each is not None])
     request.http.when_over = _in_turn(request.http.when_over, trail.finish)
     return started
 

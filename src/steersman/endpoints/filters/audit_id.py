@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import count
 
+from steersman.audit.backends.backend import Written
 from steersman.endpoints.request import Filter, Handler, Request
 from steersman.machinery.identity.names import new_uid
 from steersman.net.message import Response
@@ -22,8 +23,12 @@ def with_audit_id() -> Filter:
         request.audit_id = value = given or f"{prefix}{next(numbers):012x}"
         response = await next_(request)
         response.headers.append(("audit-id", value))
-        if request.recorded is not None:  # here, where no timer and no counter waits along
-            await request.recorded
+        recorded = request.recorded
+        if recorded is not None:
+            if isinstance(recorded, Written) and response.upgrade is None and isinstance(response.body, bytes | list):
+                response.after = recorded.then  # so that nothing waits along
+            else:
+                await recorded
         return response
 
     return audit_id
