@@ -57,28 +57,26 @@ class LogFile:
         """
         at = 0
         while at < len(lines):
-            end, size = at, 0
-            while end < len(lines) and self._has_room(size + len(lines[end])):
-                size += len(lines[end])
-                end += 1
             try:
-                if end == at:
-                    self._make_room(len(lines[at]))
-                    continue
-                if self._file < 0:
-                    self._open(size)
-                    continue  # it may be full
-                at += self._append(lines[at:end])
+                at += self._append(lines[at : self._end(lines, at)])
             except OSError as error:
                 yield at, error
                 at += 1
-                continue
-            if at < end:  # the rest did not fit on the disk
-                try:
-                    at += self._append(lines[at : at + 1])
-                except OSError as error:
-                    yield at, error
-                    at += 1
+
+    def _end(self, lines: Sequence[bytes], at: int) -> int:
+        """Up to which of the lines from this one on the file has room, for which it makes room. Raises OSError."""
+        size = len(lines[at])
+        if self._most and size > self._most:
+            raise OSError(f"write length {size} exceeds maximum file size {self._most}")
+        if self._file < 0:
+            self._open(size)
+        if not self._has_room(size):
+            self._rotate()
+        end = at + 1
+        while end < len(lines) and self._has_room(size + len(lines[end])):
+            size += len(lines[end])
+            end += 1
+        return end
 
     def close(self) -> None:
         """Closes the file."""
@@ -87,16 +85,10 @@ class LogFile:
             self._file = -1
 
     def _has_room(self, size: int) -> bool:
-        return not self._most or self._file < 0 or self._size + size <= self._most
-
-    def _make_room(self, size: int) -> None:
-        """Raises OSError."""
-        if size > self._most:
-            raise OSError(f"write length {size} exceeds maximum file size {self._most}")
-        self._rotate()
+        return not self._most or self._size + size <= self._most
 
     def _append(self, lines: Sequence[bytes]) -> int:
-        """How many whole lines were written, 1 at least. Raises OSError, and then nothing was."""
+        """How many lines were written, 1 at least. Raises OSError, and then none was."""
         data = b"".join(lines)
         written = os.write(self._file, data)
         self._size += written
@@ -122,8 +114,6 @@ class LogFile:
             self._open_new()
             return
         if self._most and found.st_size + size >= self._most:
-            if size > self._most:
-                raise OSError(f"write length {size} exceeds maximum file size {self._most}")
             self._rotate()
             return
         self._file = os.open(self._path, os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC)
