@@ -12,7 +12,9 @@ OWNED = {"metadata": {"name": "a", "managedFields": [{"manager": "m"}], "labels"
 
 
 def test_what_go_escapes_is_escaped() -> None:
-    assert as_go_escapes('{"a":"<b>&\u2028\u2029ü"}'.encode()) == '{"a":"\\u003cb\\u003e\\u0026\\u2028\\u2029ü"}'.encode()
+    assert (
+        as_go_escapes('{"a":"<b>&\u2028\u2029ü"}'.encode()) == '{"a":"\\u003cb\\u003e\\u0026\\u2028\\u2029ü"}'.encode()
+    )
     assert as_go_escapes(b'{"a":1}') == b'{"a":1}'
 
 
@@ -42,7 +44,8 @@ def test_what_is_no_json_is_refused(data: bytes) -> None:
                                        {"cells": [], "object": None}]},
         ),
         ({"data": {"managedFields": "mine"}}, {"data": {"managedFields": "mine"}}),
-        ({"metadata": None, "items": None, "x": "managedFields"}, {"metadata": None, "items": None, "x": "managedFields"}),
+        ({"metadata": None, "items": None, "x": "managedFields"},
+         {"metadata": None, "items": None, "x": "managedFields"}),
     ],
 )  # fmt: skip
 def test_owners_of_fields_are_left_out_and_nothing_else(value: object, left: object) -> None:

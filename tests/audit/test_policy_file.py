@@ -13,7 +13,9 @@ HEAD = b"apiVersion: audit.k8s.io/v1\nkind: Policy\n"
 
 
 def test_a_policy_is_read_with_all_that_rules_may_say() -> None:
-    policy = read_policy(HEAD + b"""
+    policy = read_policy(
+        HEAD
+        + b"""
 omitStages: [RequestReceived]
 omitManagedFields: true
 rules:
@@ -27,7 +29,8 @@ rules:
   omitManagedFields: false
 - level: None
   nonResourceURLs: [/healthz*]
-""")
+"""
+    )
     assert policy.rules is not None
     assert (policy.omit_stages, policy.omit_managed_fields) == (["RequestReceived"], True)
     assert policy.rules[0].resources[0].resource_names == ["x"]

@@ -22,7 +22,12 @@ async def test_what_fits_stays_as_it_is() -> None:
 async def test_objects_are_left_out_of_what_does_not_fit() -> None:
     kept = Kept()
     large = record(
-        1, "RequestResponse", requestURI="/a?b<c", requestObject=LARGE, responseObject=LARGE, annotations={"z.io/a": "b"}
+        1,
+        "RequestResponse",
+        requestURI="/a?b<c",
+        requestObject=LARGE,
+        responseObject=LARGE,
+        annotations={"z.io/a": "b"},
     )
     waiting = Truncating(kept, Sizes(500, 1000), counted()[0]).process([large])
     assert waiting is not None

@@ -37,6 +37,15 @@ class Log:
         self._read = len(lines)
         return found
 
+    async def coming(self, count: int = 1) -> list[Event]:
+        """The next ones, once there are so many."""
+        found: list[Event] = []
+        async with asyncio.timeout(10):
+            while len(found) < count:
+                found += self.events()
+                await asyncio.sleep(0)
+        return found
+
     def event(self) -> Event:
         """The only one that has come since."""
         [event] = self.events()
@@ -155,7 +164,9 @@ async def test_options_of_a_delete_are_recorded_as_those_of_no_version(recording
 
 
 @pytest.mark.parametrize("body", [b'{"data": bad', b"apiVersion: v1\nkind: ConfigMap\n"])
-async def test_a_patch_that_is_no_json_is_counted_but_the_request_is_recorded(recording: Recording, body: bytes) -> None:
+async def test_a_patch_that_is_no_json_is_counted_but_the_request_is_recorded(
+    recording: Recording, body: bytes
+) -> None:
     log = await recording(DONE + "rules: [{level: Request}]")
     await log.client.patch(f"{CONFIGMAPS}/none?fieldManager=m", body, "application/apply-patch+yaml")
     event = log.event()
@@ -194,13 +205,16 @@ async def test_tables_and_metadata_are_recorded_as_such(recording: Recording, ki
 async def test_long_lists_are_recorded_once_they_are_sent(recording: Recording) -> None:
     log = await recording(DONE + FULL)
     for number in range(5):
-        body = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": f"m{number}"}, "data": {"k": "v" * 700_000}}
+        body = {
+            "kind": "ConfigMap",
+            "apiVersion": "v1",
+            "metadata": {"name": f"m{number}"},
+            "data": {"k": "v" * 700_000},
+        }
         await log.client.post(CONFIGMAPS, body)
     log.events()
     answer = await log.client.get(CONFIGMAPS)
-    await asyncio.sleep(0)
-    while not (found := log.events()):
-        await asyncio.sleep(0.01)
+    found = await log.coming()
     assert found[0]["responseObject"] == answer.json()
 
 
@@ -274,8 +288,7 @@ async def test_a_watch_is_recorded_when_it_begins_and_when_it_is_over(recording:
     watch = await log.client.open("GET", f"{CONFIGMAPS}?watch=1")
     assert [each["stage"] for each in log.events()] == ["RequestReceived", "ResponseStarted"]
     await watch.aclose()
-    while not (found := log.events()):
-        await asyncio.sleep(0.01)
+    found = await log.coming()
     assert [each["stage"] for each in found] == ["ResponseComplete"]
     assert found[0]["responseStatus"] == {"metadata": {}, "code": 200}
 
@@ -294,15 +307,16 @@ async def test_a_policy_that_audits_is_annotated(recording: Recording) -> None:
     log = await recording(DONE + "rules: [{level: Metadata, resources: [{group: '', resources: [configmaps]}]}]")
     group = "/apis/admissionregistration.k8s.io/v1"
     rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}]
-    await log.client.post(f"{group}/validatingadmissionpolicies", {
+    made = await log.client.post(f"{group}/validatingadmissionpolicies", {
         "kind": "ValidatingAdmissionPolicy", "apiVersion": "admissionregistration.k8s.io/v1",
         "metadata": {"name": "small"},
         "spec": {
             "matchConstraints": {"resourceRules": rules},
             "validations": [{"expression": "!has(object.data)", "message": "no data"}],
-            "auditAnnotations": [{"key": "name", "valueExpression": "object.metadata.name"}],
+            "auditAnnotations": [{"key": "name", "valueExpression": "string(object.metadata.name)"}],
         },
     })  # fmt: skip
+    assert made.status == 201, made.body
     await log.client.post(f"{group}/validatingadmissionpolicybindings", {
         "kind": "ValidatingAdmissionPolicyBinding", "apiVersion": "admissionregistration.k8s.io/v1",
         "metadata": {"name": "all"}, "spec": {"policyName": "small", "validationActions": ["Audit"]},
@@ -325,9 +339,7 @@ async def test_a_server_that_fails_leaves_a_panic(recording: Recording) -> None:
     assert log.plane.server is not None
     log.plane.server.add_path("/fails", fails)  # type: ignore[arg-type]
     assert (await log.client.get("/fails")).status == 500
-    while len(found := log.events()) < 2:
-        await asyncio.sleep(0.01)
-        log._read = 0
+    found = await log.coming(2)
     assert found[-1]["stage"] == "Panic"
     assert found[-1]["responseStatus"] == {
         "metadata": {}, "status": "Failure", "message": "APIServer panic'd: out of order", "reason": "InternalError",
@@ -349,8 +361,7 @@ async def test_a_client_that_goes_away_leaves_an_end(recording: Recording) -> No
     await began.wait()
     asking.cancel()
     await asyncio.gather(asking, return_exceptions=True)
-    while not (found := log.events()):
-        await asyncio.sleep(0.01)
+    found = await log.coming()
     assert found[0]["responseStatus"]["message"] == "Connection closed early"
 
 
@@ -371,8 +382,9 @@ async def test_a_disk_that_is_full_refuses_requests_where_that_is_asked_for(
     assert answer.status == code
     if code == 500:
         assert answer.body == b'Internal Server Error: "/version": failed to store audit event\n'
-    while b'error_total{plugin="log"}' not in (metrics := await log.client.get("/metrics")).body:
-        await asyncio.sleep(0.01)
+    async with asyncio.timeout(10):
+        while b'error_total{plugin="log"}' not in (metrics := await log.client.get("/metrics")).body:
+            await asyncio.sleep(0)
     assert f"apiserver_audit_requests_rejected_total {int(code == 500)}\n".encode() in metrics.body
     monkeypatch.undo()
     assert (await log.client.get("/version")).status == 200
