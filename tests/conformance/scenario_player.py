@@ -96,8 +96,8 @@ class Server:
             self._tls = ssl.create_default_context(cafile=ca) if ca else ssl._create_unverified_context()
 
     def ask(
-        self, method: str, path: str, *, user: str | dict[str, str] = "admin", headers: dict[str, Any] | None = None, body: Any = None,
-        timeout: float = 30.0,
+        self, method: str, path: str, *, user: str | dict[str, str] = "admin",
+        headers: dict[str, Any] | None = None, body: Any = None, timeout: float = 30.0,
     ) -> Exchange:  # fmt: skip
         """The response, its body unread, and the connection, which is the caller's to close."""
         fields: dict[str, Any] = {"User-Agent": "replay", "Accept": "application/json"} | (headers or {})
