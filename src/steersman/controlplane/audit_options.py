@@ -12,6 +12,7 @@ from steersman.machinery.identity.schema import GroupVersionError, parse_group_v
 BATCH: Final = "batch"
 BLOCKING: Final = "blocking"
 BLOCKING_STRICT: Final = "blocking-strict"
+BACKOFF: Final = 10.0
 _MODES: Final = (BATCH, BLOCKING, BLOCKING_STRICT)
 _FORMATS: Final = ("legacy", "json")
 _VERSION: Final = "audit.k8s.io/v1"
@@ -40,7 +41,8 @@ class AuditOptions:
     audit_log_truncate_max_batch_size: int = 10 << 20
     audit_log_truncate_max_event_size: int = 100 << 10
     audit_webhook_config_file: str = ""
-    audit_webhook_initial_backoff: float = 10.0
+    audit_webhook_initial_backoff: float = BACKOFF
+    audit_webhook_batch_initial_backoff: float = BACKOFF
     audit_webhook_version: str = _VERSION
     audit_webhook_mode: str = BATCH
     audit_webhook_batch_buffer_size: int = 10_000
@@ -54,7 +56,10 @@ class AuditOptions:
     audit_webhook_truncate_max_event_size: int = 100 << 10
 
 
-DURATIONS: Final = ("audit_log_batch_max_wait", "audit_webhook_batch_max_wait", "audit_webhook_initial_backoff")
+DURATIONS: Final = (
+    "audit_log_batch_max_wait", "audit_webhook_batch_max_wait", "audit_webhook_initial_backoff",
+    "audit_webhook_batch_initial_backoff",
+)  # fmt: skip
 """Options in seconds whose flags are durations."""
 
 
@@ -74,6 +79,13 @@ class BackendOptions:
     truncate: bool
     max_batch_bytes: int
     max_event_bytes: int
+
+
+def webhook_backoff(options: AuditOptions) -> float:
+    """The wait before a second attempt, by whichever of its two names it is given."""
+    if options.audit_webhook_initial_backoff != BACKOFF:
+        return options.audit_webhook_initial_backoff
+    return options.audit_webhook_batch_initial_backoff
 
 
 def log_options(options: AuditOptions) -> BackendOptions:

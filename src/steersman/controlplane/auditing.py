@@ -24,6 +24,7 @@ from steersman.controlplane.audit_options import (
     AuditOptions,
     BackendOptions,
     log_options,
+    webhook_backoff,
     webhook_options,
     wrong_with,
 )
@@ -61,9 +62,7 @@ def auditor(options: AuditOptions, metrics: AuditMetrics, lane: SlowLane, execut
         render = as_text if options.audit_log_format == "legacy" else as_json
         backends.append(_wrapped(LogBackend(lines, render, errors), log_options(options), errors))
     if endpoint is not None:
-        client = WebhookClient(
-            endpoint, options.audit_webhook_initial_backoff, user_agent=_USER_AGENT, only_delivers=True
-        )
+        client = WebhookClient(endpoint, webhook_backoff(options), user_agent=_USER_AGENT, only_delivers=True)
         backends.append(_wrapped(WebhookBackend(client, lane, errors), webhook_options(options), errors))
     if not backends:
         return None

@@ -179,7 +179,7 @@ SECTIONS: Final[dict[str, dict[str, Flag]]] = {
         "audit-webhook-config-file": Flag("audit_webhook_config_file", str, "kubeconfig of who is sent events"),
         "audit-webhook-initial-backoff": Flag("audit_webhook_initial_backoff", seconds, "wait before a second attempt"),
         "audit-webhook-batch-initial-backoff": Flag(
-            "audit_webhook_initial_backoff", seconds, "old name of --audit-webhook-initial-backoff"
+            "audit_webhook_batch_initial_backoff", seconds, "old name of --audit-webhook-initial-backoff"
         ),
         **_audit_flags("webhook"),
     },
