@@ -16,7 +16,17 @@ import pytest
 
 from steersman.testing import ServerProcess
 from tests import ROOT
-from tests.conformance.scenario_player import FLAGS_FILE, Outcome, Server, check, check_all, golden, scenarios
+from tests.conformance.scenario_player import (
+    FLAGS_FILE,
+    Outcome,
+    Server,
+    check,
+    check_all,
+    golden,
+    namespace_of,
+    scenarios,
+)
+from tests.conformance.scenario_servers import OwnServer, asks_for_its_own, started, with_flags
 
 SCENARIOS = Path(os.environ.get("STEERSMAN_SCENARIOS") or ROOT.parent / "shared" / "scenarios")
 AREAS = ROOT / ".ci" / "scenario-areas.txt"
@@ -47,9 +57,7 @@ def flags_for(folder: Path) -> tuple[str, ...]:
     own = folder / FLAGS_FILE
     if not own.exists():
         return USUAL_FLAGS
-    given = own.read_text().split()
-    names = {flag.partition("=")[0] for flag in given}
-    return (*(flag for flag in USUAL_FLAGS if flag.partition("=")[0] not in names), *given)
+    return tuple(with_flags(USUAL_FLAGS, own.read_text().split()))
 
 
 def brings_its_server(found: Path) -> bool:
@@ -85,9 +93,17 @@ def server_with(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[
         process.kill()
 
 
+def on_its_own_server(file: Path, folder: Path) -> Outcome:
+    """How a scenario goes that has a server of its own."""
+    (folder / "files").mkdir(parents=True)
+    own = OwnServer(file, folder / "files", namespace_of(file))
+    with started(own, USUAL_FLAGS, folder / "data") as process:
+        return check(Server(process.url, str(process.ca)), file, own)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("area", areas())
-def test_an_area_passes_in_full(area: str, server_with):
+def test_an_area_passes_in_full(area: str, server_with, tmp_path: Path):
     if not SCENARIOS.is_dir():
         pytest.skip(f"no scenarios at {SCENARIOS}")
     found = place(area)
@@ -97,8 +113,12 @@ def test_an_area_passes_in_full(area: str, server_with):
     files = scenarios([found])
     assert files, f"no scenario at {found}"
     outcomes: list[Outcome] = []
-    server = server_with(flags_for(found if found.is_dir() else found.parent))
-    _, failed = check_all(server, files, jobs=1, report=outcomes.append)
+    if asks_for_its_own(files[0]):
+        outcomes = [on_its_own_server(file, tmp_path / file.stem) for file in files]
+        failed = sum(len(outcome.failed) for outcome in outcomes)
+    else:
+        server = server_with(flags_for(found if found.is_dir() else found.parent))
+        _, failed = check_all(server, files, jobs=1, report=outcomes.append)
     report = "\n".join("\n".join(outcome.lines(4)) for outcome in outcomes if outcome.failed)
     assert failed == 0, f"\n{report}"
 

@@ -22,6 +22,8 @@ from steersman.api.apiextensions.v1 import CustomResourceDefinitionNames
 from steersman.apiextensions.api_services import CustomAPIServices
 from steersman.apiextensions.conversion_metrics import ConversionMetrics
 from steersman.apiextensions.definitions import Definitions, Serves
+from steersman.audit.metrics import AuditMetrics
+from steersman.audit.trail import Auditor
 from steersman.authentication.interface import TokenAuthenticator
 from steersman.authentication.issued_tokens import IssuedTokens
 from steersman.authentication.user import UserInfo
@@ -34,6 +36,7 @@ from steersman.controlplane.addresses import (
     service_ranges,
 )
 from steersman.controlplane.admission import admission_chain
+from steersman.controlplane.auditing import auditor
 from steersman.controlplane.authentication_info import authentication_info
 from steersman.controlplane.authenticators import (
     LOOPBACK,
@@ -358,7 +361,10 @@ class ControlPlane:
         authorizers.feed(stores.store)
         admission = _admission(options, common, stores, rights, services)
         running.callback(admission.close)
-        config = _config(options, common, host, files, tokens, rights, admission)
+        recorder = auditor(options, AuditMetrics(common.registry), common.slow_lane, common.executor)
+        if recorder is not None:
+            running.push_async_callback(recorder.close)
+        config = _config(options, common, host, files, tokens, rights, admission, recorder)
         config.observe = self._observe
         server = self.server = Server(config.complete())
         for resource, implementation in served:
@@ -519,9 +525,10 @@ def _admission(
 
 def _config(
     options: Options, common: _Common, host: str, files: CertificateFiles, tokens: TokenAuthenticator, rights: Judges,
-    admission: Chain,
+    admission: Chain, auditor: Auditor | None,
 ) -> Config:  # fmt: skip
     return Config(
+        auditor=auditor,
         authenticator=authenticator(options, tokens, client_authorities(options, files)),
         proxy_headers=proxy_headers(options),
         authorizer=rights.authorizer,

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Final
 
+from steersman.controlplane.audit_options import DURATIONS as AUDIT_DURATIONS
+from steersman.controlplane.audit_options import AuditOptions
 from steersman.machinery.values.durations import format_duration
 
 
@@ -14,7 +16,7 @@ class OptionsError(ValueError):
 
 
 @dataclass(slots=True, kw_only=True)
-class Options:
+class Options(AuditOptions):
     """Field names are the flags' names. `storage` is "sqlite" or "memory"; times are in seconds.
 
     Without `listen` there is no socket: requests go to the server's handler, e.g. through `net.in_process`.
@@ -116,7 +118,7 @@ class Options:
 _DURATIONS: Final = (
     "authorization_webhook_cache_authorized_ttl", "authorization_webhook_cache_unauthorized_ttl",
     "request_timeout", "service_account_max_token_expiration", "event_ttl", "shutdown_delay_duration",
-    "etcd_compaction_interval", "kubelet_timeout", "debug_loop_watchdog",
+    "etcd_compaction_interval", "kubelet_timeout", "debug_loop_watchdog", *AUDIT_DURATIONS,
 )  # fmt: skip
 """Options in seconds whose flags are durations."""
 

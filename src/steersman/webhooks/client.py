@@ -60,13 +60,14 @@ class WebhookClient:
     """Posts to one endpoint, over connections that are kept.
 
     `backoff` is in seconds, before the second attempt; before later ones it is longer; None: there is one attempt only.
-    At most `at_once` requests are under way, the others wait. An attempt takes at most `timeout` seconds.
+    At most `at_once` requests are under way, the others wait. An attempt takes at most `timeout` seconds. One that
+    `only_delivers` needs no answer but that it was taken, and tries again whatever went wrong.
     """
 
     def __init__(
         self, endpoint: Endpoint, backoff: float | None, sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep, *,
         max_answer_bytes: int = MAX_ANSWER_BYTES, at_once: int = AT_ONCE, user_agent: str = "steersman",
-        timeout: float = TIMEOUT,
+        timeout: float = TIMEOUT, only_delivers: bool = False,
     ) -> None:  # fmt: skip
         self._timeout = timeout
         self._endpoint = endpoint
@@ -79,13 +80,14 @@ class WebhookClient:
         self._max_answer_bytes = max_answer_bytes
         self._room = asyncio.Semaphore(at_once)
         self._user_agent = user_agent
+        self._only_delivers = only_delivers
 
     def close(self) -> None:
         """Closes the connections that are kept."""
         self._sender.close()
 
     async def post(self, body: bytes, attempt: Attempt | None = None) -> bytes:
-        """The body of the answer, which is not empty. Each try is made by way of `attempt`, if that is given.
+        """The body of the answer, not empty if one is needed. Each try is made by way of `attempt`, if that is given.
 
         Raises WebhookError, and StatusError for an answer that says that it failed."""
 
@@ -100,7 +102,7 @@ class WebhookClient:
                 return await (send() if attempt is None else attempt(send))
             except (StatusError, WebhookError) as error:
                 again = error.again if isinstance(error, WebhookError) else _is_passing(error)
-                if not again or step == _STEPS - 1:
+                if step == _STEPS - 1 or not (again or self._only_delivers):
                     raise
             await self._sleep(wait * (1 + _JITTER * random.random()))
             wait *= _FACTOR
@@ -183,7 +185,7 @@ class WebhookClient:
             raise WebhookError(f"the answer is longer than {self._max_answer_bytes} bytes")
         if not 200 <= answer.status <= 206:
             raise _refusal(answer, data)
-        if not data:
+        if not data and not self._only_delivers:
             content_type = answer.header("content-type")
             raise WebhookError(f"0-length response with status code: {answer.status} and content type: {content_type}")
         return data

@@ -55,6 +55,16 @@ def number(text: str) -> int:
     return value
 
 
+def integer(text: str) -> int:
+    if not is_digits(text.removeprefix("-")):
+        raise ValueError(f"{text!r} is no whole number")
+    return int(text)
+
+
+def decimal(text: str) -> float:
+    return float(text)
+
+
 def chance(text: str) -> float:
     value = float(text)
     if not 0 <= value <= 0.02:
@@ -171,8 +181,9 @@ def pairs(text: str) -> dict[str, str]:
 
 
 SHOWN: Final[dict[Callable[[str], Any], str]] = {
-    address: "ip", chance: "float", controllers: "strings", file: "file", folder: "folder", header_names: "strings",
-    issuer: "strings", modes: "strings", names: "strings", number: "int", one: "string", one_file: "file",
+    address: "ip", chance: "float", controllers: "strings", decimal: "float", file: "file", folder: "folder",
+    header_names: "strings", integer: "int", issuer: "strings", modes: "strings", names: "strings", number: "int",
+    one: "string", one_file: "file",
     pairs: "KEY=VALUE,...", patterns: "strings", plugins: "strings", port: "int", seconds: "duration",
     token_expiration: "duration", whole_seconds: "duration",
 }  # fmt: skip
