@@ -21,7 +21,7 @@ from steersman.api.apiextensions.v1 import CustomResourceDefinitionNames
 from steersman.apiextensions.api_services import CustomAPIServices
 from steersman.apiextensions.conversion_metrics import ConversionMetrics
 from steersman.apiextensions.definitions import Definitions, Serves
-from steersman.authentication.interface import TokenAuthenticator
+from steersman.authentication.interface import Authenticator, TokenAuthenticator
 from steersman.authentication.issued_tokens import IssuedTokens
 from steersman.authentication.user import UserInfo
 from steersman.catalogue.rest_mapper import RESTMapper
@@ -38,6 +38,7 @@ from steersman.controlplane.authenticators import (
     LOOPBACK,
     TokenKeys,
     authenticator,
+    jwt_authentication,
     proxy_headers,
     token_authenticator,
 )
@@ -339,7 +340,8 @@ class ControlPlane:
         files = self._files = certificate_files(options, host, str(ranges[0][1]))
         token_use = TokenUse(lambda: stores.objects("", "secrets"))
         running.push_async_callback(token_use.stop)
-        tokens = token_authenticator(options, keys, stores, self._issued, token_use.note)
+        jwt = jwt_authentication(options, common.registry, running)
+        tokens = token_authenticator(options, keys, stores, self._issued, token_use.note, jwt, running)
         rights = judges(options, common.slow_lane)
         services = self._services = _services(
             options, ranges, common, stores, rights, keys, tokens, self._itself, self._nearby,
@@ -354,7 +356,10 @@ class ControlPlane:
         feed(rights.roles, stores.store, common.slow_lane)
         admission = _admission(options, common, stores, rights, services)
         running.callback(admission.close)
-        config = _config(options, common, host, files, tokens, rights, admission)
+        judge = authenticator(
+            options, tokens, client_authorities(options, files), None if jwt is None else jwt.anonymous
+        )
+        config = _config(options, common, host, files, judge, rights, admission)
         config.observe = self._observe
         server = self.server = Server(config.complete())
         for resource, implementation in served:
@@ -512,11 +517,11 @@ def _admission(
 
 
 def _config(
-    options: Options, common: _Common, host: str, files: CertificateFiles, tokens: TokenAuthenticator, rights: Judges,
+    options: Options, common: _Common, host: str, files: CertificateFiles, judge: Authenticator, rights: Judges,
     admission: Chain,
 ) -> Config:  # fmt: skip
     return Config(
-        authenticator=authenticator(options, tokens, client_authorities(options, files)),
+        authenticator=judge,
         proxy_headers=proxy_headers(options),
         authorizer=rights.authorizer,
         admission=admission,

@@ -35,6 +35,22 @@ class Options:
     client_ca_file: str = ""
     token_auth_file: str = ""
     anonymous_auth: bool = True
+    anonymous_auth_is_given: bool = False
+    """Whether the flag before was given, whatever it says."""
+    authentication_config: str = ""
+    oidc_issuer_url: str = ""
+    oidc_client_id: str = ""
+    oidc_ca_file: str = ""
+    oidc_username_claim: str = "sub"
+    oidc_username_prefix: str = ""
+    oidc_groups_claim: str = ""
+    oidc_groups_prefix: str = ""
+    oidc_signing_algs: tuple[str, ...] = ("RS256",)
+    oidc_required_claim: dict[str, str] = field(default_factory=dict)
+    authentication_token_webhook_config_file: str = ""
+    authentication_token_webhook_version: str = "v1beta1"
+    authentication_token_webhook_cache_ttl: float = 120.0
+    enable_bootstrap_token_auth: bool = False
     authorization_mode: tuple[str, ...] = ("RBAC",)
     service_cluster_ip_range: str = "10.0.0.0/24"
     service_node_port_range: str = "30000-32767"
@@ -93,9 +109,16 @@ class Options:
         """What tokens for this server are meant for."""
         return self.api_audiences or self.service_account_issuer
 
+    @property
+    def has_oidc_flags(self) -> bool:
+        """Whether one of `--oidc-*` says something else than by default."""
+        usual = Options(data_dir=self.data_dir)
+        names = (each.name for each in fields(self) if each.name.startswith("oidc_"))
+        return any(getattr(self, name) != getattr(usual, name) for name in names)
+
     def as_flags(self) -> dict[str, str]:
         """The options by the names of their flags, as text in pflag's form."""
-        values = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "listen"}
+        values = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in _NO_FLAGS}
         values["v"] = values.pop("verbosity")
         if not self.kubelet_preferred_address_types:
             from steersman.registry.kubelet import ADDRESS_TYPES
@@ -106,7 +129,9 @@ class Options:
         return {name.replace("_", "-"): _shown(value) for name, value in values.items()}
 
 
+_NO_FLAGS: Final = ("listen", "anonymous_auth_is_given")
 _DURATIONS: Final = (
+    "authentication_token_webhook_cache_ttl",
     "request_timeout", "service_account_max_token_expiration", "event_ttl", "shutdown_delay_duration",
     "etcd_compaction_interval", "kubelet_timeout", "debug_loop_watchdog",
 )  # fmt: skip

@@ -29,6 +29,7 @@ def parse(arguments: list[str], data_dir: Path) -> Options:
         if before is not None:
             read = before | read if isinstance(read, dict) else before + read
         values[flag.option] = read
+    values["anonymous_auth_is_given"] = "anonymous_auth" in values
     options = Options(**values)
     check(options)
     return options
