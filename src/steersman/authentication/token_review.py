@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from steersman.api.authentication.v1 import TokenReview, TokenReviewSpec
 from steersman.authentication.interface import AuthenticationError, TokenIdentity
-from steersman.authentication.user import UserInfo
+from steersman.authentication.user import UserInfo, authenticated
 from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors.status import StatusError
 from steersman.webhooks.client import WebhookError
@@ -50,4 +50,5 @@ class ReviewedTokens:
             return None
         user = status.user
         extra = MappingProxyType({key: tuple(values) for key, values in user.extra.items()})
-        return TokenIdentity(UserInfo(user.username, user.uid, tuple(user.groups), extra), meant)
+        found = UserInfo(user.username, user.uid, tuple(user.groups), extra)
+        return TokenIdentity(authenticated(found), meant)

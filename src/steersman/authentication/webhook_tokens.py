@@ -15,6 +15,8 @@ KIND: Final = "TokenReview"
 VERSIONS: Final = ("v1", "v1beta1")
 BACKOFF: Final = 0.5
 """Seconds before the second attempt."""
+USER_AGENT: Final = "Go-http-client/1.1"
+"""As upstream, whose client of this webhook does not say who it is."""
 _MAX_VALUES: Final = 1 << 16
 _REGISTERED: Final = frozenset(
     {(f"{GROUP}/{version}", kind) for version in VERSIONS for kind in (KIND, "SelfSubjectReview")} | {("v1", "Status")}

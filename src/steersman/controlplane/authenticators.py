@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -27,12 +27,13 @@ from steersman.authentication.token_cache import CachedTokenAuthenticator
 from steersman.authentication.token_file import StaticTokens, TokenFileError
 from steersman.authentication.union import UnionAuthenticator, UnionTokenAuthenticator
 from steersman.authentication.user import SYSTEM_MASTERS, UserInfo
-from steersman.controlplane.given_files import service_account_keys
+from steersman.controlplane.given_files import judges_certificates, service_account_keys
 from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.stores import Stores
 from steersman.machinery.metrics import Registry
 from steersman.rest.objects import Reading
 from steersman.server.basic_paths import install_openid
+from steersman.server.certificates import CertificateFiles
 from steersman.server.server import Server
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ def _webhook(options: Options, running: AsyncExitStack) -> TokenAuthenticator:
         endpoint = load_kubeconfig(Path(options.authentication_token_webhook_config_file))
     except KubeconfigError as error:
         raise OptionsError(f"--authentication-token-webhook-config-file: {error}") from None
-    client = WebhookClient(endpoint, webhook_tokens.BACKOFF)
+    client = WebhookClient(endpoint, webhook_tokens.BACKOFF, user_agent=webhook_tokens.USER_AGENT)
     running.callback(client.close)
     asked = ReviewedTokens(webhook_tokens.reviews(client.post, version), options.audiences)
     seconds = options.authentication_token_webhook_cache_ttl
@@ -191,16 +192,21 @@ def proxy_headers(options: Options) -> HeaderNames | None:
 
 
 def authenticator(
-    options: Options, tokens: TokenAuthenticator, client_authorities: Sequence[str],
+    options: Options, tokens: TokenAuthenticator, files: CertificateFiles,
     anonymous: AnonymousConfiguration | None = None,
 ) -> Authenticator:  # fmt: skip
-    """Tells who sends a request. `client_authorities` are the files of those whose certificates are users'. `anonymous`
-    counts in place of the flag, if it is given."""
+    """Tells who sends a request. `anonymous` counts in place of the flag, if it is given.
+
+    Where authorities are given, TLS takes any certificate, and they are asked here: whose users are those of
+    `--client-ca-file` alone, if there is one, with the administrator of the data folder.
+    """
     found: list[Authenticator] = []
     authorities = None
+    if judges_certificates(options):
+        own, given = str(files.ca), options.client_ca_file
+        authorities = Authorities([given], [str(files.admin)]) if given else Authorities([own])
     headers = proxy_headers(options)
-    if headers is not None:  # TLS trusts proxies' authorities too, which must not make users
-        authorities = Authorities(client_authorities)
+    if headers is not None:
         of_proxies = Authorities((options.requestheader_client_ca_file,))
         found.append(RequestHeaderAuthenticator(headers, of_proxies, options.requestheader_allowed_names))
     found += [

@@ -55,7 +55,6 @@ from steersman.controlplane.data_folder import (
 from steersman.controlplane.given_files import (
     check_kubelet_files,
     check_proxy_client,
-    client_authorities,
     serving_tls,
 )
 from steersman.controlplane.group_order import GroupOrder
@@ -356,9 +355,7 @@ class ControlPlane:
         feed(rights.roles, stores.store, common.slow_lane)
         admission = _admission(options, common, stores, rights, services)
         running.callback(admission.close)
-        judge = authenticator(
-            options, tokens, client_authorities(options, files), None if jwt is None else jwt.anonymous
-        )
+        judge = authenticator(options, tokens, files, None if jwt is None else jwt.anonymous)
         config = _config(options, common, host, files, judge, rights, admission)
         config.observe = self._observe
         server = self.server = Server(config.complete())
