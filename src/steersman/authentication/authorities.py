@@ -18,7 +18,7 @@ from steersman.machinery.go.pem import blocks
 from steersman.machinery.values import times
 
 if TYPE_CHECKING:  # takes 0.1 s to load
-    from OpenSSL.crypto import X509Store
+    from OpenSSL.crypto import X509, X509Store
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class Authorities:
         self._stamps = self._look()
         self._certificates = _read(self._files)
         self._selves = _read(self._exactly)
-        self._store: X509Store | None = None
+        self._trusted: list[X509] | None = None
         self._known: OrderedDict[bytes, tuple[bool, float]] = OrderedDict()
 
     def vouch_for(self, chain: Sequence[bytes]) -> bool:
@@ -88,25 +88,25 @@ class Authorities:
 
         try:
             given = [X509.from_cryptography(load_der_x509_certificate(each)) for each in chain]
-            store = self._trusted()
-            store.set_time(datetime.fromtimestamp(now, UTC))
-            found = X509StoreContext(store, given[0], given[1:]).get_verified_chain()
-            return all(allows_client_auth(each.to_cryptography()) for each in found)
+            found = X509StoreContext(self._store(now), given[0], given[1:]).get_verified_chain()
+            return all(allows_client_auth(each.to_cryptography()) for each in found[1:])  # of the first others judge
         except (X509StoreContextError, Error, ValueError, AuthenticationError) as error:
             logger.debug("no authority vouches for a client's certificate: %s", error)
             return False
 
-    def _trusted(self) -> X509Store:
-        """Any of the certificates ends a chain, not only one that has signed itself."""
-        if self._store is None:
-            from cryptography.x509 import load_der_x509_certificate
-            from OpenSSL.crypto import X509, X509Store, X509StoreFlags
+    def _store(self, now: float) -> X509Store:
+        """Any of the certificates ends a chain, not only one that has signed itself. A store takes a time once."""
+        from cryptography.x509 import load_der_x509_certificate
+        from OpenSSL.crypto import X509, X509Store, X509StoreFlags
 
-            self._store = store = X509Store()
-            store.set_flags(X509StoreFlags.PARTIAL_CHAIN)
-            for each in self._certificates:
-                store.add_cert(X509.from_cryptography(load_der_x509_certificate(each)))
-        return self._store
+        if self._trusted is None:
+            self._trusted = [X509.from_cryptography(load_der_x509_certificate(each)) for each in self._certificates]
+        store = X509Store()
+        store.set_flags(X509StoreFlags.PARTIAL_CHAIN)
+        store.set_time(datetime.fromtimestamp(now, UTC))
+        for each in self._trusted:
+            store.add_cert(each)
+        return store
 
     def _refresh(self) -> None:
         if monotonic() - self._checked < _CHECK_EVERY:
@@ -122,7 +122,7 @@ class Authorities:
             return
         if found:
             self._stamps, self._certificates, self._selves = stamps, found, selves
-            self._store = None
+            self._trusted = None
             self._known.clear()
 
     def _look(self) -> list[tuple[int, int, int]]:

@@ -118,7 +118,7 @@ class Options:
 
     def as_flags(self) -> dict[str, str]:
         """The options by the names of their flags, as text in pflag's form."""
-        values = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in _NO_FLAGS}
+        values = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in NO_FLAGS}
         values["v"] = values.pop("verbosity")
         if not self.kubelet_preferred_address_types:
             from steersman.registry.kubelet import ADDRESS_TYPES
@@ -129,7 +129,8 @@ class Options:
         return {name.replace("_", "-"): _shown(value) for name, value in values.items()}
 
 
-_NO_FLAGS: Final = ("listen", "anonymous_auth_is_given")
+NO_FLAGS: Final = ("listen", "anonymous_auth_is_given")
+"""Options that are no flags."""
 _DURATIONS: Final = (
     "authentication_token_webhook_cache_ttl",
     "request_timeout", "service_account_max_token_expiration", "event_ttl", "shutdown_delay_duration",

@@ -19,9 +19,10 @@ if TYPE_CHECKING:  # takes 0.1 s to load, and most servers ask for no such certi
 _FED: Final = 64 * 1024
 """Bytes that are given to OpenSSL at once."""
 _RECORD: Final = 16 * 1024
-_OVERHEAD: Final = 128
-"""Bytes at most that a record is longer than what it carries."""
+_OVERHEAD: Final = 512
+"""More bytes than a record is longer than what it carries."""
 _USUAL_CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20:ECDHE+AES:!aNULL:!eNULL:!SHA1:!AESCCM"
+_PLAIN_HTTP: Final = "HTTP_REQUEST"
 _NO_RENEGOTIATION: Final = 1 << 30
 _NO_COMPRESSION: Final = 1 << 17
 _VERSIONS: Final = {ssl.TLSVersion.TLSv1_2: 0x0303, ssl.TLSVersion.TLSv1_3: 0x0304}
@@ -72,20 +73,20 @@ def _name_of(connection: Connection) -> str | None:
 
 def _tell_names(context: Context, files: Sequence[str]) -> None:
     from cryptography.x509 import load_pem_x509_certificates
-    from OpenSSL.crypto import X509
 
     for name in files:
         with open(name, "rb") as file:
             for certificate in load_pem_x509_certificates(file.read()):
-                context.add_client_ca(X509.from_cryptography(certificate))
+                context.add_client_ca(certificate)
 
 
 def _as_ssl_error(error: Exception) -> ssl.SSLError:
-    """An error of pyOpenSSL as `ssl` has it, its reason as one word."""
+    """An error of pyOpenSSL as `ssl` has it, without its reason unless that is plain HTTP."""
     found = error.args[0] if error.args else ()
     last = found[-1][-1] if isinstance(found, list) and found else str(error)
     raised = ssl.SSLError(1, str(last))
-    raised.reason = str(last).upper().replace(" ", "_")
+    if last == "http request":
+        raised.reason = _PLAIN_HTTP
     return raised
 
 
@@ -141,7 +142,7 @@ class AskedConnection:
             raise ssl.SSLEOFError(8, "EOF occurred in violation of protocol") from None
         except self._error as error:
             found = _as_ssl_error(error)
-            if found.reason != "HTTP_REQUEST":
+            if found.reason != _PLAIN_HTTP:
                 raise found from None
             self.plain_http = True
         finally:
@@ -174,12 +175,12 @@ class AskedConnection:
         sent = 0
         try:
             while sent < len(view):
-                sent += self._connection.send(view[sent:] if sent else view)
+                sent += self._connection.send(view[sent : sent + _RECORD])
+                self._flush(_RECORD + _OVERHEAD)
         except self._again:  # not without renegotiation, which there is none of
             raise ssl.SSLWantReadError from None
         except self._error as error:
             raise _as_ssl_error(error) from None
-        self._flush(sent + (sent // _RECORD + 2) * _OVERHEAD)
         return sent
 
     def unwrap(self) -> None:

@@ -12,7 +12,7 @@ from typing import Final
 from urllib.parse import urljoin, urlsplit
 
 from steersman.machinery.errors.field import quote
-from steersman.net.ascii import is_digits, lower
+from steersman.net.ascii import SPACE, is_digits, lower
 from steersman.net.client.answer import BadAnswer
 from steersman.net.client.dial import DialError
 from steersman.net.client.tls import HTTP2
@@ -138,7 +138,7 @@ def lifetime(headers: dict[str, str]) -> float:
     """For how many seconds an answer may be kept by a cache that many share (RFC 9111, section 4.2)."""
     directives: dict[str, str] = {}
     for part in headers.get("cache-control", "").split(","):
-        name, _, value = part.strip().partition("=")
+        name, _, value = part.strip(SPACE).partition("=")
         directives[lower(name)] = value.strip('"')
     if directives.keys() & {"no-store", "no-cache", "private"}:
         return 0.0

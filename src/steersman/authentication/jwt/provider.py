@@ -18,7 +18,7 @@ from steersman.authentication.jwt.key_set import KeySetError, PublicKey, read_ke
 from steersman.authentication.jwt.metrics import IssuerMetrics
 from steersman.machinery.codec.json_syntax import syntax_error
 from steersman.machinery.errors.field import quote
-from steersman.net.ascii import lower
+from steersman.net.ascii import SPACE, lower
 
 WELL_KNOWN: Final = "/.well-known/openid-configuration"
 _DELTA: Final = 30.0
@@ -63,7 +63,7 @@ async def discover(issuer: str, discovery_url: str, fetch: Fetch) -> str:
 
 def _undecoded(document: Document) -> str:
     why = syntax_error(document.body) or "it is of another shape"
-    if lower(document.content_type.partition(";")[0].strip()) == "application/json":
+    if lower(document.content_type.partition(";")[0].strip(SPACE)) == "application/json":
         return f"got Content-Type = application/json, but could not unmarshal as JSON: {why}"
     return f"expected Content-Type = application/json, got {quote(document.content_type)}: {why}"
 
