@@ -147,7 +147,11 @@ def token_authenticator(
         secret=_find(stores, "secrets"),
         node=_find(stores, "nodes"),
     )
-    found.append(LegacyTokens(keys.keys, options.audiences, _token_secret(stores), bound.service_account, used))
+    in_secrets = LegacyTokens(
+        keys.keys, options.audiences, _token_secret(stores), bound.service_account, used,
+        looks_up=options.service_account_lookup,
+    )  # fmt: skip
+    found.append(in_secrets)
     found.append(ServiceAccountTokens(keys.keys, options.service_account_issuer, options.audiences, bound))
     if options.enable_bootstrap_token_auth:
         found.append(BootstrapTokens(options.audiences, _bootstrap_secret(stores)))

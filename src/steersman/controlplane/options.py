@@ -65,6 +65,7 @@ class Options:
     service_account_signing_key_file: str = ""
     service_account_key_file: tuple[str, ...] = ()
     service_account_jwks_uri: str = ""
+    service_account_lookup: bool = True
     service_account_max_token_expiration: int = 0
     service_account_extend_token_expiration: bool = True
     api_audiences: tuple[str, ...] = ()

@@ -133,6 +133,9 @@ SECTIONS: Final[dict[str, dict[str, Flag]]] = {
         "service-account-signing-key-file": Flag("service_account_signing_key_file", file, "key that signs tokens"),
         "service-account-key-file": Flag("service_account_key_file", one_file, "keys that verify tokens", repeats=True),
         "service-account-jwks-uri": Flag("service_account_jwks_uri", str, "address of the keys in OpenID discovery"),
+        "service-account-lookup": Flag(
+            "service_account_lookup", boolean, "know tokens of secrets only while these are there", boolean=True
+        ),
         "service-account-max-token-expiration": Flag(
             "service_account_max_token_expiration", token_expiration, "longest life of a requested token, 0s for any"
         ),
