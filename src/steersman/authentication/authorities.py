@@ -39,33 +39,26 @@ class Vouching(Protocol):
         ...
 
 
-class Authorities:
-    """The certificates in PEM files, read anew when these change. Raises OSError if they cannot be read at first.
-
-    The certificates in the files `exactly` count for themselves, not for what they have signed. `clock` gives seconds
-    since the epoch.
-    """
+class Certificates:
+    """Authorities by their certificates (DER). Those that count `exactly` do so for themselves, not for what they have
+    signed. `clock` gives seconds since the epoch."""
 
     def __init__(
-        self, files: Sequence[str], exactly: Sequence[str] = (), clock: Callable[[], float] = times.moment
-    ) -> None:
-        self._files = tuple(files)
-        self._exactly = tuple(exactly)
+        self, authorities: frozenset[bytes] = frozenset(), exactly: frozenset[bytes] = frozenset(),
+        clock: Callable[[], float] = times.moment,
+    ) -> None:  # fmt: skip
+        self.authorities: Final = authorities
+        self._exactly = exactly
         self._clock = clock
-        self._checked = monotonic()
-        self._stamps = self._look()
-        self._certificates = _read(self._files)
-        self._selves = _read(self._exactly)
         self._trusted: list[X509] | None = None
         self._known: OrderedDict[bytes, tuple[bool, float]] = OrderedDict()
 
     def vouch_for(self, chain: Sequence[bytes]) -> bool:
         """See Vouching. A chain that is not known takes some 0.2 ms, the first of all 0.1 s."""
-        self._refresh()
         if not chain:
             return False
         chain = chain[:_LONGEST]
-        if chain[0] in self._selves:
+        if chain[0] in self._exactly:
             return True
         key, now = sha256(b"".join(chain)).digest(), self._clock()
         known = self._known.get(key)
@@ -77,10 +70,6 @@ class Authorities:
         if len(self._known) > _KEPT:
             self._known.popitem(last=False)
         return is_good
-
-    def share(self, other: Authorities) -> bool:
-        """Whether both have a certificate in common."""
-        return not self._certificates.isdisjoint(other._certificates)
 
     def _leads_to_one(self, chain: Sequence[bytes], now: float) -> bool:
         from cryptography.x509 import load_der_x509_certificate
@@ -100,13 +89,39 @@ class Authorities:
         from OpenSSL.crypto import X509, X509Store, X509StoreFlags
 
         if self._trusted is None:
-            self._trusted = [X509.from_cryptography(load_der_x509_certificate(each)) for each in self._certificates]
+            self._trusted = [X509.from_cryptography(load_der_x509_certificate(each)) for each in self.authorities]
         store = X509Store()
         store.set_flags(X509StoreFlags.PARTIAL_CHAIN)
         store.set_time(datetime.fromtimestamp(now, UTC))
         for each in self._trusted:
             store.add_cert(each)
         return store
+
+
+class Authorities:
+    """The certificates in PEM files, read anew when these change. Raises OSError if they cannot be read at first.
+
+    See Certificates for those in the files `exactly`, and for the `clock`.
+    """
+
+    def __init__(
+        self, files: Sequence[str], exactly: Sequence[str] = (), clock: Callable[[], float] = times.moment
+    ) -> None:
+        self._files = tuple(files)
+        self._exactly = tuple(exactly)
+        self._clock = clock
+        self._checked = monotonic()
+        self._stamps = self._look()
+        self._certificates = self._read()
+
+    def vouch_for(self, chain: Sequence[bytes]) -> bool:
+        """See Vouching."""
+        self._refresh()
+        return self._certificates.vouch_for(chain)
+
+    def share(self, other: Authorities) -> bool:
+        """Whether both have a certificate in common."""
+        return not self._certificates.authorities.isdisjoint(other._certificates.authorities)
 
     def _refresh(self) -> None:
         if monotonic() - self._checked < _CHECK_EVERY:
@@ -116,21 +131,25 @@ class Authorities:
             stamps = self._look()
             if stamps == self._stamps:
                 return
-            found, selves = _read(self._files), _read(self._exactly)
+            found = self._read()
         except OSError as error:
             logger.warning("authorities of clients cannot be read, those read before count: %s", error)
             return
-        if found:
-            self._stamps, self._certificates, self._selves = stamps, found, selves
-            self._trusted = None
-            self._known.clear()
+        if found.authorities:
+            self._stamps, self._certificates = stamps, found
 
     def _look(self) -> list[tuple[int, int, int]]:
         found = [os.stat(name) for name in (*self._files, *self._exactly)]
         return [(each.st_mtime_ns, each.st_size, each.st_ino) for each in found]
 
+    def _read(self) -> Certificates:
+        return Certificates(_in_files(self._files), _in_files(self._exactly), self._clock)
 
-def _read(files: Sequence[str]) -> frozenset[bytes]:
-    return frozenset(
-        each.content for name in files for each in blocks(Path(name).read_bytes()) if each.type == "CERTIFICATE"
-    )
+
+def certificates_in(pem: bytes) -> frozenset[bytes]:
+    """The certificates (DER) in a text."""
+    return frozenset(each.content for each in blocks(pem) if each.type == "CERTIFICATE")
+
+
+def _in_files(files: Sequence[str]) -> frozenset[bytes]:
+    return frozenset(each for name in files for each in certificates_in(Path(name).read_bytes()))
