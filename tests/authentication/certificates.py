@@ -32,18 +32,22 @@ def certificate(subject, *, usage=ExtendedKeyUsageOID.CLIENT_AUTH, issuer="ca", 
     return builder.sign(signer, SHA256()).public_bytes(encoding)
 
 
-def root(common_name="ca", key=CA_KEY):
+def root(common_name="ca", key=CA_KEY, *, issuer=None, signer=None, usage=None):
+    """An authority, of its own making or of an issuer's."""
     subject = name((NameOID.COMMON_NAME, common_name))
     builder = (
         x509.CertificateBuilder()
         .subject_name(subject)
-        .issuer_name(subject)
+        .issuer_name(subject if issuer is None else name((NameOID.COMMON_NAME, issuer)))
         .public_key(key.public_key())
         .serial_number(1)
         .not_valid_before(NOW - timedelta(days=9))
         .not_valid_after(NOW + timedelta(days=9))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
     )
-    return builder.sign(key, SHA256()).public_bytes(Encoding.PEM)
+    if usage is not None:
+        builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+    return builder.sign(signer or key, SHA256()).public_bytes(Encoding.PEM)
 
 
 class Clock:

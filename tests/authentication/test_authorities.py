@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ssl
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from steersman.authentication import authorities
 from steersman.authentication.authorities import Authorities
-from tests.authentication.certificates import root
+from tests.authentication.certificates import CA_KEY, KEY, Clock, certificate, name, root
 
 ONE, OTHER = root("one"), root("other")
 
@@ -18,27 +21,75 @@ def der(pem: bytes) -> bytes:
     return ssl.PEM_cert_to_DER_cert(pem.decode())
 
 
+JANE = name((NameOID.COMMON_NAME, "jane"))
+BELOW_KEY = ec.generate_private_key(ec.SECP256R1())
+OTHER_KEY = ec.generate_private_key(ec.SECP256R1())
+
+
+def leaf(issuer: str, signer: ec.EllipticCurvePrivateKey = CA_KEY) -> bytes:
+    return certificate(JANE, issuer=issuer, signer=signer)
+
+
 def test_every_certificate_of_every_file_counts(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(ONE + OTHER)
     (tmp_path / "b").write_bytes(root("third"))
-    found = Authorities([str(tmp_path / "a"), str(tmp_path / "b")])
-    assert found.vouch_for([b"leaf", der(OTHER)])
-    assert not found.vouch_for([b"leaf"])
+    found = Authorities([str(tmp_path / "a"), str(tmp_path / "b")], clock=Clock())
+    assert all(found.vouch_for([leaf(each)]) for each in ("one", "other", "third"))
+    assert not found.vouch_for([leaf("nobody")])
+    assert not found.vouch_for([leaf("one", OTHER_KEY)])  # of one who has the same name
+    assert not found.vouch_for([b"damaged"])
     assert not found.vouch_for([])
+
+
+def test_a_chain_leads_over_what_the_client_sends_with_its_certificate(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(ONE)
+    found = Authorities([str(tmp_path / "a")], clock=Clock())
+    below = der(root("below", BELOW_KEY, issuer="one", signer=CA_KEY))
+    for_servers = der(root("servers", BELOW_KEY, issuer="one", signer=CA_KEY, usage=ExtendedKeyUsageOID.SERVER_AUTH))
+    assert found.vouch_for([leaf("below", BELOW_KEY), below])
+    assert not found.vouch_for([leaf("below", BELOW_KEY)])
+    assert not found.vouch_for([leaf("servers", BELOW_KEY), for_servers])
+    assert not found.vouch_for([certificate(JANE, issuer="jane", signer=KEY), leaf("one")])  # no authority signed that
+
+
+def test_an_authority_below_another_counts_by_itself(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(root("below", BELOW_KEY, issuer="one", signer=CA_KEY))
+    found = Authorities([str(tmp_path / "a")], clock=Clock())
+    assert found.vouch_for([leaf("below", BELOW_KEY)])
+    assert not found.vouch_for([leaf("one"), der(ONE)])
+
+
+def test_chains_count_in_their_time(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(ONE)
+    clock = Clock()
+    found = Authorities([str(tmp_path / "a")], clock=clock)
+    assert found.vouch_for([leaf("one")])
+    clock.now += timedelta(days=20)
+    assert not found.vouch_for([leaf("one")])
+
+
+def test_what_counts_exactly_vouches_for_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(ONE)
+    (tmp_path / "admin").write_bytes(ssl.DER_cert_to_PEM_cert(leaf("nobody")).encode())
+    found = Authorities([str(tmp_path / "a")], [str(tmp_path / "admin")], clock=Clock())
+    exact = der((tmp_path / "admin").read_bytes())
+    assert found.vouch_for([exact])
+    assert not found.vouch_for([leaf("nobody")])
 
 
 def test_files_that_change_count_from_then_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(authorities, "_CHECK_EVERY", 0.0)
     path = tmp_path / "a"
     path.write_bytes(ONE)
-    found = Authorities([str(path)])
+    found = Authorities([str(path)], clock=Clock())
+    assert found.vouch_for([leaf("one")])
     path.write_bytes(OTHER + OTHER)
-    assert not found.vouch_for([der(ONE)])
-    assert found.vouch_for([der(OTHER)])
+    assert not found.vouch_for([leaf("one")])
+    assert found.vouch_for([leaf("other")])
     path.write_text("damaged")
-    assert found.vouch_for([der(OTHER)])
+    assert found.vouch_for([leaf("other")])
     path.unlink()
-    assert found.vouch_for([der(OTHER)])
+    assert found.vouch_for([leaf("other")])
 
 
 def test_what_two_have_in_common(tmp_path: Path) -> None:

@@ -35,14 +35,15 @@ def claims(**changed: str | None) -> dict[str, Any]:
 class Cluster:
     """An account, a secret with a token, and what is told of its use."""
 
-    def __init__(self, token: str = "", **labels: str) -> None:
+    def __init__(self, token: str = "", *, looks_up: bool = True, **labels: str) -> None:
         self.token = token or sign(KEYS, claims())
         self.secret: TokenSecret | None = TokenSecret(False, self.token.encode(), labels)
         self.account: ServiceAccount | None = ServiceAccount(metadata=ObjectMeta(name="robot", uid="u1"))
         self.used: list[tuple[str, str]] = []
         self._tokens = LegacyTokens(
-            lambda: KEYS, ("api",), self._find_secret, self._find_account, lambda *key: self.used.append(key)
-        )
+            lambda: KEYS, ("api",), self._find_secret, self._find_account, lambda *key: self.used.append(key),
+            looks_up=looks_up,
+        )  # fmt: skip
 
     def _find_secret(self, namespace: str, name: str) -> TokenSecret | None:
         return self.secret if (namespace, name) == ("ns", "t") else None
@@ -120,3 +121,12 @@ async def test_what_ends_a_token() -> None:
 async def test_another_key_is_not_trusted() -> None:
     forged = sign(ServiceAccountKeys(make_signing_key(), trusted=True), claims())
     assert "no keys found" in await Cluster(forged).refusal()
+
+
+async def test_without_looking_up_a_token_outlives_its_secret() -> None:
+    cluster = Cluster(looks_up=False)
+    cluster.secret = cluster.account = None
+    found = await cluster.ask()
+    assert found is not None
+    assert found.user.name == "system:serviceaccount:ns:robot"
+    assert await cluster.refusal(sign(KEYS, claims(uid=None))) == "serviceAccountUID claim is missing"

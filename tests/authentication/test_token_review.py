@@ -37,7 +37,12 @@ async def test_whose_a_token_is_is_what_the_review_says() -> None:
     identity = await ReviewedTokens(reviews).authenticate_token("t", ())
     assert identity is not None
     user = identity.user
-    assert (user.name, user.uid, user.groups, dict(user.extra)) == ("alice", "1", ("dev",), {"scope": ("a", "b")})
+    assert (user.name, user.uid, user.groups, dict(user.extra)) == (
+        "alice",
+        "1",
+        ("dev", "system:authenticated"),
+        {"scope": ("a", "b")},
+    )
     assert [each.spec.token for each in reviews.asked] == ["t"]
 
 

@@ -24,7 +24,8 @@ FOREIGN = {
     "pyyaml.YAMLError", "pyyaml.MarkedYAMLError", "pyyaml.reader.ReaderError",
 }  # fmt: skip
 TO_OPERATORS = {"cli/", "controlplane/", "storage/sqlite/file.py", "storage/sqlite/store.py", "webhooks/kubeconfig.py",
-                "authentication/client_certificate.py", "aggregator/remote_discovery.py",
+                "authentication/client_certificate.py", "authentication/certificate_usage.py",
+                "aggregator/remote_discovery.py",
                 "aggregator/remote_openapi.py", "cluster/configuration.py", "library/checked.py",
                 "nodes/stages/declaration.py"}  # fmt: skip
 """What is told at the start, or in the log."""

@@ -9,30 +9,8 @@ import ssl
 
 import pytest
 
-from steersman.net.message import Request, Response
 from steersman.net.tls import Certificate, ServerTLS
-
-
-async def who(request: Request) -> Response:
-    """Tells the peer's certificate."""
-    return Response(200, [], request.peer.certificate or b"none")
-
-
-async def ask(server, context: ssl.SSLContext, name: str = "localhost") -> tuple[bytes, bytes, str | None]:
-    """One request; its body, the server's certificate and the TLS version."""
-    reader, writer = await asyncio.open_connection(*server.address, ssl=context, server_hostname=name)
-    writer.write(b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
-    answer = await asyncio.wait_for(reader.read(), 5)
-    tls = writer.get_extra_info("ssl_object")
-    certificate, version = tls.getpeercert(True), tls.version()
-    writer.close()
-    return answer.partition(b"\r\n\r\n")[2], certificate, version
-
-
-def der(certificate: Certificate) -> bytes:
-    """What a certificate file holds."""
-    with open(certificate.cert_file) as file:
-        return ssl.PEM_cert_to_DER_cert(file.read())
+from tests.net.tls_client import ask, der, who
 
 
 async def test_a_verified_client_certificate_is_given_to_the_handler(serve, client_context, authority, certificate):

@@ -10,13 +10,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from steersman.authentication.authorities import Vouching
+from steersman.authentication.certificate_usage import allows_client_auth, extensions_of
 from steersman.authentication.interface import AuthenticationError, Credentials
 from steersman.authentication.user import CREDENTIAL_ID, UserInfo, authenticated
 from steersman.machinery.go.strings import to_upper
 from steersman.machinery.values import times
 
 if TYPE_CHECKING:
-    from cryptography.x509 import Certificate, Extensions
+    from cryptography.x509 import Certificate
 
 UID_OID: Final = "1.3.6.1.4.1.57683.2"
 """The relative distinguished name that carries a user's uid (k8s.io/apimachinery `apis/asn1.X509UID`)."""
@@ -37,9 +38,8 @@ class CertificateUser:
 class ClientCertificateAuthenticator:
     """Recognises users by the certificate of their connection.
 
-    TLS must have verified the chain, and with `authorities` one of these be in it, for servers whose TLS trusts more
-    authorities than may name users. With `roots` (PEM) instead, the leaf must have been issued directly by one of
-    these.
+    TLS must have verified the chain, unless there are `authorities`: then these judge it, whatever TLS has done. With
+    `roots` (PEM) instead, the leaf must have been issued directly by one of these.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class ClientCertificateAuthenticator:
             raise AuthenticationError(f"{describe(der)}: x509: certificate signed by unknown authority")
         known = self._known.get(der)
         if known is None:
-            if not credentials.certificate_verified and self._roots_pem is None:
+            if not credentials.certificate_verified and self._roots_pem is None and self._authorities is None:
                 raise AuthenticationError(f"{describe(der)}: x509: certificate signed by unknown authority")
             known = self._examine(der)
             if known is None:
@@ -149,7 +149,7 @@ def describe(der: bytes) -> str:
 
     certificate = parse_certificate(der)
     subject = authority = b""
-    for extension in _extensions(certificate):
+    for extension in extensions_of(certificate):
         if isinstance(extension.value, x509.SubjectKeyIdentifier):
             subject = extension.value.digest
         elif isinstance(extension.value, x509.AuthorityKeyIdentifier):
@@ -168,25 +168,3 @@ def parse_certificate(der: bytes) -> Certificate:
         return load_der_x509_certificate(der)
     except ValueError:
         raise AuthenticationError("the client certificate cannot be parsed") from None
-
-
-def allows_client_auth(certificate: Certificate) -> bool:
-    """True unless the certificate is limited to other uses. Raises ValueError if it cannot be read."""
-    from cryptography.x509 import ExtendedKeyUsage
-    from cryptography.x509.oid import ExtendedKeyUsageOID
-
-    for extension in _extensions(certificate):
-        if isinstance(extension.value, ExtendedKeyUsage):
-            usages = extension.value
-            return ExtendedKeyUsageOID.CLIENT_AUTH in usages or ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE in usages
-    return True
-
-
-def _extensions(certificate: Certificate) -> Extensions:
-    """The certificate's extensions. Raises AuthenticationError if they cannot be read."""
-    from cryptography.x509 import DuplicateExtension
-
-    try:
-        return certificate.extensions
-    except (ValueError, DuplicateExtension) as error:
-        raise AuthenticationError(f"the client certificate cannot be parsed: {error}") from None

@@ -43,24 +43,27 @@ class LegacyTokens(SignedTokens):
     """Knows service accounts by tokens that are the same as in their secret.
 
     `secret` and `account` look up what tokens name; `used` is told of namespace and name of a secret whose token is
-    used for the first time in a day.
+    used for the first time in a day. Unless it `looks_up`, a token is good whatever has become of its secret.
     """
 
     def __init__(
         self, keys: Callable[[], ServiceAccountKeys], api_audiences: tuple[str, ...],
-        secret: Callable[[str, str], TokenSecret | None], account: Find, used: Callable[[str, str], None],
+        secret: Callable[[str, str], TokenSecret | None], account: Find, used: Callable[[str, str], None], *,
+        looks_up: bool = True,
     ) -> None:  # fmt: skip
         super().__init__(keys, (ISSUER,))
         self._api_audiences = api_audiences
         self._secret = secret
         self._account = account
         self._used = used
+        self._looks_up = looks_up
 
     def judge(self, claims: bytes, token: str, audiences: tuple[str, ...]) -> TokenIdentity:
         found = read_claims(claims, _LegacyClaims)
         common = common_audiences(Claims(aud=found.aud), audiences or self._api_audiences, self._api_audiences)
         _check(found)
-        self._check_secret(found, token)
+        if self._looks_up:
+            self._check_secret(found, token)
         groups = service_account_groups(found.namespace)
         return TokenIdentity(authenticated(UserInfo(found.sub, found.account_uid, groups)), common)
 

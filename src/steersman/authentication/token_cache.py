@@ -14,7 +14,7 @@ from steersman.machinery.values import times
 
 SUCCESS_SECONDS: Final = 10.0
 """How long a token that was good is not looked at again: as long it may outlive what it is bound to."""
-MAX_TOKENS: Final = 4096
+MAX_TOKENS: Final = 16_384
 
 
 class CachedTokenAuthenticator:

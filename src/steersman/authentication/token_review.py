@@ -5,38 +5,50 @@ Follows k8s.io/apiserver `plugin/pkg/authenticator/token/webhook`.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from types import MappingProxyType
 
 from steersman.api.authentication.v1 import TokenReview, TokenReviewSpec
 from steersman.authentication.interface import AuthenticationError, TokenIdentity
-from steersman.authentication.user import UserInfo
+from steersman.authentication.user import UserInfo, authenticated
+from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors.status import StatusError
+from steersman.webhooks.client import WebhookError
+
+logger = logging.getLogger(__name__)
 
 Review = Callable[[TokenReview], Awaitable[TokenReview]]
-"""Has a review answered. Raises StatusError if it is not, whatever the cause."""
+"""Has a review answered. Raises StatusError, WebhookError or DecodeError if it is not."""
 
 
 class ReviewedTokens:
-    """Asks about every token. Without an answer a token is refused; put a CachedTokenAuthenticator before it."""
+    """Asks about every token. Without an answer a token is refused; put a CachedTokenAuthenticator before it.
 
-    def __init__(self, review: Review) -> None:
+    `implicit` are the audiences that a token is for whose answer names none.
+    """
+
+    def __init__(self, review: Review, implicit: tuple[str, ...] = ()) -> None:
         self._review = review
+        self._implicit = implicit
 
     async def authenticate_token(self, token: str, audiences: tuple[str, ...]) -> TokenIdentity | None:
-        """See TokenAuthenticator. An answer that names no audience is for none of those asked for."""
+        """See TokenAuthenticator."""
         try:
             answer = await self._review(TokenReview(spec=TokenReviewSpec(token=token, audiences=list(audiences))))
-        except StatusError as error:
-            raise AuthenticationError(f"the token cannot be reviewed: {error}") from None
+        except (StatusError, WebhookError, DecodeError) as error:
+            logger.error("failed to make webhook authenticator request: %s", error)
+            raise AuthenticationError(str(error)) from None
         status = answer.status
+        said = status.audiences or self._implicit
+        meant = tuple(each for each in audiences if each in said)
+        if audiences and not meant and (self._implicit or status.authenticated):
+            return None
         if not status.authenticated:
             if status.error:
                 raise AuthenticationError(status.error)
             return None
-        meant = tuple(each for each in audiences if each in status.audiences)
-        if audiences and not meant:
-            return None
         user = status.user
         extra = MappingProxyType({key: tuple(values) for key, values in user.extra.items()})
-        return TokenIdentity(UserInfo(user.username, user.uid, tuple(user.groups), extra), meant)
+        found = UserInfo(user.username, user.uid, tuple(user.groups), extra)
+        return TokenIdentity(authenticated(found), meant)

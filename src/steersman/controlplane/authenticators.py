@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import AsyncExitStack
 from functools import partial
-from typing import Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from steersman.api.core.v1 import Secret
 from steersman.authentication.anonymous import AnonymousAuthenticator
 from steersman.authentication.authorities import Authorities
 from steersman.authentication.bearer_token import BearerTokenAuthenticator
+from steersman.authentication.bootstrap_tokens import BootstrapSecret, BootstrapTokens
 from steersman.authentication.client_certificate import ClientCertificateAuthenticator
 from steersman.authentication.interface import Authenticator, TokenAuthenticator
 from steersman.authentication.issued_tokens import IssuedTokens
@@ -24,12 +27,18 @@ from steersman.authentication.token_cache import CachedTokenAuthenticator
 from steersman.authentication.token_file import StaticTokens, TokenFileError
 from steersman.authentication.union import UnionAuthenticator, UnionTokenAuthenticator
 from steersman.authentication.user import SYSTEM_MASTERS, UserInfo
-from steersman.controlplane.given_files import service_account_keys
+from steersman.controlplane.given_files import judges_certificates, service_account_keys
 from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.stores import Stores
+from steersman.machinery.metrics import Registry
 from steersman.rest.objects import Reading
 from steersman.server.basic_paths import install_openid
+from steersman.server.certificates import CertificateFiles
 from steersman.server.server import Server
+
+if TYPE_CHECKING:
+    from steersman.authentication.jwt.configuration import AnonymousConfiguration
+    from steersman.controlplane.jwt_authentication import JWTAuthentication
 
 logger = logging.getLogger(__name__)
 
@@ -91,16 +100,42 @@ def _token_secret(stores: Stores) -> Callable[[str, str], TokenSecret | None]:
     return lambda namespace, name: stores.objects("", "secrets").known(namespace, name, _TOKEN_SECRET)
 
 
+def _read_bootstrap_secret(secret: Secret) -> BootstrapSecret:
+    return BootstrapSecret(secret.metadata.deletion_timestamp is not None, secret.type, secret.data)
+
+
+_BOOTSTRAP_SECRET: Final = Reading(_read_bootstrap_secret, "metadata.deletionTimestamp", "type", "data")
+
+
+def _bootstrap_secret(stores: Stores) -> Callable[[str], BootstrapSecret | None]:
+    return lambda name: stores.objects("", "secrets").known("kube-system", name, _BOOTSTRAP_SECRET)
+
+
 LOOPBACK: Final = UserInfo("system:apiserver", groups=(SYSTEM_MASTERS,))
 """Who this server is where it asks itself."""
 
 
+def jwt_authentication(options: Options, registry: Registry, running: AsyncExitStack) -> JWTAuthentication | None:
+    """Who knows users by JSON Web Tokens, if anybody does; `running` ends it. Raises OptionsError."""
+    if not (options.authentication_config or options.has_oidc_flags):
+        return None
+    from steersman.controlplane.jwt_authentication import JWTAuthentication  # which most servers never need
+
+    found = JWTAuthentication(options, registry)
+    running.push_async_callback(found.stop)
+    found.start()
+    return found
+
+
 def token_authenticator(
-    options: Options, keys: TokenKeys, stores: Stores, issued: IssuedTokens, used: Callable[[str, str], None]
-) -> UnionTokenAuthenticator:
-    """Tells whose a bearer token is; `used` is told of secrets whose tokens are used. Raises OptionsError for a token
-    file that cannot be read."""
-    found: list[TokenAuthenticator] = [issued]
+    options: Options, keys: TokenKeys, stores: Stores, issued: IssuedTokens, used: Callable[[str, str], None],
+    jwt: TokenAuthenticator | None, running: AsyncExitStack,
+) -> TokenAuthenticator:  # fmt: skip
+    """Tells whose a bearer token is; `used` is told of secrets whose tokens are used. `running` ends what is connected.
+
+    A token that was good is not judged again for ten seconds. Raises OptionsError for files that cannot be used.
+    """
+    found: list[TokenAuthenticator] = []
     if options.token_auth_file:
         try:
             found.append(StaticTokens.load(options.token_auth_file, options.audiences))
@@ -112,11 +147,42 @@ def token_authenticator(
         secret=_find(stores, "secrets"),
         node=_find(stores, "nodes"),
     )
-    accounts = ServiceAccountTokens(keys.keys, options.service_account_issuer, options.audiences, bound)
-    found.append(CachedTokenAuthenticator(accounts))
-    in_secrets = LegacyTokens(keys.keys, options.audiences, _token_secret(stores), bound.service_account, used)
-    found.append(CachedTokenAuthenticator(in_secrets))
-    return UnionTokenAuthenticator(found)
+    in_secrets = LegacyTokens(
+        keys.keys, options.audiences, _token_secret(stores), bound.service_account, used,
+        looks_up=options.service_account_lookup,
+    )  # fmt: skip
+    found.append(in_secrets)
+    found.append(ServiceAccountTokens(keys.keys, options.service_account_issuer, options.audiences, bound))
+    if options.enable_bootstrap_token_auth:
+        found.append(BootstrapTokens(options.audiences, _bootstrap_secret(stores)))
+    if jwt is not None:
+        found.append(jwt)
+    if options.authentication_token_webhook_config_file:
+        found.append(_webhook(options, running))
+    return UnionTokenAuthenticator([issued, CachedTokenAuthenticator(UnionTokenAuthenticator(found))])
+
+
+def _webhook(options: Options, running: AsyncExitStack) -> TokenAuthenticator:
+    """Raises OptionsError."""
+    from steersman.authentication import webhook_tokens  # which most servers never need
+    from steersman.authentication.token_review import ReviewedTokens
+    from steersman.webhooks.client import WebhookClient
+    from steersman.webhooks.kubeconfig import KubeconfigError, load_kubeconfig
+
+    version = options.authentication_token_webhook_version
+    if version not in webhook_tokens.VERSIONS:
+        raise OptionsError(
+            f'unsupported authentication webhook version "{version}", supported versions are "v1", "v1beta1"'
+        )
+    try:
+        endpoint = load_kubeconfig(Path(options.authentication_token_webhook_config_file))
+    except KubeconfigError as error:
+        raise OptionsError(f"--authentication-token-webhook-config-file: {error}") from None
+    client = WebhookClient(endpoint, webhook_tokens.BACKOFF, user_agent=webhook_tokens.USER_AGENT)
+    running.callback(client.close)
+    asked = ReviewedTokens(webhook_tokens.reviews(client.post, version), options.audiences)
+    seconds = options.authentication_token_webhook_cache_ttl
+    return CachedTokenAuthenticator(asked, seconds=seconds, unknown_seconds=seconds) if seconds else asked
 
 
 def proxy_headers(options: Options) -> HeaderNames | None:
@@ -129,16 +195,31 @@ def proxy_headers(options: Options) -> HeaderNames | None:
     )  # fmt: skip
 
 
-def authenticator(options: Options, tokens: TokenAuthenticator, client_authorities: Sequence[str]) -> Authenticator:
-    """Tells who sends a request. `client_authorities` are the files of those whose certificates are users'."""
+def authenticator(
+    options: Options, tokens: TokenAuthenticator, files: CertificateFiles,
+    anonymous: AnonymousConfiguration | None = None,
+) -> Authenticator:  # fmt: skip
+    """Tells who sends a request. `anonymous` counts in place of the flag, if it is given.
+
+    Where authorities are given, TLS takes any certificate, and they are asked here: whose users are those of
+    `--client-ca-file` alone, if there is one, with the administrator of the data folder.
+    """
     found: list[Authenticator] = []
     authorities = None
+    if judges_certificates(options):
+        own, given = str(files.ca), options.client_ca_file
+        authorities = Authorities([given], [str(files.admin)]) if given else Authorities([own])
     headers = proxy_headers(options)
-    if headers is not None:  # TLS trusts proxies' authorities too, which must not make users
-        authorities = Authorities(client_authorities)
+    if headers is not None:
         of_proxies = Authorities((options.requestheader_client_ca_file,))
         found.append(RequestHeaderAuthenticator(headers, of_proxies, options.requestheader_allowed_names))
     found += [
         ClientCertificateAuthenticator(authorities=authorities), BearerTokenAuthenticator(tokens, options.audiences),
     ]  # fmt: skip
-    return UnionAuthenticator(found, AnonymousAuthenticator() if options.anonymous_auth else None)
+    return UnionAuthenticator(found, _anonymous(options, anonymous))
+
+
+def _anonymous(options: Options, configured: AnonymousConfiguration | None) -> Authenticator | None:
+    if configured is None:
+        return AnonymousAuthenticator() if options.anonymous_auth else None
+    return AnonymousAuthenticator([each.path for each in configured.conditions]) if configured.enabled else None

@@ -24,7 +24,7 @@ from steersman.apiextensions.conversion_metrics import ConversionMetrics
 from steersman.apiextensions.definitions import Definitions, Serves
 from steersman.audit.metrics import AuditMetrics
 from steersman.audit.trail import Auditor
-from steersman.authentication.interface import TokenAuthenticator
+from steersman.authentication.interface import Authenticator, TokenAuthenticator
 from steersman.authentication.issued_tokens import IssuedTokens
 from steersman.authentication.user import UserInfo
 from steersman.catalogue.rest_mapper import RESTMapper
@@ -42,6 +42,7 @@ from steersman.controlplane.authenticators import (
     LOOPBACK,
     TokenKeys,
     authenticator,
+    jwt_authentication,
     proxy_headers,
     token_authenticator,
 )
@@ -58,7 +59,6 @@ from steersman.controlplane.data_folder import (
 from steersman.controlplane.given_files import (
     check_kubelet_files,
     check_proxy_client,
-    client_authorities,
     serving_tls,
 )
 from steersman.controlplane.group_order import GroupOrder
@@ -344,7 +344,8 @@ class ControlPlane:
         files = self._files = certificate_files(options, host, str(ranges[0][1]))
         token_use = TokenUse(lambda: stores.objects("", "secrets"))
         running.push_async_callback(token_use.stop)
-        tokens = token_authenticator(options, keys, stores, self._issued, token_use.note)
+        jwt = jwt_authentication(options, common.registry, running)
+        tokens = token_authenticator(options, keys, stores, self._issued, token_use.note, jwt, running)
         authorizers = AuthorizerChain(options, common.slow_lane, common.registry)
         running.push_async_callback(authorizers.stop)
         rights = authorizers.judges
@@ -364,7 +365,8 @@ class ControlPlane:
         recorder = auditor(options, AuditMetrics(common.registry), common.slow_lane, common.executor)
         if recorder is not None:
             running.push_async_callback(recorder.close)
-        config = _config(options, common, host, files, tokens, rights, admission, recorder)
+        judge = authenticator(options, tokens, files, None if jwt is None else jwt.anonymous)
+        config = _config(options, common, host, files, judge, rights, admission, recorder)
         config.observe = self._observe
         server = self.server = Server(config.complete())
         for resource, implementation in served:
@@ -524,12 +526,12 @@ def _admission(
 
 
 def _config(
-    options: Options, common: _Common, host: str, files: CertificateFiles, tokens: TokenAuthenticator, rights: Judges,
+    options: Options, common: _Common, host: str, files: CertificateFiles, judge: Authenticator, rights: Judges,
     admission: Chain, auditor: Auditor | None,
 ) -> Config:  # fmt: skip
     return Config(
         auditor=auditor,
-        authenticator=authenticator(options, tokens, client_authorities(options, files)),
+        authenticator=judge,
         proxy_headers=proxy_headers(options),
         authorizer=rights.authorizer,
         admission=admission,

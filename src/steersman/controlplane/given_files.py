@@ -69,7 +69,7 @@ def serving_tls(options: Options, files: CertificateFiles) -> ServerTLS:
         certificates.append(Certificate(cert, key, tuple(name for name in names.split(",") if name)))
         check_pair(certificates[-1], "--tls-sni-cert-key", "--tls-sni-cert-key")
         _warn_of_dates(cert)
-    client_ca = client_authorities(options, files)
+    client_ca = _told_authorities(options, files)
     if options.client_ca_file:
         check_authorities("--client-ca-file", options.client_ca_file)
     if options.requestheader_client_ca_file:
@@ -82,14 +82,26 @@ def serving_tls(options: Options, files: CertificateFiles) -> ServerTLS:
         min_version = ssl.TLSVersion.TLSv1_3  # TLS 1.2 has no suite left
     try:
         return ServerTLS(
-            certificates, client_ca_files=client_ca, min_version=min_version, ciphers=":".join(ciphers) or None
+            certificates,
+            client_ca_files=client_ca,
+            min_version=min_version,
+            ciphers=":".join(ciphers) or None,
+            judged_later=judges_certificates(options),
         )
     except ssl.SSLError as error:
         raise OptionsError(f"TLS cannot be set up with the certificates in {files.folder}: {error.reason}") from None
 
 
-def client_authorities(options: Options, files: CertificateFiles) -> list[str]:
-    """The files of the authorities whose client certificates are users'."""
+def judges_certificates(options: Options) -> bool:
+    """Whether client certificates are judged above TLS, so that one that nobody vouches for is answered with 401.
+
+    That takes longer to load than what `ssl` has; without these flags only this server's own authority counts.
+    """
+    return bool(options.client_ca_file or options.requestheader_client_ca_file)
+
+
+def _told_authorities(options: Options, files: CertificateFiles) -> list[str]:
+    """The files of the authorities that clients are told in the handshake."""
     return [str(files.ca), *filter(None, [options.client_ca_file])]
 
 

@@ -37,6 +37,22 @@ class Options(AuditOptions):
     client_ca_file: str = ""
     token_auth_file: str = ""
     anonymous_auth: bool = True
+    anonymous_auth_is_given: bool = False
+    """Whether the flag before was given, whatever it says."""
+    authentication_config: str = ""
+    oidc_issuer_url: str = ""
+    oidc_client_id: str = ""
+    oidc_ca_file: str = ""
+    oidc_username_claim: str = "sub"
+    oidc_username_prefix: str = ""
+    oidc_groups_claim: str = ""
+    oidc_groups_prefix: str = ""
+    oidc_signing_algs: tuple[str, ...] = ("RS256",)
+    oidc_required_claim: dict[str, str] = field(default_factory=dict)
+    authentication_token_webhook_config_file: str = ""
+    authentication_token_webhook_version: str = "v1beta1"
+    authentication_token_webhook_cache_ttl: float = 120.0
+    enable_bootstrap_token_auth: bool = False
     authorization_mode: tuple[str, ...] = ("RBAC",)
     authorization_policy_file: str = ""
     authorization_webhook_config_file: str = ""
@@ -58,6 +74,7 @@ class Options(AuditOptions):
     service_account_signing_key_file: str = ""
     service_account_key_file: tuple[str, ...] = ()
     service_account_jwks_uri: str = ""
+    service_account_lookup: bool = True
     service_account_max_token_expiration: int = 0
     service_account_extend_token_expiration: bool = True
     api_audiences: tuple[str, ...] = ()
@@ -102,9 +119,16 @@ class Options(AuditOptions):
         """What tokens for this server are meant for."""
         return self.api_audiences or self.service_account_issuer
 
+    @property
+    def has_oidc_flags(self) -> bool:
+        """Whether one of `--oidc-*` says something else than by default."""
+        usual = Options(data_dir=self.data_dir)
+        names = (each.name for each in fields(self) if each.name.startswith("oidc_"))
+        return any(getattr(self, name) != getattr(usual, name) for name in names)
+
     def as_flags(self) -> dict[str, str]:
         """The options by the names of their flags, as text in pflag's form."""
-        values = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "listen"}
+        values = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in NO_FLAGS}
         values["v"] = values.pop("verbosity")
         if not self.kubelet_preferred_address_types:
             from steersman.registry.kubelet import ADDRESS_TYPES
@@ -115,7 +139,10 @@ class Options(AuditOptions):
         return {name.replace("_", "-"): _shown(value) for name, value in values.items()}
 
 
+NO_FLAGS: Final = ("listen", "anonymous_auth_is_given")
+"""Options that are no flags."""
 _DURATIONS: Final = (
+    "authentication_token_webhook_cache_ttl",
     "authorization_webhook_cache_authorized_ttl", "authorization_webhook_cache_unauthorized_ttl",
     "request_timeout", "service_account_max_token_expiration", "event_ttl", "shutdown_delay_duration",
     "etcd_compaction_interval", "kubelet_timeout", "debug_loop_watchdog", *AUDIT_DURATIONS,

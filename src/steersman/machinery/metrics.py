@@ -96,6 +96,10 @@ class Gauge(Counter):
         if labels in self._values or len(self._values) < MAX_SERIES:
             self._values[labels] = value
 
+    def forget(self, labels: Labels) -> None:
+        """Takes a series away, if it is there."""
+        self._values.pop(labels, None)
+
 
 class Computed(_Labelled):
     """A gauge or counter whose values are asked for when it is scraped."""

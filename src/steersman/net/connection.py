@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from functools import partial
-from operator import attrgetter
 from typing import Any, Final, Protocol, cast
 
 from steersman.net import eager
@@ -361,21 +359,12 @@ def notify_closed(stream: Stream) -> None:
         log.exception("closed() of a response body failed")
 
 
-def verified_chain(tls: ssl.SSLObject) -> tuple[bytes, ...]:
-    """The certificates (DER) by which a client's was verified, its own first; none for one that was not."""
-    inner = _INNER(tls)  # it has a public name from Python 3.13 on only
-    return tuple(ssl.PEM_cert_to_DER_cert(each.public_bytes()) for each in inner.get_verified_chain() or ())
-
-
-_INNER: Final = attrgetter("_sslobj")
-
-
 def peer_of(transport: asyncio.BaseTransport) -> Peer:
     """Who is at the other end of a transport."""
     host, port = _place(transport.get_extra_info("peername"))
     tls = transport.get_extra_info("ssl_object")
     certificate = tls.getpeercert(True) if tls is not None else None
-    authorities = () if certificate is None else verified_chain(tls)[1:]
+    authorities = () if certificate is None else tls.peer_chain()
     return Peer(host, port, certificate, tls is not None, authorities, _place(transport.get_extra_info("sockname")))
 
 

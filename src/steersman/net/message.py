@@ -54,8 +54,11 @@ class Headers(dict[str, str]):
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Who is at the other end of a connection. `certificate` is its verified TLS certificate as DER, if it gave one,
-    and `authorities` are those that vouch for it, up to one that is trusted. `reached` is where it has connected to."""
+    """Who is at the other end of a connection. `certificate` is its TLS certificate as DER, if it gave one.
+
+    If TLS has verified that, `authorities` are those that vouch for it, up to one that is trusted; if TLS only asks
+    (`net.asked_tls`), they are what the client has sent with it. `reached` is where it has connected to.
+    """
 
     host: str = ""
     port: int = 0

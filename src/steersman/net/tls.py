@@ -1,8 +1,7 @@
 """Server side TLS: certificates by server name, client certificates, and files that may change while it serves.
 
-Client certificates are verified in the handshake: one that no client CA vouches for fails it. Go's RequestClientCert,
-which kube-apiserver uses, would complete the handshake and leave the judgement to the authenticator (401); Python's
-ssl has no such mode.
+Client certificates are verified in the handshake: one that no client CA vouches for fails it. With `judged_later` it is
+completed with any (`net.asked_tls`), and who the certificate stands for is left to those who look at the request.
 """
 
 from __future__ import annotations
@@ -13,9 +12,11 @@ import ssl
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Final
 
 from steersman.net.ascii import lower
+from steersman.net.asked_tls import AskingTLS, asking_context
 
 log = logging.getLogger("steersman.net")
 
@@ -57,6 +58,15 @@ class ServerSide(ssl.SSLObject):
         """As ssl.SSLObject has it; None from a client that speaks plain HTTP."""
         return None if self.plain_http else super().getpeercert(binary_form)
 
+    def peer_chain(self) -> tuple[bytes, ...]:
+        """The certificates (DER) by which the client's was verified, those above it; none for one that was not."""
+        inner = _INNER(self)  # it has a public name from Python 3.13 on only
+        chain = inner.get_verified_chain() or ()
+        return tuple(ssl.PEM_cert_to_DER_cert(each.public_bytes()) for each in chain[1:])
+
+
+_INNER: Final = attrgetter("_sslobj")
+
 
 class ServerTLS:
     """The TLS configuration of a server; the first certificate serves clients that ask for no name, or an unknown one.
@@ -73,6 +83,7 @@ class ServerTLS:
         min_version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2,
         ciphers: str | None = None,
         alpn_protocols: Sequence[str] = ALPN_PROTOCOLS,
+        judged_later: bool = False,
     ) -> None:
         if not certificates:
             raise ValueError("TLS needs a certificate")
@@ -83,21 +94,33 @@ class ServerTLS:
         self._alpn_protocols = list(alpn_protocols)
         self._checked = time.monotonic()
         self._stamps = self._look()
+        self._judged_later = judged_later
         self._default, self._by_name = self._load()
-        self.context = self._new_context(self._certificates[0])
+        self.context: ssl.SSLContext
         """For create_server(): hands each connection over to the context for the name asked for."""
-        self.context.sni_callback = self._choose
-        self.context.sslobject_class = ServerSide
+        if judged_later:
+            self.context = AskingTLS(self._present)
+        else:
+            self.context = self._verifying(self._certificates[0])
+            self.context.sni_callback = self._choose
+            self.context.sslobject_class = ServerSide
 
     def _choose(self, connection: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
         """Called in every handshake, with a server name or without."""
         self.refresh()
-        chosen = self._default
-        if name is not None and self._by_name:
-            name = lower(name)
-            parent = name.partition(".")[2]
-            chosen = self._by_name.get(name) or self._by_name.get(f"*.{parent}") or chosen
-        connection.context = chosen
+        connection.context = self._named(name)
+
+    def _present(self) -> Any:
+        self.refresh()
+        return self._default
+
+    def _named(self, name: str | None) -> Any:
+        """The context for a server name."""
+        if name is None or not self._by_name:
+            return self._default
+        name = lower(name)
+        parent = name.partition(".")[2]
+        return self._by_name.get(name) or self._by_name.get(f"*.{parent}") or self._default
 
     def refresh(self, *, now: bool = False) -> None:
         """Looks whether the files have changed, if it is time or `now` is given, and loads them."""
@@ -120,9 +143,10 @@ class ServerTLS:
         names = [name for item in self._certificates for name in (item.cert_file, item.key_file)]
         return tuple(_stamp(name) for name in [*names, *self._client_ca_files])
 
-    def _load(self) -> tuple[ssl.SSLContext, dict[str, ssl.SSLContext]]:
-        by_name: dict[str, ssl.SSLContext] = {}
-        default: ssl.SSLContext | None = None
+    def _load(self) -> tuple[Any, dict[str, Any]]:
+        """The contexts of all certificates, the first and those by name: of `ssl`, or of pyOpenSSL."""
+        by_name: dict[str, Any] = {}
+        default: Any = None
         for item in self._certificates:
             context = self._new_context(item)
             default = default or context
@@ -132,7 +156,15 @@ class ServerTLS:
         assert default is not None
         return default, by_name
 
-    def _new_context(self, certificate: Certificate) -> ssl.SSLContext:
+    def _new_context(self, certificate: Certificate) -> Any:
+        if not self._judged_later:
+            return self._verifying(certificate)
+        return asking_context(
+            certificate.cert_file, certificate.key_file, names_of=self._client_ca_files,
+            min_version=self._min_version, ciphers=self._ciphers, protocols=self._alpn_protocols, choose=self._named,
+        )  # fmt: skip
+
+    def _verifying(self, certificate: Certificate) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = self._min_version
         context.load_cert_chain(certificate.cert_file, certificate.key_file)

@@ -36,6 +36,7 @@ def parse(arguments: list[str], data_dir: Path) -> Options:
             "--authorization-config can not be specified when --authorization-mode or --authorization-webhook-* flags "
             "are defined"
         )
+    values["anonymous_auth_is_given"] = "anonymous_auth" in values
     options = Options(**values)
     check(options)
     return options

@@ -171,6 +171,13 @@ def controllers(text: str) -> tuple[str, ...]:
     return given
 
 
+def claim(text: str) -> dict[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ValueError(f"malformed pair, expect string=string: {text}")
+    return {trim_space(name): trim_space(value)}
+
+
 def pairs(text: str) -> dict[str, str]:
     found = {}
     for each in text.split(","):
@@ -181,7 +188,8 @@ def pairs(text: str) -> dict[str, str]:
 
 
 SHOWN: Final[dict[Callable[[str], Any], str]] = {
-    address: "ip", chance: "float", controllers: "strings", decimal: "float", file: "file", folder: "folder",
+    address: "ip", chance: "float", claim: "CLAIM=VALUE", controllers: "strings", decimal: "float", file: "file",
+    folder: "folder",
     header_names: "strings", integer: "int", issuer: "strings", modes: "strings", names: "strings", number: "int",
     one: "string", one_file: "file",
     pairs: "KEY=VALUE,...", patterns: "strings", plugins: "strings", port: "int", seconds: "duration",

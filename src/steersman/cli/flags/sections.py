@@ -12,6 +12,7 @@ from steersman.cli.flags.readers import (
     address,
     boolean,
     chance,
+    claim,
     controllers,
     decimal,
     file,
@@ -112,7 +113,31 @@ SECTIONS: Final[dict[str, dict[str, Flag]]] = {
     },
     "Authentication": {
         "anonymous-auth": Flag("anonymous_auth", boolean, "let requests without credentials in", boolean=True),
+        "authentication-config": Flag(
+            "authentication_config", file, "AuthenticationConfiguration: issuers of JWTs, anonymous requests"
+        ),
+        "authentication-token-webhook-config-file": Flag(
+            "authentication_token_webhook_config_file", file, "kubeconfig of the webhook that knows tokens"
+        ),
+        "authentication-token-webhook-version": Flag(
+            "authentication_token_webhook_version", str, "version of its TokenReviews", values=("v1", "v1beta1")
+        ),
+        "authentication-token-webhook-cache-ttl": Flag(
+            "authentication_token_webhook_cache_ttl", seconds, "how long its answers are good"
+        ),
         "client-ca-file": Flag("client_ca_file", file, "CA of client certificates, PEM"),
+        "enable-bootstrap-token-auth": Flag(
+            "enable_bootstrap_token_auth", boolean, "know tokens of secrets for nodes that join", boolean=True
+        ),
+        "oidc-issuer-url": Flag("oidc_issuer_url", str, "OpenID issuer whose tokens are known"),
+        "oidc-client-id": Flag("oidc_client_id", str, "audience of its tokens"),
+        "oidc-ca-file": Flag("oidc_ca_file", file, "CA of the issuer, PEM"),
+        "oidc-username-claim": Flag("oidc_username_claim", str, "claim that is the user name"),
+        "oidc-username-prefix": Flag("oidc_username_prefix", str, "what is put before it, - for nothing"),
+        "oidc-groups-claim": Flag("oidc_groups_claim", str, "claim that is the groups"),
+        "oidc-groups-prefix": Flag("oidc_groups_prefix", str, "what is put before each"),
+        "oidc-signing-algs": Flag("oidc_signing_algs", names, "algorithms of signatures", True),
+        "oidc-required-claim": Flag("oidc_required_claim", claim, "CLAIM=VALUE that tokens must have", True),
         "token-auth-file": Flag("token_auth_file", file, 'CSV of token,user,uid,"groups"'),
         "requestheader-client-ca-file": Flag(
             "requestheader_client_ca_file", file, "CA of proxies whose headers say who sends a request, PEM"
@@ -134,6 +159,9 @@ SECTIONS: Final[dict[str, dict[str, Flag]]] = {
         "service-account-signing-key-file": Flag("service_account_signing_key_file", file, "key that signs tokens"),
         "service-account-key-file": Flag("service_account_key_file", one_file, "keys that verify tokens", repeats=True),
         "service-account-jwks-uri": Flag("service_account_jwks_uri", str, "address of the keys in OpenID discovery"),
+        "service-account-lookup": Flag(
+            "service_account_lookup", boolean, "know tokens of secrets only while these are there", boolean=True
+        ),
         "service-account-max-token-expiration": Flag(
             "service_account_max_token_expiration", token_expiration, "longest life of a requested token, 0s for any"
         ),

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
+from functools import partial
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from steersman.authentication.bearer_token import SPACE_WARNING, bearer_token, has_misplaced_space, subprotocol_token
@@ -35,17 +38,20 @@ def with_authentication(
     """Sets `request.user`; 401 for credentials that are not good, or where anonymous requests are not allowed.
 
     What proves an identity is taken off the request: nothing behind this filter sees it, nor the `proxy_headers` by
-    which a trusted proxy says who a user is. A token that was good is not judged again for a second.
+    which a trusted proxy says who a user is. A token that was good is not judged again for a second;
+    digests of them are kept, with a key of this process.
     """
 
-    recent: dict[str, tuple[UserInfo, float]] = {}
+    recent: dict[bytes, tuple[UserInfo, float]] = {}
+    new_digest = partial(blake2b, key=os.urandom(32), digest_size=16)
 
     async def authentication(request: Request, next_: Handler) -> Response:
         headers, peer = request.headers, request.http.peer
         try:
-            authorization = headers.get("authorization")
-            if authorization is not None and peer.certificate is None:
-                known = recent.get(authorization)
+            authorization, digest = headers.get("authorization"), None
+            if authorization is not None and peer.certificate is None and len(authorization) <= _KEPT_LENGTH:
+                digest = new_digest(authorization.encode("utf-8", "surrogateescape")).digest()
+                known = recent.get(digest)
                 if known is not None and known[1] > request.received:
                     del headers["authorization"]
                     metrics.authentication_attempts.inc(("success",))
@@ -73,10 +79,10 @@ def with_authentication(
             response.close = request.http.version == "2"
             return response
         metrics.authentications.inc((user.name,))
-        if token and authorization is not None and peer.certificate is None and len(authorization) <= _KEPT_LENGTH:
+        if token and digest is not None:
             if len(recent) >= _KEPT:
                 recent.clear()
-            recent[authorization] = (user, request.received + _KEPT_SECONDS)
+            recent[digest] = (user, request.received + _KEPT_SECONDS)
         request.user = user
         if proxy_headers is not None:
             proxy_headers.clear(headers)

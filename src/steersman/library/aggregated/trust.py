@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from steersman.authentication.authorities import Certificates, certificates_in
 from steersman.authentication.client_certificate import ClientCertificateAuthenticator
 from steersman.authentication.interface import Credentials
 from steersman.authentication.request_header import HeaderNames, RequestHeaderAuthenticator
@@ -80,13 +81,13 @@ class _Given:
     """Authorities that are told from time to time; see authorities.Vouching."""
 
     def __init__(self) -> None:
-        self._certificates: frozenset[bytes] = frozenset()
+        self._certificates = Certificates()
 
     def take(self, pem: bytes) -> None:
-        self._certificates = frozenset(each.content for each in blocks(pem) if each.type == "CERTIFICATE")
+        self._certificates = Certificates(certificates_in(pem))
 
     def vouch_for(self, chain: Sequence[bytes]) -> bool:
-        return any(each in self._certificates for each in chain)
+        return self._certificates.vouch_for(chain)
 
 
 class _Proxies:

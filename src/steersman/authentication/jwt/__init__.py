@@ -1,0 +1,1 @@
+"""Users by the JSON Web Tokens of other issuers (OpenID Connect), as AuthenticationConfigurations describe them."""

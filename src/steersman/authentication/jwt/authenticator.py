@@ -1,0 +1,239 @@
+"""Users by tokens of OpenID providers (apiserver `plugin/pkg/authenticator/token/oidc`)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final
+
+from steersman.authentication.interface import AuthenticationError, TokenIdentity
+from steersman.authentication.jwt.configuration import AuthenticationConfiguration, JWTAuthenticator
+from steersman.authentication.jwt.distributed_claims import DistributedClaims, Verifier
+from steersman.authentication.jwt.fetching import Fetch, Fetcher
+from steersman.authentication.jwt.id_token import (
+    Expectations,
+    check_token,
+    claims_of,
+    parse_token,
+    read_token,
+    untrusted_issuer,
+)
+from steersman.authentication.jwt.mapping import ClaimMapper
+from steersman.authentication.jwt.metrics import IssuerMetrics, JWTMetrics
+from steersman.authentication.jwt.provider import ProviderError, RemoteKeys, discover
+from steersman.authentication.user import authenticated
+from steersman.machinery.errors.field import quote
+from steersman.machinery.metrics import Registry
+from steersman.machinery.values import times
+
+logger = logging.getLogger(__name__)
+
+RETRY: Final = 10.0
+"""Seconds between attempts to find an issuer's keys."""
+
+
+class ProviderTokens:
+    """Verifies the tokens of one issuer as soon as it has been discovered, which is tried until it succeeds.
+
+    `clock` gives seconds since the epoch.
+    """
+
+    def __init__(
+        self, expected: Expectations, discovery_url: str, fetch: Fetch, metrics: IssuerMetrics,
+        clock: Callable[[], float] = times.moment,
+    ) -> None:  # fmt: skip
+        self._expected = expected
+        self._discovery_url = discovery_url
+        self._fetch = fetch
+        self._metrics = metrics
+        self._clock = clock
+        self._keys: RemoteKeys | None = None
+        self.fault = f"oidc: authenticator for issuer {quote(expected.issuer)} is not initialized"
+        """Why no token can be verified yet, "" if that is not so."""
+        self._discovering = asyncio.create_task(self._discover())
+
+    async def close(self) -> None:
+        """Asks nothing any more."""
+        self._discovering.cancel()
+        await asyncio.gather(self._discovering, return_exceptions=True)
+        if self._keys is not None:
+            self._keys.close()
+
+    async def discovered(self) -> None:
+        """Returns once tokens can be verified."""
+        await asyncio.shield(self._discovering)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether tokens can be verified."""
+        return self._keys is not None
+
+    async def _discover(self) -> None:
+        while True:
+            try:
+                url = await discover(self._expected.issuer, self._discovery_url, self._fetch)
+            except ProviderError as error:
+                logger.error("oidc authenticator: initializing plugin: %s", error)
+                self.fault = str(error)
+            else:
+                self._keys = RemoteKeys(url, self._fetch, self._metrics, self._clock)
+                self.fault = ""
+                return
+            await asyncio.sleep(RETRY)
+
+    def claims(self, token: str) -> dict[str, Any] | Awaitable[dict[str, Any]]:
+        """What a token says, at once if the keys that are known suffice. Raises AuthenticationError."""
+        if self._keys is None:
+            raise AuthenticationError("oidc: authenticator not initialized")
+        try:
+            payload = self._keys.verify(parse_token(token, self._expected))
+            if isinstance(payload, bytes):
+                return self._checked(payload)
+        except AuthenticationError as error:
+            raise AuthenticationError(f"oidc: verify token: {error}") from None
+        return self._wait(payload)
+
+    async def _wait(self, pending: Awaitable[bytes]) -> dict[str, Any]:
+        try:
+            return self._checked(await pending)
+        except AuthenticationError as error:
+            raise AuthenticationError(f"oidc: verify token: {error}") from None
+
+    def _checked(self, payload: bytes) -> dict[str, Any]:
+        check_token(read_token(payload), self._expected, self._clock())
+        return claims_of(payload)
+
+    async def verified_claims(self, token: str) -> dict[str, Any]:
+        """See distributed_claims.Verifier."""
+        found = self.claims(token)
+        return found if isinstance(found, dict) else await found
+
+
+class IssuerAuthenticator:
+    """Knows users by the tokens of one issuer, as a configuration without faults says. Must be made on the loop.
+
+    `fetcher` asks the issuer.
+    """
+
+    def __init__(
+        self, configuration: JWTAuthenticator, algorithms: Sequence[str], fetcher: Fetcher, metrics: IssuerMetrics
+    ) -> None:  # fmt: skip
+        issuer = configuration.issuer
+        self.issuer: Final = issuer.url
+        self._fetcher = fetcher
+        self._metrics = metrics
+        self._expected = Expectations(issuer.url, issuer.audiences, tuple(algorithms))
+        self._tokens = ProviderTokens(self._expected, issuer.discovery_url, fetcher.fetch, metrics)
+        self._mapper = ClaimMapper(configuration)
+        claim = configuration.claim_mappings.groups.claim
+        self._others: dict[str, ProviderTokens] = {}
+        self._distributed = DistributedClaims(claim, fetcher.fetch, self._verifier) if claim else None
+
+    async def close(self) -> None:
+        """Asks nothing any more."""
+        await asyncio.gather(self._tokens.close(), *(each.close() for each in self._others.values()))
+        self._fetcher.close()
+
+    async def discovered(self) -> None:
+        """Returns once tokens can be judged."""
+        await self._tokens.discovered()
+
+    @property
+    def fault(self) -> str:
+        """Why no token can be judged yet, "" if that is not so."""
+        fault = self._tokens.fault
+        return f"oidc: authenticator for issuer {quote(self.issuer)} is not healthy: {fault}" if fault else ""
+
+    def authenticate_token(
+        self, token: str, audiences: tuple[str, ...]
+    ) -> TokenIdentity | Awaitable[TokenIdentity | None] | None:
+        """See TokenAuthenticator; the audiences have been judged."""
+        if untrusted_issuer(token) != self.issuer:
+            return None
+        began = times.monotonic()
+        try:
+            claims = self._tokens.claims(token)
+            if isinstance(claims, dict) and not self._has_to_ask(claims):
+                return self._identity(claims, audiences, began)
+        except AuthenticationError:
+            self._metrics.judged(times.monotonic() - began, is_good=False)
+            raise
+        return self._wait(claims, audiences, began)
+
+    def _has_to_ask(self, claims: dict[str, Any]) -> bool:
+        return self._distributed is not None and self._distributed.has_to_ask(claims)
+
+    async def _wait(
+        self, pending: dict[str, Any] | Awaitable[dict[str, Any]], audiences: tuple[str, ...], began: float
+    ) -> TokenIdentity:  # fmt: skip
+        try:
+            claims = pending if isinstance(pending, dict) else await pending
+            if self._distributed is not None and self._distributed.has_to_ask(claims):
+                await self._distributed.expand(claims)
+            return self._identity(claims, audiences, began)
+        except AuthenticationError:
+            self._metrics.judged(times.monotonic() - began, is_good=False)
+            raise
+
+    def _identity(self, claims: dict[str, Any], audiences: tuple[str, ...], began: float) -> TokenIdentity:
+        user = self._mapper.user(claims)
+        self._metrics.judged(times.monotonic() - began, is_good=True)
+        return TokenIdentity(authenticated(user), audiences)
+
+    def _verifier(self, issuer: str) -> Verifier | None:
+        """See DistributedClaims."""
+        found = self._others.get(issuer)
+        if found is None:
+            expected = Expectations(issuer, self._expected.audiences, self._expected.algorithms)
+            found = ProviderTokens(expected, "", self._fetcher.fetch, JWTMetrics(Registry(), "").of(issuer))
+            self._others[issuer] = found
+        return found if found.is_ready else None
+
+
+class JWTAuthenticators:
+    """The issuers of one configuration: who has issued a token judges it alone. Must be made on the loop.
+
+    Raises FetchError for authorities that cannot be used.
+    """
+
+    def __init__(
+        self, configuration: AuthenticationConfiguration, algorithms: Sequence[str], api_audiences: tuple[str, ...],
+        metrics: JWTMetrics,
+    ) -> None:  # fmt: skip
+        fetchers = [Fetcher(each.issuer.certificate_authority) for each in configuration.jwt]
+        self._api_audiences = api_audiences
+        self._by_issuer: Final = {
+            each.issuer.url: IssuerAuthenticator(each, algorithms, fetcher, metrics.of(each.issuer.url))
+            for each, fetcher in zip(configuration.jwt, fetchers, strict=True)
+        }
+
+    async def close(self) -> None:
+        """Asks nobody any more."""
+        await asyncio.gather(*(each.close() for each in self._by_issuer.values()))
+
+    @property
+    def issuers(self) -> frozenset[str]:
+        """The URLs of all."""
+        return frozenset(self._by_issuer)
+
+    async def discovered(self) -> None:
+        """Returns once the tokens of all can be judged."""
+        await asyncio.gather(*(each.discovered() for each in self._by_issuer.values()))
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """Why tokens of some cannot be judged yet."""
+        return tuple(each.fault for each in self._by_issuer.values() if each.fault)
+
+    def authenticate_token(
+        self, token: str, audiences: tuple[str, ...]
+    ) -> TokenIdentity | Awaitable[TokenIdentity | None] | None:
+        """See TokenAuthenticator. A user's token is for the API, whatever its own audiences."""
+        if not self._by_issuer:
+            return None
+        common = tuple(each for each in self._api_audiences if each in audiences) if audiences else ()
+        if audiences and not common:
+            return None
+        judge = self._by_issuer.get(untrusted_issuer(token))
+        return None if judge is None else judge.authenticate_token(token, common)

@@ -1,0 +1,235 @@
+"""Tokens of OpenID providers: their parts, and what is checked of them (OpenID Connect Core 1.0, 3.1.3.7).
+
+Follows the library that kube-apiserver uses (go-oidc `IDTokenVerifier`) with its texts, as TokenReviews show them.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from steersman.authentication.interface import AuthenticationError
+from steersman.machinery.codec.configuration import STRING, list_type, struct_type
+from steersman.machinery.codec.go_json import unmarshal
+from steersman.machinery.codec.go_types import GoType
+from steersman.machinery.codec.strict import DecodeError
+from steersman.machinery.errors.field import quote
+
+MAX_TOKEN: Final = 64 * 1024
+"""Characters of a token that is looked at."""
+ALGORITHMS: Final = ("ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512")
+"""Those that may be configured at all: no secret is shared with an issuer."""
+_GOOGLE: Final = "https://accounts.google.com"
+_GOOGLE_TOO: Final = "accounts.google.com"
+_ILLEGAL: Final = re.compile("[^A-Za-z0-9_-]")
+_LEEWAY: Final = 60.0
+_LONGEST_AGE: Final = 1 << 62
+
+
+class CompactToken(NamedTuple):
+    """A token as it came, and the header that tells with which key it was signed."""
+
+    text: str
+    algorithm: str
+    key_id: str
+
+
+class _Header(msgspec.Struct, frozen=True):
+    """The JOSE header (RFC 7515, section 4)."""
+
+    alg: str = ""
+    kid: str = ""
+    crit: msgspec.Raw = msgspec.Raw()
+
+
+class _Source(msgspec.Struct, frozen=True):
+    """Where a distributed claim is to be had."""
+
+    endpoint: str = ""
+    access_token: str = ""
+
+
+class _Issued(msgspec.Struct, frozen=True):
+    iss: str = ""
+
+
+class IdToken(msgspec.Struct, frozen=True):
+    """What every token says."""
+
+    iss: str = ""
+    sub: str = ""
+    aud: str | tuple[str, ...] | None = None
+    exp: int | float = 0
+    iat: int | float = 0
+    nbf: int | float | None = None
+    nonce: str = ""
+    at_hash: str = ""
+    claim_names: dict[str, str] | None = msgspec.field(name="_claim_names", default=None)
+    claim_sources: dict[str, _Source] | None = msgspec.field(name="_claim_sources", default=None)
+
+    @property
+    def audiences(self) -> tuple[str, ...]:
+        """Whom it is for."""
+        return (self.aud,) if isinstance(self.aud, str) else self.aud or ()
+
+
+@dataclass(frozen=True, slots=True)
+class Expectations:
+    """What a token must be: of this issuer, for one of these audiences, signed by one of these algorithms."""
+
+    issuer: str
+    audiences: tuple[str, ...]
+    algorithms: tuple[str, ...]
+
+
+_read_header: Final = msgspec.json.Decoder(_Header).decode
+_read_issuer: Final = msgspec.json.Decoder(_Issued).decode
+_read_token: Final = msgspec.json.Decoder(IdToken).decode
+_NUMBER: Final = GoType("float64", "json.Number")
+_SOURCE: Final = struct_type("oidc.claimSource", {"endpoint": STRING, "access_token": STRING})
+_GO_TOKEN: Final = struct_type(
+    "oidc.idToken",
+    {
+        "iss": STRING,
+        "sub": STRING,
+        "exp": _NUMBER,
+        "iat": _NUMBER,
+        "nbf": _NUMBER,
+        "nonce": STRING,
+        "at_hash": STRING,
+        "_claim_names": GoType("map", "map[string]string", element=STRING, pointer=True),
+        "_claim_sources": GoType("map", "map[string]oidc.claimSource", element=_SOURCE, pointer=True),
+    },
+)
+_TEXTS: Final = list_type(STRING)
+
+
+def untrusted_issuer(token: str) -> str:
+    """Who a token says has issued it, "" if it says nothing or is no token. Nobody has looked at its signature."""
+    if len(token) > MAX_TOKEN or token.count(".") != 2:
+        return ""
+    try:
+        issuer = _read_issuer(_decoded(token.split(".")[1])).iss
+    except (ValueError, RecursionError):
+        return ""
+    return _GOOGLE if issuer == _GOOGLE_TOO else issuer
+
+
+def parse_token(token: str, expected: Expectations) -> CompactToken:
+    """A token in compact form. Raises AuthenticationError."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        raise AuthenticationError("oidc: malformed jwt")
+    try:
+        for each in parts:
+            _decoded(each)
+        header = _read_header(_decoded(parts[0]))
+    except (ValueError, RecursionError) as error:
+        reason = str(error) if isinstance(error, _Base64Error) else "the header cannot be read"
+        raise AuthenticationError(f"oidc: malformed jwt: {reason}") from None
+    if header.alg not in expected.algorithms:
+        wanted = " ".join(map(quote, expected.algorithms))
+        raise AuthenticationError(
+            f"oidc: id token signed with unsupported algorithm, expected [{wanted}] got {quote(header.alg)}"
+        )
+    if header.crit:  # what must be understood, and is not
+        raise AuthenticationError("failed to verify signature: failed to verify id token signature")
+    return CompactToken(token, header.alg, header.kid)
+
+
+class _Base64Error(ValueError):
+    """A text that is no base64url."""
+
+
+def _decoded(text: str) -> bytes:
+    """The bytes of base64url without padding (RFC 7515, section 2). Raises ValueError."""
+    if "=" in text:
+        raise _Base64Error(f"illegal base64 data at input byte {text.index('=')}")
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except binascii.Error:
+        raise _Base64Error(f"illegal base64 data at input byte {_first_illegal(text)}") from None
+
+
+def _first_illegal(text: str) -> int:
+    wrong = _ILLEGAL.search(text)
+    return len(text) & ~3 if wrong is None else wrong.start()
+
+
+def read_token(payload: bytes) -> IdToken:
+    """What a token with this payload says. Raises AuthenticationError."""
+    try:
+        return _read_token(payload)
+    except (ValueError, RecursionError):
+        why = _wrong_with(payload)
+    raise AuthenticationError(f"oidc: failed to unmarshal claims: {why}")
+
+
+def _wrong_with(payload: bytes) -> str:
+    try:
+        unmarshal(_GO_TOKEN, payload)
+        claims = msgspec.json.decode(payload, type=dict[str, msgspec.Raw])
+        unmarshal(_TEXTS, bytes(claims.get("aud", b"null")))
+    except DecodeError as error:
+        return str(error)
+    except (ValueError, RecursionError):
+        pass
+    return "they are not those of an ID token"
+
+
+def check_token(token: IdToken, expected: Expectations, now: float) -> None:
+    """Raises AuthenticationError unless a token with a good signature is what was expected at `now` (seconds)."""
+    for source in (token.claim_names or {}).values():
+        if not source:
+            raise AuthenticationError("oidc: failed to obtain source from claim name")
+        if source not in (token.claim_sources or {}):
+            raise AuthenticationError("oidc: source does not exist")
+    issuer = expected.issuer
+    if token.iss != issuer and not (issuer == _GOOGLE and token.iss == _GOOGLE_TOO):
+        raise AuthenticationError(
+            f"oidc: id token issued by a different provider, expected {quote(issuer)} got {quote(token.iss)}"
+        )
+    audiences = expected.audiences
+    if len(audiences) == 1 and audiences[0] not in token.audiences:
+        raise AuthenticationError(f"oidc: expected audience {quote(audiences[0])} got {_quoted(token.audiences)}")
+    if _seconds(token.exp) < now:
+        raise AuthenticationError(f"oidc: token is expired (Token Expiry: {_moment(_seconds(token.exp))})")
+    if token.nbf is not None and now + _LEEWAY < _seconds(token.nbf):
+        raise AuthenticationError(
+            f"oidc: current time {_moment(now)} before the nbf (not before) time: {_moment(_seconds(token.nbf))}"
+        )
+    if not any(each in audiences for each in token.audiences):
+        raise AuthenticationError(
+            f"oidc: expected audience in {_quoted(sorted(audiences))} got {_quoted(token.audiences)}"
+        )
+
+
+def _quoted(texts: Sequence[str]) -> str:
+    return f"[{' '.join(map(quote, texts))}]"
+
+
+def _seconds(moment: float) -> int:
+    return max(-_LONGEST_AGE, min(int(moment), _LONGEST_AGE))
+
+
+def _moment(seconds: float) -> str:
+    """A moment as Go prints it, in UTC."""
+    try:
+        return f"{datetime.fromtimestamp(int(seconds), UTC):%Y-%m-%d %H:%M:%S} +0000 UTC"
+    except (ValueError, OverflowError, OSError):
+        return str(int(seconds))
+
+
+def claims_of(payload: bytes) -> dict[str, Any]:
+    """All that a token says. Raises AuthenticationError."""
+    try:
+        return msgspec.json.decode(payload, type=dict[str, Any])
+    except (ValueError, RecursionError):
+        raise AuthenticationError("oidc: parse claims: they are no JSON object") from None

@@ -1,0 +1,117 @@
+"""The public keys of an issuer (RFC 7517), and whether one of them has signed a token (RFC 7515)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from steersman.authentication.jwt.id_token import ALGORITHMS, MAX_TOKEN, CompactToken
+from steersman.machinery.codec.json_syntax import syntax_error
+
+if TYPE_CHECKING:
+    from joserfc.jwk import ECKey, RSAKey
+    from joserfc.jws import JWSRegistry
+
+MOST_KEYS: Final = 256
+_MAX_HEADER: Final = 16 * 1024
+_MAX_SIGNATURE: Final = 4 * 1024
+_RSA: Final = ("n", "e")
+_EC: Final = ("crv", "x", "y")
+
+
+class KeySetError(ValueError):
+    """A document that is no set of keys, or has one that cannot be used."""
+
+
+class _Key(msgspec.Struct, frozen=True):
+    """A JSON Web Key, as far as it matters here."""
+
+    kty: str = ""
+    kid: str = ""
+    crv: str = ""
+    x: str = ""
+    y: str = ""
+    n: str = ""
+    e: str = ""
+
+
+class _KeySet(msgspec.Struct, frozen=True):
+    keys: tuple[_Key, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PublicKey:
+    """A key with its id; None in the place of a key that no algorithm here uses."""
+
+    key_id: str
+    key: RSAKey | ECKey | None
+
+
+def read_keys(data: bytes) -> tuple[PublicKey, ...]:
+    """The keys in a JSON Web Key Set; takes 0.1 s where cryptography is not loaded yet. Raises KeySetError.
+
+    As upstream's library, a key of an unknown kind makes the whole set unusable.
+    """
+    try:
+        found = msgspec.json.decode(data, type=_KeySet)
+    except (ValueError, RecursionError):
+        raise KeySetError(syntax_error(data) or "these are no JSON Web Keys") from None
+    if len(found.keys) > MOST_KEYS:
+        raise KeySetError(f"more than {MOST_KEYS} keys")
+    return tuple(PublicKey(each.kid, _public(each)) for each in found.keys)
+
+
+def _public(key: _Key) -> RSAKey | ECKey | None:
+    from joserfc.errors import JoseError
+    from joserfc.jwk import ECKey, RSAKey
+
+    try:
+        if key.kty == "RSA":
+            return RSAKey.import_key(_members(key, _RSA))
+        if key.kty == "EC":
+            return ECKey.import_key(_members(key, _EC))
+    except (JoseError, ValueError, TypeError, KeyError):
+        raise KeySetError(f"go-jose/go-jose: invalid {key.kty} key") from None
+    if key.kty == "oct" or (key.kty == "OKP" and key.crv == "Ed25519"):
+        return None
+    if key.kty == "OKP":
+        raise KeySetError(f"go-jose/go-jose: unknown curve {key.crv}'")
+    raise KeySetError(f"go-jose/go-jose: unknown json web key type '{key.kty}'")
+
+
+def _members(key: _Key, names: tuple[str, ...]) -> Any:
+    found = {name: getattr(key, name) for name in names}
+    if not all(found.values()):
+        raise KeySetError(f"go-jose/go-jose: invalid {key.kty} key, missing values")
+    return {"kty": key.kty, **found}
+
+
+def verified(token: CompactToken, keys: tuple[PublicKey, ...]) -> bytes | None:
+    """The payload of a token that one of the keys has signed: that which it names, if it names one; else None."""
+    from joserfc import jws
+    from joserfc.errors import JoseError
+
+    registry = _registry(token.algorithm)
+    for each in keys:
+        if each.key is None or (token.key_id and token.key_id != each.key_id):
+            continue
+        try:
+            return jws.deserialize_compact(token.text, each.key, registry=registry).payload
+        except (JoseError, ValueError, TypeError):
+            continue
+    return None
+
+
+@lru_cache(maxsize=len(ALGORITHMS))
+def _registry(algorithm: str) -> JWSRegistry:
+    """Allows one algorithm, and header fields that nobody knows."""
+    from joserfc.jws import JWSRegistry
+
+    registry = JWSRegistry(algorithms=[algorithm], strict_check_header=False)
+    registry.max_header_length = _MAX_HEADER
+    registry.max_payload_length = MAX_TOKEN
+    registry.max_signature_length = _MAX_SIGNATURE
+    return registry

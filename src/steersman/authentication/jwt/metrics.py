@@ -1,0 +1,116 @@
+"""Metrics of JWT authenticators and of the file that configures them (apiserver `token/oidc/metrics.go`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import sha256
+from typing import Final
+
+from steersman.machinery.metrics import Computed, Counter, Gauge, Histogram, Registry
+from steersman.machinery.values import times
+
+_BUCKETS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+def hashed(text: str | bytes) -> str:
+    """What stands for a text in labels."""
+    data = text.encode() if isinstance(text, str) else text
+    return f"sha256:{sha256(data).hexdigest()}" if data else ""
+
+
+class JWTMetrics:
+    """Those of all issuers; `server` is this server's identity."""
+
+    def __init__(self, registry: Registry, server: str) -> None:
+        self.server: Final = hashed(server)
+        self.latency: Final = Histogram(
+            "apiserver_authentication_jwt_authenticator_latency_seconds",
+            "Seconds that judging a token took that was not known yet",
+            _BUCKETS,
+            ("result", "jwt_issuer_hash"),
+        )
+        self.fetched: Final = Gauge(
+            "apiserver_authentication_jwt_authenticator_jwks_fetch_last_timestamp_seconds",
+            "When the keys of an issuer were fetched last",
+            ("result", "jwt_issuer_hash", "apiserver_id_hash"),
+        )
+        self.key_sets: Final[dict[str, str]] = {}
+        info = Computed(
+            "gauge",
+            "apiserver_authentication_jwt_authenticator_jwks_fetch_last_key_set_info",
+            "The keys of an issuer that were fetched last, by their hash",
+            ("jwt_issuer_hash", "apiserver_id_hash", "hash"),
+            self._infos,
+        )
+        registry.add(self.latency, self.fetched, info)
+
+    def of(self, issuer: str) -> IssuerMetrics:
+        """Those of an issuer."""
+        return IssuerMetrics(self, hashed(issuer))
+
+    def forget(self, issuer: str) -> None:
+        """Takes away what is told of the keys of an issuer."""
+        self.key_sets.pop(hashed(issuer), None)
+        for result in ("success", "failure"):
+            self.fetched.forget((result, hashed(issuer), self.server))
+
+    def _infos(self) -> Iterable[tuple[tuple[str, ...], float]]:
+        return [((issuer, self.server, keys), 1.0) for issuer, keys in self.key_sets.items()]
+
+
+class IssuerMetrics:
+    """Those of one issuer."""
+
+    def __init__(self, metrics: JWTMetrics, issuer: str) -> None:
+        self._metrics = metrics
+        self._issuer = issuer
+
+    def judged(self, seconds: float, *, is_good: bool) -> None:
+        """Counts a token."""
+        self._metrics.latency.observe(seconds, ("success" if is_good else "failure", self._issuer))
+
+    def keys_fetched(self, document: bytes) -> None:
+        """Notes keys that were fetched."""
+        self._metrics.key_sets[self._issuer] = hashed(document)
+        self._metrics.fetched.set(times.moment(), ("success", self._issuer, self._metrics.server))
+
+    def keys_failed(self) -> None:
+        """Notes that keys could not be fetched."""
+        self._metrics.fetched.set(times.moment(), ("failure", self._issuer, self._metrics.server))
+
+
+class ReloadMetrics:
+    """How often a configuration file was read anew, and which one counts (`SUBSYSTEM_automatic_reloads_total`...)."""
+
+    def __init__(self, registry: Registry, subsystem: str, server: str) -> None:
+        self._server = hashed(server)
+        self._hash = ""
+        prefix = f"apiserver_{subsystem}"
+        self._total = Counter(
+            f"{prefix}_automatic_reloads_total",
+            "Times that the file was read anew", ("status", "apiserver_id_hash"),
+        )  # fmt: skip
+        self._last = Gauge(
+            f"{prefix}_automatic_reload_last_timestamp_seconds",
+            "When the file was read anew last", ("status", "apiserver_id_hash"),
+        )  # fmt: skip
+        info = Computed(
+            "gauge", f"{prefix}_last_config_info",
+            "The file that counts, by its hash", ("apiserver_id_hash", "hash"), self._infos,
+        )  # fmt: skip
+        registry.add(self._total, self._last, info)
+
+    def counts(self, data: bytes) -> None:
+        """Notes which file counts."""
+        self._hash = hashed(data)
+
+    def reloaded(self, data: bytes | None) -> None:
+        """Notes a file that counts from now on, or (None) one that cannot be used."""
+        status = "failure" if data is None else "success"
+        self._total.inc((status, self._server))
+        self._last.set(times.moment(), (status, self._server))
+        if data is not None:
+            self.counts(data)
+
+    def _infos(self) -> Iterable[tuple[tuple[str, ...], float]]:
+        return [((self._server, self._hash), 1.0)] if self._hash else []

@@ -1,0 +1,134 @@
+"""An issuer as its discovery document describes it, and its keys, which are fetched when a token needs others.
+
+Follows the library that kube-apiserver uses (go-oidc `NewProvider`, `RemoteKeySet`) with its texts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import msgspec
+
+from steersman.authentication.interface import AuthenticationError
+from steersman.authentication.jwt.fetching import Document, Fetch, FetchError
+from steersman.authentication.jwt.id_token import CompactToken
+from steersman.authentication.jwt.key_set import KeySetError, PublicKey, read_keys, verified
+from steersman.authentication.jwt.metrics import IssuerMetrics
+from steersman.machinery.codec.json_syntax import syntax_error
+from steersman.machinery.errors.field import quote
+from steersman.net.ascii import SPACE, lower
+
+WELL_KNOWN: Final = "/.well-known/openid-configuration"
+_DELTA: Final = 30.0
+"""Keys that are good for less than so many seconds are fetched again."""
+_SHOWN: Final = 1024
+_NOT_SIGNED: Final = "failed to verify signature: failed to verify id token signature"
+
+
+class ProviderError(Exception):
+    """An issuer that cannot be used yet."""
+
+
+class _Discovery(msgspec.Struct, frozen=True):
+    """OpenID Connect Discovery 1.0, section 3."""
+
+    issuer: str = ""
+    jwks_uri: str = ""
+
+
+async def discover(issuer: str, discovery_url: str, fetch: Fetch) -> str:
+    """Where an issuer's keys are. `discovery_url` is where its document is, if that is not below its URL.
+
+    Raises ProviderError.
+    """
+    try:
+        document = await fetch(discovery_url or issuer.removesuffix("/") + WELL_KNOWN, "")
+    except FetchError as error:
+        raise ProviderError(str(error)) from None
+    try:
+        found = msgspec.json.decode(document.body, type=_Discovery)
+    except (ValueError, RecursionError):
+        raise ProviderError(f"oidc: failed to decode provider discovery object: {_undecoded(document)}") from None
+    if found.issuer != issuer:
+        raise ProviderError(
+            "oidc: issuer did not match the issuer returned by provider, "
+            f"expected {quote(issuer)} got {quote(found.issuer)}"
+        )
+    if not found.jwks_uri:
+        raise ProviderError("provider did not return JWKS URL")
+    return found.jwks_uri
+
+
+def _undecoded(document: Document) -> str:
+    why = syntax_error(document.body) or "it is of another shape"
+    if lower(document.content_type.partition(";")[0].strip(SPACE)) == "application/json":
+        return f"got Content-Type = application/json, but could not unmarshal as JSON: {why}"
+    return f"expected Content-Type = application/json, got {quote(document.content_type)}: {why}"
+
+
+class RemoteKeys:
+    """The keys at a URL.
+
+    Those that are known are tried first, however old; others are fetched by one request at a time, however many tokens
+    wait for them.
+    """
+
+    def __init__(self, url: str, fetch: Fetch, metrics: IssuerMetrics, clock: Callable[[], float]) -> None:
+        """`clock` gives seconds."""
+        self._url = url
+        self._fetch = fetch
+        self._metrics = metrics
+        self._clock = clock
+        self._keys: tuple[PublicKey, ...] = ()
+        self._good_until = 0.0
+        self._fetching: asyncio.Task[tuple[PublicKey, ...]] | None = None
+
+    def close(self) -> None:
+        """Ends a request that is under way."""
+        if self._fetching is not None:
+            self._fetching.cancel()
+
+    def verify(self, token: CompactToken) -> bytes | Awaitable[bytes]:
+        """The payload of a token, at once if a known key has signed it. Raises AuthenticationError."""
+        payload = verified(token, self._keys) if self._keys else None
+        if payload is not None:
+            return payload
+        if self._clock() + _DELTA <= self._good_until:
+            raise AuthenticationError(_NOT_SIGNED)
+        return self._verify_with_others(token)
+
+    async def _verify_with_others(self, token: CompactToken) -> bytes:
+        if self._fetching is None:
+            self._fetching = asyncio.create_task(self._update())
+            self._fetching.add_done_callback(self._updated)
+        try:
+            keys = await asyncio.shield(self._fetching)
+        except (FetchError, KeySetError) as error:
+            raise AuthenticationError(f"failed to verify signature: fetching keys {error}") from None
+        payload = verified(token, keys)
+        if payload is None:
+            raise AuthenticationError(_NOT_SIGNED)
+        return payload
+
+    async def _update(self) -> tuple[PublicKey, ...]:
+        began = self._clock()
+        try:
+            document = await self._fetch(self._url, "")
+            keys = await asyncio.to_thread(read_keys, document.body)
+        except FetchError as error:
+            self._metrics.keys_failed()
+            raise FetchError(f"oidc: get keys failed {error}") from None
+        except KeySetError as error:
+            self._metrics.keys_failed()
+            shown = document.body.decode("utf-8", "replace")[:_SHOWN]
+            raise KeySetError(f"oidc: failed to decode keys: {error} {shown}") from None
+        self._metrics.keys_fetched(document.body)
+        self._keys, self._good_until = keys, began + document.good_for
+        return keys
+
+    def _updated(self, task: asyncio.Task[tuple[PublicKey, ...]]) -> None:
+        self._fetching = None
+        if not task.cancelled():
+            task.exception()  # who waits for it is told; nobody may be left

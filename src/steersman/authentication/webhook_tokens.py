@@ -1,0 +1,35 @@
+"""Bearer tokens that a webhook knows (`--authentication-token-webhook-config-file`), asked by TokenReviews."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from steersman.api.authentication.v1 import TokenReview
+from steersman.authentication.token_review import Review
+from steersman.machinery.codec.serializer import encode
+from steersman.webhooks.reviews import check_values, read_review
+
+GROUP: Final = "authentication.k8s.io"
+KIND: Final = "TokenReview"
+VERSIONS: Final = ("v1", "v1beta1")
+BACKOFF: Final = 0.5
+"""Seconds before the second attempt."""
+USER_AGENT: Final = "Go-http-client/1.1"
+"""As upstream, whose client of this webhook does not say who it is."""
+_MAX_VALUES: Final = 1 << 16
+_REGISTERED: Final = frozenset(
+    {(f"{GROUP}/{version}", kind) for version in VERSIONS for kind in (KIND, "SelfSubjectReview")} | {("v1", "Status")}
+)
+
+
+def reviews(post: Callable[[bytes], Awaitable[bytes]], version: str) -> Review:
+    """Reviews by a webhook that takes this version of them; `post` is that of a WebhookClient."""
+
+    async def review(asked: TokenReview) -> TokenReview:
+        sent = TokenReview(kind=KIND, api_version=f"{GROUP}/{version}", spec=asked.spec)
+        answer = await post(encode(sent) + b"\n")
+        check_values(answer, _MAX_VALUES)
+        return read_review(TokenReview, answer, GROUP, version, KIND, _REGISTERED)
+
+    return review

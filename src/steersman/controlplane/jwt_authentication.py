@@ -1,0 +1,263 @@
+"""Users by JSON Web Tokens, as the file of `--authentication-config` or the flags `--oidc-*` say.
+
+The file is looked at every second; a new one counts when all its issuers have been discovered, else the one before it
+goes on (pkg/kubeapiserver `options/authentication.go`, `authenticator/config.go`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Awaitable, Sequence
+from pathlib import Path
+from typing import Final
+
+from steersman.authentication.aggregate import aggregate
+from steersman.authentication.interface import TokenIdentity
+from steersman.authentication.jwt.authenticator import JWTAuthenticators
+from steersman.authentication.jwt.configuration import (
+    AnonymousConfiguration,
+    AuthenticationConfiguration,
+    ClaimMappings,
+    ClaimValidationRule,
+    Issuer,
+    JWTAuthenticator,
+    PrefixedClaimOrExpression,
+    read_configuration,
+)
+from steersman.authentication.jwt.fetching import FetchError
+from steersman.authentication.jwt.id_token import ALGORITHMS
+from steersman.authentication.jwt.metrics import JWTMetrics, ReloadMetrics
+from steersman.authentication.jwt.validation import configuration_errors
+from steersman.controlplane.identity_lease import server_id
+from steersman.controlplane.options import Options, OptionsError
+from steersman.machinery.codec.strict import DecodeError
+from steersman.machinery.errors import field
+from steersman.machinery.errors.field import FieldError, quote
+from steersman.machinery.metrics import Registry
+from steersman.machinery.private_files import check_regular
+
+logger = logging.getLogger(__name__)
+
+LOOK_EVERY: Final = 1.0
+"""Seconds between looks at the file."""
+READY_WITHIN: Final = 60.0
+"""Seconds in which the issuers of a new file must have been discovered."""
+KEPT: Final = 60.0
+"""Seconds for which the authenticators of a file before go on, for tokens that are being judged."""
+_MAX_FILE: Final = 3 << 20
+
+
+class JWTAuthentication:
+    """The issuers that count now. Must be made on the loop; `start` follows the file.
+
+    Raises OptionsError for what cannot be used.
+    """
+
+    def __init__(self, options: Options, registry: Registry) -> None:
+        self._path = Path(options.authentication_config) if options.authentication_config else None
+        self._audiences = options.audiences
+        self._service_account_issuers = options.service_account_issuer
+        self._algorithms = tuple(ALGORITHMS) if self._path is not None else options.oidc_signing_algs
+        server = server_id(socket.gethostname())
+        self._metrics = JWTMetrics(registry, server)
+        self._data = b""
+        configuration = self._first(options)
+        self._anonymous = configuration.anonymous
+        if configuration.anonymous is not None and options.anonymous_auth_is_given:
+            raise OptionsError(
+                "anonymous: Forbidden: --anonymous-auth flag cannot be set when anonymous field is configured in "
+                "authentication configuration file"
+            )
+        if errors := list(configuration_errors(configuration, self._service_account_issuers)):
+            raise OptionsError(f"invalid authentication configuration: {field.aggregate(errors)}")
+        _check_algorithms(self._algorithms)
+        try:
+            self._current = self._made(configuration)
+        except FetchError as error:
+            raise OptionsError(f"invalid authentication configuration: {error}") from None
+        self._reloads = ReloadMetrics(registry, "authentication_config_controller", server) if self._path else None
+        if self._reloads is not None:
+            self._reloads.counts(self._data)
+        self._following: asyncio.Task[None] | None = None
+        self._ending: set[asyncio.Task[None]] = set()
+
+    def _first(self, options: Options) -> AuthenticationConfiguration:
+        if self._path is None:
+            return configuration_of_flags(options)
+        if options.has_oidc_flags:
+            raise OptionsError("authentication-config file and oidc-* flags are mutually exclusive")
+        try:
+            self._data = _read(self._path)
+            return read_configuration(self._data)
+        except (OSError, DecodeError) as error:
+            raise OptionsError(
+                f"failed to load authentication configuration from file {quote(str(self._path))}: {error}"
+            ) from None
+
+    def _made(self, configuration: AuthenticationConfiguration) -> JWTAuthenticators:
+        return JWTAuthenticators(configuration, self._algorithms, self._audiences, self._metrics)
+
+    @property
+    def anonymous(self) -> AnonymousConfiguration | None:
+        """What the first file says of anonymous requests; a later one cannot say anything else."""
+        return self._anonymous
+
+    def authenticate_token(
+        self, token: str, audiences: tuple[str, ...]
+    ) -> TokenIdentity | Awaitable[TokenIdentity | None] | None:
+        """See TokenAuthenticator."""
+        return self._current.authenticate_token(token, audiences)
+
+    def start(self) -> None:
+        """Follows the file, if there is one."""
+        if self._path is not None:
+            self._following = asyncio.create_task(self._follow(self._path))
+
+    async def stop(self) -> None:
+        """Asks nobody any more."""
+        tasks = [*self._ending, *([] if self._following is None else [self._following])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._current.close()
+
+    async def _follow(self, path: Path) -> None:
+        seen = _stamp(path)
+        while True:
+            await asyncio.sleep(LOOK_EVERY)
+            stamp = _stamp(path)
+            if stamp == seen:
+                continue
+            if await self._look(path):
+                seen = stamp
+
+    async def _look(self, path: Path) -> bool:
+        """Reads the file anew; False if it is to be tried again."""
+        assert self._reloads is not None
+        try:
+            data = await asyncio.to_thread(_read, path)
+        except OSError as error:
+            logger.error("failed to read authentication config file: %s", error)
+            self._reloads.reloaded(None)
+            return True  # until it changes
+        if data == self._data:
+            return True
+        try:
+            configuration = read_configuration(data)
+            errors = await asyncio.to_thread(self._errors, configuration)
+        except DecodeError as error:
+            logger.error("failed to load authentication config: %s", error)
+            self._reloads.reloaded(None)
+            self._data = data
+            return True
+        if errors:
+            logger.error("failed to validate authentication config: %s", field.aggregate(errors))
+            self._reloads.reloaded(None)
+            self._data = data
+            return True
+        if not await self._put_in_place(configuration):
+            self._reloads.reloaded(None)
+            return False
+        self._data = data
+        self._reloads.reloaded(data)
+        logger.info("reloaded authentication config")
+        return True
+
+    def _errors(self, configuration: AuthenticationConfiguration) -> list[FieldError]:
+        errors = list(configuration_errors(configuration, self._service_account_issuers))
+        if configuration.anonymous != self._anonymous:
+            errors.append(field.forbidden(field.Path("anonymous"), "changed from initial configuration file"))
+        return errors
+
+    async def _put_in_place(self, configuration: AuthenticationConfiguration) -> bool:
+        """Whether all issuers were discovered in time, and count now."""
+        try:
+            made = self._made(configuration)
+        except FetchError as error:
+            logger.error("failed to update authentication config: %s", error)
+            return False
+        try:
+            async with asyncio.timeout(READY_WITHIN):
+                await made.discovered()
+        except TimeoutError:
+            logger.error("failed to update authentication config: %s", aggregate(made.faults))
+            await made.close()
+            return False
+        except asyncio.CancelledError:
+            await made.close()
+            raise
+        before, self._current = self._current, made
+        task = asyncio.create_task(self._end(before))
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+        return True
+
+    async def _end(self, before: JWTAuthenticators) -> None:
+        """Lets go of what counted before, after a while."""
+        try:
+            await asyncio.sleep(KEPT)
+        finally:
+            await before.close()
+        for issuer in before.issuers - self._current.issuers:
+            self._metrics.forget(issuer)
+
+
+def configuration_of_flags(options: Options) -> AuthenticationConfiguration:
+    """What `--oidc-*` stand for. Raises OptionsError."""
+    if not options.oidc_issuer_url or not options.oidc_client_id:
+        raise OptionsError(
+            "oidc-issuer-url and oidc-client-id must be specified together when any oidc-* flags are set"
+        )
+    prefix = options.oidc_username_prefix
+    if not prefix and options.oidc_username_claim != "email":
+        prefix = f"{options.oidc_issuer_url}#"
+    groups = PrefixedClaimOrExpression()
+    if options.oidc_groups_claim:
+        groups = PrefixedClaimOrExpression(claim=options.oidc_groups_claim, prefix=options.oidc_groups_prefix)
+    authority = ""
+    if options.oidc_ca_file:
+        try:
+            authority = _read(Path(options.oidc_ca_file)).decode("utf-8", "replace")
+        except OSError as error:
+            raise OptionsError(f"--oidc-ca-file: {options.oidc_ca_file}: {error.strerror or error}") from None
+    authenticator = JWTAuthenticator(
+        issuer=Issuer(
+            url=options.oidc_issuer_url, audiences=(options.oidc_client_id,), certificate_authority=authority
+        ),
+        claim_mappings=ClaimMappings(
+            username=PrefixedClaimOrExpression(
+                claim=options.oidc_username_claim, prefix="" if prefix == "-" else prefix
+            ),
+            groups=groups,
+        ),
+        claim_validation_rules=tuple(
+            ClaimValidationRule(claim=claim, required_value=value)
+            for claim, value in options.oidc_required_claim.items()
+        ),
+    )
+    return AuthenticationConfiguration(jwt=(authenticator,))
+
+
+def _check_algorithms(algorithms: Sequence[str]) -> None:
+    for each in algorithms:
+        if each not in ALGORITHMS:
+            raise OptionsError(f"oidc: unsupported signing alg: {quote(each)}")
+
+
+def _read(path: Path) -> bytes:
+    """Raises OSError."""
+    check_regular(path)
+    if path.stat().st_size > _MAX_FILE:
+        raise OSError(f"{path} is larger than {_MAX_FILE} bytes")
+    return path.read_bytes()
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
