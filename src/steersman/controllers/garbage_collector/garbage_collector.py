@@ -17,6 +17,7 @@ from steersman.controllers.garbage_collector.graph import (
     group_of,
     is_deleting_dependents,
 )
+from steersman.controllers.other_servers import OtherServers, Patience
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.turn import Turn
@@ -45,6 +46,7 @@ class GarbageCollector(Controller[tuple[str, str]]):
             lambda uid: self.queue.add((_TO_DELETE, uid)), lambda uid: self.queue.add((_TO_ORPHAN, uid)),
             self._tell_of_invalid_owner,
         )  # fmt: skip
+        self._patience = Patience(OtherServers(self.informers), self.workers // 2)
         self._absent: dict[_Identity, None] = {}
         self._monitors = given.monitors
         self._monitors.on_change(self._changed)
@@ -108,7 +110,8 @@ class GarbageCollector(Controller[tuple[str, str]]):
     ) -> ObjectMeta | None:
         """The metadata of an object as it is now, None if it is gone or another one."""
         try:
-            found = (await self.client.get(resource, name, namespace)).metadata
+            async with self._patience.of(resource, namespace):
+                found = (await self.client.get(resource, name, namespace)).metadata
         except StatusError as error:
             if is_not_found(error):
                 return None
@@ -186,7 +189,8 @@ class GarbageCollector(Controller[tuple[str, str]]):
         preconditions = Preconditions(uid=node.uid, resource_version=latest.resource_version or None)
         options = DeleteOptions(preconditions=preconditions, propagation_policy=policy)
         try:
-            await self.client.delete(node.resource, node.name, node.namespace, options)
+            async with self._patience.of(node.resource, node.namespace):
+                await self.client.delete(node.resource, node.name, node.namespace, options)
         except StatusError as error:
             if is_not_found(error):
                 self.graph.remove(node.uid)
@@ -240,7 +244,8 @@ class GarbageCollector(Controller[tuple[str, str]]):
         assert node.resource is not None
         patch = {"metadata": {"resourceVersion": latest.resource_version, "uid": latest.uid, **metadata}}
         try:
-            await self.client.patch(node.resource, node.name, node.namespace, patch)
+            async with self._patience.of(node.resource, node.namespace):
+                await self.client.patch(node.resource, node.name, node.namespace, patch)
         except StatusError as error:
             if not is_not_found(error):
                 raise
