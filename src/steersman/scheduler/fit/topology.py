@@ -127,7 +127,7 @@ class Topology:
     # tallies
 
     def _count(self, selections: tuple[PodSelection, ...], *, terminating: bool) -> PodCount:
-        count = self._cluster.counts.of(Counted(selections, terminating), self._cluster.nodes)
+        count = self._cluster.counts.of(Counted(selections, terminating))
         self._held.append(count)
         return count
 

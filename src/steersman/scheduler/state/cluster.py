@@ -226,7 +226,7 @@ class ClusterState:
         else:
             self.namespace_labels[name] = labels
         self._terms_meaning.clear()
-        if self.counts.recount(self.nodes):
+        if self.counts.recount():
             for info in self.nodes:
                 self._changed(info)
 
