@@ -60,7 +60,7 @@ def affinity(cluster: AttackedCluster) -> None:
 
 
 def node_affinity(cluster: AttackedCluster) -> None:
-    """pods with 9,000 terms of node affinity"""
+    """pods with 8,000 terms of node affinity"""
 
     def make(number: int) -> Plain:
         terms = [
@@ -85,12 +85,12 @@ def tolerations(cluster: AttackedCluster) -> None:
 
 
 def ports(cluster: AttackedCluster) -> None:
-    """pods with 20,000 ports of their hosts"""
+    """pods with 10,000 ports of their hosts"""
 
     def make(number: int) -> Plain:
         given = [
             {"containerPort": 1 + each, "hostPort": 1 + each, "hostIP": f"10.0.0.{number + 1}"}
-            for each in range(16_000)
+            for each in range(10_000)
         ]  # fmt: skip
         return _pod(f"p{number}", ports=given)
 
