@@ -204,6 +204,8 @@ def budgets(cluster: AttackedCluster) -> None:
         cluster.client.request("DELETE", f"{_PODS}/p{number}")
 
 
+NODES: Final = {"repelling": 200, "repelling_all": 200}
+"""Where there is to be room for what is made."""
 ATTACKS: Final[dict[str, Callable[[AttackedCluster], None]]] = {
     each.__name__: each
     for each in (owners, addresses, affinity, node_affinity, tolerations, ports, spread, labels, claims, repelling,

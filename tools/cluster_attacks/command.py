@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from tools.cluster_attacks import __doc__ as about
-from tools.cluster_attacks.attacks import ATTACKS
+from tools.cluster_attacks.attacks import ATTACKS, NODES
 from tools.cluster_attacks.cluster import AttackedCluster, Costs, told
 
 _LONGEST: Final = 180.0
@@ -33,7 +33,7 @@ def main() -> None:
         return
     broken = [
         name for name in given.attacks or ATTACKS
-        if _is_broken(_played(name, given.nodes, verbose=given.verbose), given.held / 1000, given.running)
+        if _is_broken(_played(name, NODES.get(name, given.nodes), verbose=given.verbose), given.held / 1000, given.running)
     ]  # fmt: skip
     print(f"over the bounds: {', '.join(broken)}" if broken else "all within the bounds")
     sys.exit(1 if broken else 0)

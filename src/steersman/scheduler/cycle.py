@@ -74,6 +74,7 @@ class Cycle:
         self._budgets = budgets
         self._volumes_of = volumes_of
         self._rankings = Rankings(cluster)
+        self.let_go = self._rankings.let_go
 
     async def decide(self, pod: core.Pod) -> Placed | Unplaced:
         """Finds a node. Raises SelectorError where the pod cannot be read."""

@@ -240,6 +240,7 @@ class Scheduler:
                 continue
             began = loop.time()
             await self._try(queued)
+            await self._cycle.let_go()
             await asyncio.sleep(loop.time() - began)
 
     async def _try(self, queued: QueuedPod) -> None:

@@ -50,6 +50,7 @@ class Rankings:
         self._decisions = 0
         self._used: dict[bytes, int] = {}
         """At which decision each ranking was asked for last."""
+        self._heavy: Topology | None = None
         self._next_node = 0
         """Where the search for enough nodes goes on, so that all have the same chance."""
 
@@ -80,15 +81,24 @@ class Rankings:
     async def _of_heavy(self, demand: Demand) -> Ranking:
         """For one decision, which takes long: in steps, so that others are decided meanwhile. Raises Unsteady where the
         pods that matter come faster than that."""
+        turn = Turn()
         for _ in range(_TRIES):
-            turn = Turn()
-            topology = Topology(demand, self._cluster)
+            await self.let_go()
+            self._heavy = topology = Topology(demand, self._cluster)
             for _ in topology.fill(without_empty=True):
                 await turn.give()
             ranking = Ranking(demand, self._cluster, topology)
             if await self._look(ranking, range(len(self._cluster.nodes)), turn) and topology.nothing_is_missing:
                 return ranking
         raise Unsteady
+
+    async def let_go(self) -> None:
+        """Lets go of what was found out for the last heavy demand."""
+        topology, self._heavy = self._heavy, None
+        if topology is not None:
+            turn = Turn()
+            for _ in topology.empty():
+                await turn.give()
 
     async def _look(self, ranking: Ranking, indices: Iterable[int], turn: Turn) -> bool:
         """Looks at nodes one by one, and at those that change meanwhile; False if it is not known which do."""

@@ -135,7 +135,8 @@ class TermUses:
         self._uses: dict[AffinityTerm, TermUse] = {}
         self._by_anchor: dict[Anchor, dict[AffinityTerm, None]] = {}
         self._held: WeakValueDictionary[AffinityTerm, TermUse] = WeakValueDictionary()
-        """Also those that nobody has any more: whoever holds one sees it when the term comes again."""
+        """Those that were asked for, also if nobody has them any more: whoever holds one sees it when the term comes
+        again."""
         self.version = 0
         """Grows when a term comes or goes."""
 
@@ -143,7 +144,7 @@ class TermUses:
         """A pod with this term comes to a node, or goes."""
         use = self._uses.get(term)
         if use is None:
-            use = self._uses[term] = self.of(term)
+            use = self._uses[term] = self._held.get(term) or TermUse(term)
             for anchor in anchors_of(term.pods):
                 self._by_anchor.setdefault(anchor, {})[term] = None
             self.version += 1
@@ -172,7 +173,7 @@ class TermUses:
         """How a term is used now."""
         found = self._held.get(term)
         if found is None:
-            found = self._held[term] = TermUse(term)
+            found = self._held[term] = self._uses.get(term) or TermUse(term)
         return found
 
     def __bool__(self) -> bool:
