@@ -31,10 +31,11 @@ def main() -> None:
         for name, attack in ATTACKS.items():
             print(f"{name}: {attack.__doc__}")
         return
-    broken = [
-        name for name in given.attacks or ATTACKS
-        if _is_broken(_played(name, NODES.get(name, given.nodes), verbose=given.verbose), given.held / 1000, given.running)
-    ]  # fmt: skip
+    broken = []
+    for name in given.attacks or ATTACKS:
+        costs = _played(name, NODES.get(name, given.nodes), verbose=given.verbose)
+        if _is_broken(costs, given.held / 1000, given.running):
+            broken.append(name)
     print(f"over the bounds: {', '.join(broken)}" if broken else "all within the bounds")
     sys.exit(1 if broken else 0)
 

@@ -40,6 +40,7 @@ from steersman.controllers.workloads.pod_state import (
     is_terminating,
     next_availability,
 )
+from steersman.controllers.workloads.selectors import compiled
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.selectors.labels import Selector, from_label_selector, selector_from_set
 from steersman.machinery.values import times
@@ -75,6 +76,10 @@ class ReplicasController(Controller[Key], Generic[R]):
     @abstractmethod
     def selector(self, owner: R) -> Selector:
         """Which pods the set has."""
+
+    async def compiled(self, owner: R) -> Selector:
+        """The same; one that takes long to read is read beside the loop."""
+        return self.selector(owner)
 
     @abstractmethod
     def condition(self, **members: str) -> Any:
@@ -159,7 +164,7 @@ class ReplicasController(Controller[Key], Generic[R]):
 
     async def _sync(self, key: Key, owner: R) -> None:
         may_act = self._expected.satisfied(key)
-        selector = self.selector(owner)
+        selector = await self.compiled(owner)
         pods = (*controlled_by(self._pods, owner.metadata.uid), *orphans(self._pods, key[0]))
         claims = Claims(
             self.client, self.resource, owner, PODS, lambda pod: selector.matches(pod.metadata.labels)
@@ -291,6 +296,9 @@ class ReplicaSetController(ReplicasController[ReplicaSet]):
 
     def selector(self, owner: ReplicaSet) -> Selector:
         return from_label_selector(owner.spec.selector)
+
+    async def compiled(self, owner: ReplicaSet) -> Selector:
+        return await compiled(owner.spec.selector)
 
     def condition(self, **members: str) -> ReplicaSetCondition:
         return ReplicaSetCondition(**members)

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from bisect import bisect_left, insort
 from dataclasses import dataclass, field
-from typing import Final
 
 from steersman.api.core.v1 import PersistentVolume, PersistentVolumeClaim
-from steersman.api.meta.v1 import LabelSelector
 from steersman.client.informer import Key
+from steersman.controllers.workloads.selectors import compiled
 from steersman.machinery.built_in.classes import storage_class_of
 from steersman.machinery.built_in.volumes import attributes_class_of, is_bound_to, mode_of, storage_of
 from steersman.machinery.large_work.turn import Turn
-from steersman.machinery.selectors.labels import Selector, from_label_selector
 from steersman.machinery.values.quantity import parse
 
-_LARGE: Final = 200
-"""Requirements of a selector."""
 _Kind = tuple[str, str, str]
 """What claim and volume must say alike: storage class, volume mode, attributes class."""
 _Sized = tuple[int, str]
@@ -85,7 +80,7 @@ class Available:
                 return volume
         if delayed:
             return None
-        selector = None if claim.spec.selector is None else await _compiled(claim.spec.selector)
+        selector = None if claim.spec.selector is None else await compiled(claim.spec.selector)
         turn = Turn()
         of_kind = self._kinds.get(_kind(claim))
         wanted = set(claim.spec.access_modes)
@@ -105,13 +100,6 @@ class Available:
                     return found
                 await turn.give()
         return None
-
-
-async def _compiled(selector: LabelSelector) -> Selector:
-    """Beside the loop where it takes long. Raises SelectorError."""
-    if len(selector.match_labels) + len(selector.match_expressions) < _LARGE:
-        return from_label_selector(selector)
-    return await asyncio.to_thread(from_label_selector, selector)
 
 
 def _is_free(volume: PersistentVolume) -> bool:
