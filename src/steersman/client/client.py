@@ -139,6 +139,14 @@ class Client:
         target = _target(resource.path(namespace, name, subresource), fieldManager=self.manager)
         return resource.decode(await self._ask("PATCH", target, resource.accept(), encode(patch), media))
 
+    async def change(
+        self, resource: APIResource[Any], name: str, namespace: str, patch: object, *,
+        media: str = MERGE_PATCH, subresource: str = "",
+    ) -> None:  # fmt: skip
+        """The same for who follows the object anyway, and does not look at the answer."""
+        target = _target(resource.path(namespace, name, subresource), fieldManager=self.manager)
+        await self._ask("PATCH", target, resource.accept(), encode(patch), media)
+
     async def apply(
         self, resource: APIResource[T], name: str, namespace: str, configuration: dict[str, Any], *,
         manager: str = "", force: bool = True, subresource: str = "",

@@ -9,6 +9,7 @@ from typing import Any, Final, Generic, TypeVar, cast
 
 import msgspec
 
+from steersman.api.meta.v1 import PartialObjectMetadata
 from steersman.client.api_resource import APIResource, Object
 from steersman.client.backoff import Backoff
 from steersman.client.client import Client, Event
@@ -307,6 +308,13 @@ class Informers:
             if self._started:
                 found.start()
         return cast("Informer[O]", found)
+
+    def whole(self, resource: APIResource[Any]) -> Informer[Any] | None:
+        """The informer of all objects of a resource as they are, and not of their metadata alone, if there is one."""
+        for (asked_for, type_, field_selector), found in self._informers.items():
+            if asked_for == resource and type_ is not PartialObjectMetadata and not field_selector:
+                return found
+        return None
 
     def start(self) -> None:
         """Starts those that are asked for, and every one that will be."""

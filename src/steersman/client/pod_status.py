@@ -14,6 +14,6 @@ async def patch_pod_status(client: Client, pod: Pod, status: Mapping[str, Any]) 
     """Merges plain data into the status of this very pod. Raises StatusError, Unreachable."""
     metadata = pod.metadata
     patch = {"metadata": {"uid": metadata.uid}, "status": status}
-    await client.patch(
+    await client.change(
         PODS, metadata.name, metadata.namespace, patch, media=STRATEGIC_MERGE_PATCH, subresource="status"
     )  # fmt: skip

@@ -1,6 +1,6 @@
 """Metadata of every object of every resource that can be deleted, followed as resources come and go.
 
-The garbage collector and the quotas' controller share what is followed.
+The garbage collector and the quotas' controller share what is followed, and what others follow of whole objects.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection
-from typing import Final
+from typing import Any, Final
 
 from steersman.api.meta.v1 import ObjectMeta, PartialObjectMetadata
-from steersman.client.api_resource import APIResource
+from steersman.client.api_resource import APIResource, Object
 from steersman.client.client import Client
 from steersman.client.discovery import preferred_resources
 from steersman.client.informer import Informer, Informers
@@ -49,7 +49,9 @@ class Monitors:
         self._others = OtherServers(informers)
         self._told: list[Told] = []
         self._added: list[Callable[[APIResource[PartialObjectMetadata]], None]] = []
-        self._monitors: dict[APIResource[PartialObjectMetadata], Informer[PartialObjectMetadata]] = {}
+        self._monitors: dict[APIResource[PartialObjectMetadata], Informer[Any]] = {}
+        self._own: list[Informer[PartialObjectMetadata]] = []
+        """Those of resources that no other controller follows."""
         self._kinds: dict[tuple[str, str], APIResource[PartialObjectMetadata]] = {}
         self._look = asyncio.Event()
         self._looked = asyncio.Event()
@@ -78,14 +80,14 @@ class Monitors:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
-        for each in self._monitors.values():
+        for each in self._own:
             await each.stop()
 
     def resource_of(self, group: str, kind: str) -> APIResource[PartialObjectMetadata] | None:
         """The resource of a kind, of those that are followed."""
         return self._kinds.get((group, kind))
 
-    def followed(self) -> Collection[tuple[APIResource[PartialObjectMetadata], Informer[PartialObjectMetadata]]]:
+    def followed(self) -> Collection[tuple[APIResource[PartialObjectMetadata], Informer[Any]]]:
         """The resources that are followed, and their objects."""
         return self._monitors.items()
 
@@ -115,24 +117,32 @@ class Monitors:
             wanted |= {each for each in self._monitors if each.api_version in lost}
         for resource in self._monitors.keys() - wanted:
             self._kinds.pop((resource.group, resource.kind), None)
-            await self._monitors.pop(resource).stop()
+            monitor = self._monitors.pop(resource)
+            if monitor in self._own:
+                self._own.remove(monitor)
+                await monitor.stop()
         for resource in wanted - self._monitors.keys():
             self._add(resource)
 
     def _add(self, resource: APIResource[PartialObjectMetadata]) -> None:
-        monitor = self._monitors[resource] = Informer(
-            self._client, resource, transform=_only_ownership,
-            most_bytes=_OF_OTHERS if self._others.answer(resource) else 0,
-        )  # fmt: skip
+        monitor: Informer[Any] | None = self._shared.whole(resource)
+        if monitor is None:
+            monitor = Informer(
+                self._client, resource, transform=_only_ownership,
+                most_bytes=_OF_OTHERS if self._others.answer(resource) else 0,
+            )  # fmt: skip
+            monitor.start()
+            self._own.append(monitor)
+        self._monitors[resource] = monitor
         self._kinds[resource.group, resource.kind] = resource
 
-        def changed(old: PartialObjectMetadata | None, new: PartialObjectMetadata | None) -> None:
-            before, after = old.metadata if old else None, new.metadata if new else None
-            for told in self._told:
-                told(resource, before, after)
+        def changed(old: Object | None, new: Object | None) -> None:
+            if self._monitors.get(resource) is monitor:
+                before, after = old.metadata if old else None, new.metadata if new else None
+                for told in self._told:
+                    told(resource, before, after)
 
         monitor.on_change(changed)
-        monitor.start()
         for added in self._added:
             added(resource)
 

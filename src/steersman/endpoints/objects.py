@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
 from steersman.api.meta.v1 import ObjectMeta, PartialObjectMetadata
 from steersman.endpoints.negotiation import JSON, PLAIN_JSON, PROTOBUF, Representation, negotiate
 from steersman.endpoints.request import Request
@@ -82,5 +84,19 @@ def partial_object(scope: Scope, item: Item, version: str) -> bytes:
 
 def partial_body(scope: Scope, item: Item) -> bytes:
     """What of a PartialObjectMetadata follows kind and apiVersion."""
+    if not scope.kind.is_open and item.body.startswith(_METADATA):
+        return b'"metadata":%b}' % bytes(_WITH_METADATA.decode(b"{" + item.body).metadata)
     metadata: ObjectMeta = scope.row_object(item).metadata
     return encode(PartialObjectMetadata(metadata=metadata))[1:]
+
+
+_METADATA: Final = b'"metadata":{'
+
+
+class _WithMetadata(msgspec.Struct):
+    """What of an object is read here; the rest of its text is passed over."""
+
+    metadata: msgspec.Raw
+
+
+_WITH_METADATA: Final = msgspec.json.Decoder(_WithMetadata)

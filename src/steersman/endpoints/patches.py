@@ -90,10 +90,13 @@ def _is_strict(patch: Write) -> bool:
     return bool(patch.options.field_validation != "Ignore")
 
 
-def _duplicates(patch: Write) -> list[str]:
-    """Texts about the members that the patch has twice, if these are looked for. Raises StatusError 400."""
+def _duplicates(patch: Write, value: Any) -> list[str]:
+    """Texts about the members that the patch, decoded to `value`, has twice, if these are looked for.
+
+    Raises StatusError 400.
+    """
     try:
-        return duplicate_members(patch.data) if _is_strict(patch) else []
+        return duplicate_members(patch.data, value) if _is_strict(patch) else []
     except DecodeError as error:
         raise bad_request(str(error)) from None
 
@@ -112,7 +115,7 @@ def _json_patched(patch: Write, document: dict[str, Any], kind: Kind[Any]) -> An
     except DecodeError as error:
         raise bad_request(f"error decoding patch: {error}" if _is_strict(patch) else str(error)) from None
     operations, objections = json_patch.decode(value, strict=_is_strict(patch))
-    objections += [f"json patch {text}" for text in _duplicates(patch)]
+    objections += [f"json patch {text}" for text in _duplicates(patch, value)]
     try:
         patched = json_patch.apply(document, operations)
     except json_patch.PatchError as error:
@@ -127,8 +130,9 @@ def _merge_patched(patch: Write, document: dict[str, Any], kind: Kind[Any]) -> A
     except DecodeError as error:
         text = f"error decoding patch: {error}" if _is_strict(patch) else merge_patch.INVALID_PATCH
         raise bad_request(text) from None
+    duplicates = _duplicates(patch, value)
     patched = merge_patch.apply(document, value, strict=_is_strict(patch))
-    return _decoded(patch, patched, kind, _duplicates(patch))
+    return _decoded(patch, patched, kind, duplicates)
 
 
 def _decoded(patch: Write, patched: Any, kind: Kind[Any], objections: list[str]) -> Any:
@@ -227,6 +231,7 @@ def _strategic_merge_patched(patch: Write, document: dict[str, Any], kind: Kind[
         found = json_patch.json_type(value)
         raise bad_request(f"json: cannot unmarshal {found} into Go value of type map[string]interface {{}}")
     changes = value or {}
+    duplicates = _duplicates(patch, value)
     assert kind.go_type is not None
     patched = strategic_merge_patch.apply(document, changes, kind.go_type)
     shown = partial(go_value, changes)
@@ -235,7 +240,7 @@ def _strategic_merge_patched(patch: Write, document: dict[str, Any], kind: Kind[
     except DecodeError as error:
         raise _undecodable(shown(), str(error)) from None
     if _is_strict(patch):
-        _judge(patch, shown, _duplicates(patch) + decoded.warnings)
+        _judge(patch, shown, duplicates + decoded.warnings)
     if why := kind.internal_error(decoded.obj):
         raise plain_internal(why)
     return _forgetful(decoded.obj, patched)

@@ -22,6 +22,10 @@ logger = logging.getLogger(__name__)
 
 _EVERY: Final = LEASE_SECONDS / 4
 _REPORT_EVERY: Final = 300.0
+_AT_ONCE: Final = 16
+"""Nodes that register at the same time."""
+_TOGETHER: Final = 0.2
+"""Seconds in which leases that are to be renewed wait for each other."""
 
 
 class Heartbeats:
@@ -34,8 +38,25 @@ class Heartbeats:
         self._node_objects = node_objects
         self._nodes = tuple(nodes)
         self._reports = reports
+        self._reported: dict[str, float] = {}
+        """When nodes have last told how they are, on the clock of the loop."""
 
-    async def register(self, node: SimulatedNode) -> None:
+    async def register_all(self) -> None:
+        """Makes all nodes, some at once. Raises StatusError, Unreachable."""
+        waiting = iter(self._nodes)
+
+        async def some() -> None:
+            for node in waiting:
+                await self._register(node)
+
+        registering = [asyncio.create_task(some()) for _ in range(min(_AT_ONCE, len(self._nodes)))]
+        try:
+            await asyncio.gather(*registering)
+        finally:
+            for each in registering:
+                each.cancel()
+
+    async def _register(self, node: SimulatedNode) -> None:
         """Makes a node, or takes it as it is. Raises StatusError, Unreachable."""
         obj = node.node()
         if not self._reports:
@@ -52,19 +73,28 @@ class Heartbeats:
         await self._renew(node)
 
     async def run(self) -> None:
-        """Renews each node's lease in its time, spread evenly."""
+        """Renews each node's lease in its time, spread evenly; those whose time comes soon after each other together.
+
+        Few commits store these, and they cost half of what they do one by one.
+        """
         loop = asyncio.get_running_loop()
-        reported = {each.name: loop.time() for each in self._nodes}
+        self._reported = {each.name: loop.time() for each in self._nodes}
+        at_once = max(1, round(len(self._nodes) * _TOGETHER / _EVERY))
         began = loop.time()
         while self._nodes:
-            for number, node in enumerate(self._nodes):
-                await asyncio.sleep(began + _EVERY * (number + 1) / len(self._nodes) - loop.time())
-                if node.unreachable:
-                    continue
-                due = loop.time() - reported[node.name] >= _REPORT_EVERY or self._is_given_up(node)
-                if await self.send(node, reports=due) and due:
-                    reported[node.name] = loop.time()
+            for first in range(0, len(self._nodes), at_once):
+                due = self._nodes[first : first + at_once]
+                await asyncio.sleep(began + _EVERY * (first + len(due)) / len(self._nodes) - loop.time())
+                await asyncio.gather(*map(self._beat, due))
             began = max(began + _EVERY, loop.time() - _EVERY)
+
+    async def _beat(self, node: SimulatedNode) -> None:
+        if node.unreachable:
+            return
+        now = asyncio.get_running_loop().time
+        due = now() - self._reported[node.name] >= _REPORT_EVERY or self._is_given_up(node)
+        if await self.send(node, reports=due) and due:
+            self._reported[node.name] = now()
 
     async def send(self, node: SimulatedNode, *, reports: bool) -> bool:
         """Whether a heartbeat, with a report of how the node is where that is wanted, came through."""
@@ -87,7 +117,7 @@ class Heartbeats:
     async def _renew(self, node: SimulatedNode) -> None:
         patch = {"spec": {"renewTime": times.now_micro()}}
         try:
-            await self._client.patch(LEASES, node.name, LEASES_NAMESPACE, patch)
+            await self._client.change(LEASES, node.name, LEASES_NAMESPACE, patch)
         except StatusError as error:
             if not is_not_found(error):
                 raise
@@ -102,4 +132,4 @@ class Heartbeats:
         if not uses_volumes:
             status["volumesInUse"] = None
         patch = {"status": status}
-        await self._client.patch(NODES, node.name, "", patch, media=STRATEGIC_MERGE_PATCH, subresource="status")
+        await self._client.change(NODES, node.name, "", patch, media=STRATEGIC_MERGE_PATCH, subresource="status")

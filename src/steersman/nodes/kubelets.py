@@ -81,8 +81,7 @@ class Kubelets:
 
     async def start(self) -> None:
         """Registers the nodes, then works on their pods. Raises StatusError, Unreachable."""
-        for node in self._nodes.values():
-            await self._heartbeats.register(node)
+        await self._heartbeats.register_all()
         self._servers.start(self._client, self._pods)
         self._servers.containers.look = self._queue.add
         self._node_objects.on_change(self._node_changed)

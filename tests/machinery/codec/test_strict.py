@@ -225,8 +225,11 @@ def test_json_of_no_type_is_read_as_go_reads_it() -> None:
 
 
 def test_members_given_twice_are_told_by_their_paths() -> None:
-    assert duplicate_members(b'{"a":1}') == []
-    assert duplicate_members(b'[{"a":{"b":1,"b":2},"a":3}]') == ['duplicate field "[0].a.b"', 'duplicate field "[0].a"']
+    assert duplicate_members(b'{"a":1}', {"a": 1}) == []
+    assert duplicate_members(b'[{"a":{"b":1,"b":2},"a":3}]', [{"a": 3}]) == [
+        'duplicate field "[0].a.b"',
+        'duplicate field "[0].a"',
+    ]
 
 
 MANGLED = st.recursive(

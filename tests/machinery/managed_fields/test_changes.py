@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from steersman.machinery.managed_fields import FieldManager
 from steersman.machinery.managed_fields import tracker as tracker_module
 from steersman.machinery.managed_fields.filters import excluding
-from steersman.machinery.managed_fields.schema import Schema
-from tests.machinery.managed_fields.plain_kind import OBJECTS, ROOT, PlainKind
+from steersman.machinery.managed_fields.schema import Atom, ListType, MapType, Schema
+from tests.machinery.managed_fields.plain_kind import OBJECTS, ROOT, TEXT, PlainKind
 
 Write = tuple[dict[str, Any], str, bool]
 """An object, who writes it, and whether it is sent with the entries that there were at first."""
@@ -69,6 +69,45 @@ def test_the_same_update_is_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> 
     play(lambda: manager, [write, other, write, other, write, other])
     assert once > 0
     assert len(worked_out) == once
+
+
+OWNERS = Atom(list=ListType(Atom(map=MapType({"uid": TEXT, "name": TEXT}, None)), atomic=False, keys=("uid",)))
+OWNED = PlainKind(
+    Schema(
+        Atom(
+            map=MapType(
+                {"metadata": Atom(map=MapType({"owners": OWNERS, "labels": Atom(map=MapType({}, TEXT))}, None))}, None
+            )
+        )
+    )
+)
+OWNER_UIDS = st.lists(st.sampled_from(["u-1", "u-2", "u-3", "a", "b", "(owner)"]), max_size=2, unique=True)
+
+
+@given(st.lists(st.tuples(OWNER_UIDS, st.sampled_from("abc"), MANAGERS), min_size=2, max_size=8))
+def test_who_owns_an_object_does_not_matter(writes: list[tuple[list[str], str, str]]) -> None:
+    """Neither where an owner comes or goes, nor where its uid is the name of something else too."""
+    remembering = FieldManager(OWNED)
+    every: list[Write] = [
+        ({"metadata": {"owners": [{"uid": uid, "name": "n"} for uid in uids], "labels": {label: "b"}}}, writer, False)
+        for uids, label, writer in [*writes, *writes]
+    ]
+    assert play(lambda: remembering, every) == play(lambda: FieldManager(OWNED), every)
+
+
+def test_objects_of_many_owners_are_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    manager = FieldManager(OWNED)
+    worked_out = []
+    decode = tracker_module.decode_managers
+    monkeypatch.setattr(tracker_module, "decode_managers", lambda entries: worked_out.append(1) or decode(entries))
+    for number in range(200):
+        owners = [{"uid": f"uid-{number}", "name": "n"}]
+        writes: list[Write] = [
+            ({"metadata": {"owners": owners, "labels": {"a": value}}}, "one", False) for value in ("b", "c")
+        ]
+        entries = play(lambda: manager, writes)[-1]
+        assert f'k:{{"uid":"uid-{number}"}}' in entries[0]["fieldsV1"]["f:metadata"]["f:owners"]
+    assert len(worked_out) <= 2
 
 
 def test_a_version_of_its_own_is_not_remembered() -> None:

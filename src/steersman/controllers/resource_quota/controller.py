@@ -147,7 +147,7 @@ class ResourceQuotaController(Controller[Key]):
                 total |= dict.fromkeys(matching, number)
         return total, unknown
 
-    def _others(self) -> Iterator[tuple[Measure[Any], Informer[PartialObjectMetadata]]]:
+    def _others(self) -> Iterator[tuple[Measure[Any], Informer[Any]]]:
         """Resources of whose objects the number counts alone."""
         for resource, objects in self._monitors.followed():
             name = resource.group_resource

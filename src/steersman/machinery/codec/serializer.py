@@ -8,7 +8,6 @@ dicts.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from decimal import Decimal
 from functools import lru_cache
@@ -29,7 +28,8 @@ _SORTED = msgspec.json.Encoder(order="sorted")
 _PLAIN_DECODER: msgspec.json.Decoder[Any]
 _AS_SENT_DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 
-_BIG_NUMBER = re.compile(rb"[0-9]{19}")
+_DIGITS = bytes(0x30 if 0x30 <= byte <= 0x39 else 0 for byte in range(256))
+_MANY_DIGITS = b"0" * 19
 _EXPONENTS_FROM = 1e21
 """From here on Go prints floats with an exponent."""
 
@@ -99,13 +99,18 @@ def decode_plain(data: bytes) -> Any:
     Raises msgspec.DecodeError, and RecursionError for what is nested too deeply.
     """
     value = _PLAIN_DECODER.decode(data)
-    return _without_big_integers(value) if _BIG_NUMBER.search(data) else value
+    return _without_big_integers(value) if _may_have_big_integers(data) else value
 
 
 def decode_as_sent(data: bytes) -> Any:
     """The same with floats as they are: a number that was sent as 1.0 is not the integer 1, as Go tells them apart."""
     value = _AS_SENT_DECODER.decode(data)
-    return _without_big_integers(value, float) if _BIG_NUMBER.search(data) else value
+    return _without_big_integers(value, float) if _may_have_big_integers(data) else value
+
+
+def _may_have_big_integers(data: bytes) -> bool:
+    """Whether 19 digits stand together. Faster than a regular expression, which is asked at each byte."""
+    return _MANY_DIGITS in bytes(data).translate(_DIGITS)
 
 
 def _without_big_integers(value: Any, to_number: Callable[[float], int | float] = whole_or_float) -> Any:

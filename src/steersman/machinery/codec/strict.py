@@ -153,12 +153,13 @@ def decode_untyped(data: bytes, *, as_sent: bool = False) -> Any:
         return _read_untyped(data, Reader())
 
 
-def duplicate_members(data: bytes) -> list[str]:
-    """Texts about the members that are given twice in an object of valid JSON, by their paths.
+def duplicate_members(data: bytes, value: Any) -> list[str]:
+    """Texts about the members that are given twice in an object of valid JSON, by their paths; `value` is what it was
+    decoded to.
 
     Raises DecodeError for what is nested too deeply.
     """
-    if has_unique_members(data):
+    if _is_as_long_as(data, value) or has_unique_members(data):
         return []
     reader = Reader()
     _read_untyped(data, reader)
@@ -216,6 +217,14 @@ def has_unique_members(data: bytes) -> bool:
         return length == len(data) or length == len(compact(data))
     except (ValueError, TypeError, msgspec.MsgspecError):
         return False
+
+
+def _is_as_long_as(data: bytes, value: Any) -> bool:
+    """Whether a value has as much to say as the text that it was decoded from, which has white space nowhere then."""
+    try:
+        return len(orjson.dumps(value)) == len(data)
+    except TypeError:
+        return False  # an integer that is too large
 
 
 def decode_as(type_: GoType, data: bytes, media: Media, *, want_strict: bool) -> Decoded[Any]:

@@ -24,6 +24,8 @@ T = TypeVar("T")
 
 _KINDS: Final = {dict: "map", list: "slice", str: "string", bool: "bool", int: "int64", float: "float64"}
 _SIZES: Final = {"int32": 32, "int64": 64, "uint8": 8}
+_WHOLE_FLOATS: Final = (b".0,", b".0}", b".0]")
+"""How a float without a fraction ends, inside an object; a text may, too, as addresses do in other places."""
 _OUT_OF_RANGE: Final = -(2**63)
 """What a float64 becomes on amd64 where it does not fit into an int64."""
 
@@ -61,7 +63,7 @@ def from_unstructured_with_validation(cls: type[T], data: dict[str, Any]) -> Dec
 def _marshaled(value: Any) -> bytes:
     """JSON as Go's encoder writes it, which shows no fraction of floats that have none."""
     data = encode(value)
-    return encode(_without_whole_floats(value)) if b".0" in data else data
+    return encode(_without_whole_floats(value)) if any(map(data.__contains__, _WHOLE_FLOATS)) else data
 
 
 def _without_whole_floats(value: Any) -> Any:

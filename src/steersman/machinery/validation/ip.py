@@ -27,6 +27,9 @@ _MAX_TEXT: Final = 128
 _characters: Final = re.compile(r"[0-9a-fA-F:.]+", re.ASCII).fullmatch
 _leading_zeros: Final = re.compile(r"(?<![0-9a-fA-F])0+(?=[0-9a-fA-F])", re.ASCII)
 _prefix_length: Final = re.compile("0*([0-9]{1,3})", re.ASCII).fullmatch
+_OCTET: Final = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
+_is_plain_ipv4: Final = re.compile(rf"{_OCTET}(?:\.{_OCTET}){{3}}", re.ASCII).fullmatch
+"""In canonical form, as nearly all are."""
 _strict_prefix_length: Final = re.compile("0|[1-9][0-9]{0,2}", re.ASCII).fullmatch
 
 
@@ -64,6 +67,8 @@ def unmapped(address: Address) -> Address:
 
 
 def _ip_errors(value: str, path: Path, *, strict: bool) -> list[FieldError]:
+    if _is_plain_ipv4(value):
+        return []
     if parse_ip_sloppy(value) is None:
         return [field.invalid(path, value, _NOT_AN_IP)]
     if not strict:
@@ -95,6 +100,8 @@ def is_valid_ip_for_legacy_field(
 
 def warnings_for_ip(value: str, path: Path) -> list[str]:
     """Warnings on an address that is not in canonical form; none for what is no address."""
+    if _is_plain_ipv4(value):
+        return []
     sloppy = parse_ip_sloppy(value)
     if sloppy is None:
         return []

@@ -16,6 +16,7 @@ RFC3339: Final = "2006-01-02T15:04:05Z07:00"
 RFC3339_MICRO: Final = "2006-01-02T15:04:05.000000Z07:00"
 
 _UTC_SECONDS = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}Z", re.ASCII)
+_UTC_MICROS = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3])(?::[0-5][0-9]){2}\.[0-9]{6}Z", re.ASCII)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _FRACTION = re.compile(r"[.,][0-9]+", re.ASCII)
 _MICROS = re.compile(r"[.,][0-9]{6}", re.ASCII)
@@ -79,12 +80,12 @@ def now_micro() -> str:
 
 def format_time(moment: datetime) -> str:
     """`moment` (aware) as a Time."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ").rjust(20, "0")
+    return moment.astimezone(UTC).isoformat(timespec="seconds")[:19] + "Z"
 
 
 def format_micro_time(moment: datetime) -> str:
     """`moment` (aware) as a MicroTime."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")[:26] + "Z"
 
 
 def parse(text: str) -> datetime:
@@ -128,7 +129,15 @@ def canonical_time(text: str) -> str | None:
 
 def canonical_micro_time(text: str) -> str | None:
     """`text` as a server prints a MicroTime; None for Go's zero time. Raises TimeError."""
+    if _UTC_MICROS.fullmatch(text) and _is_usual_day(text[:10]):
+        return text  # a moment of its own, most likely: not worth remembering
     return _canonical(text, RFC3339_MICRO) if len(text) <= _MAX_CACHED else _canonical.__wrapped__(text, RFC3339_MICRO)
+
+
+@lru_cache(maxsize=64)
+def _is_usual_day(text: str) -> bool:
+    """Whether 2006-01-02 is a day, and of a year that takes no care."""
+    return 400 <= int(text[:4]) <= 9000 and is_date(text)
 
 
 @lru_cache(maxsize=8192)
