@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -132,7 +133,12 @@ def _list_decoder(cls: Any) -> msgspec.json.Decoder[Any]:
     return decoder(msgspec.defstruct(f"{cls.__name__}List", members, rename="camel", kw_only=True))
 
 
+_is_plain: Final = re.compile("[a-z0-9][a-z0-9.-]*", re.ASCII).fullmatch
+
+
 def _segment(name: str, what: str) -> str:
+    if _is_plain(name):
+        return name
     if problems := is_path_segment_name(name):
         text = f"invalid {what} {go_quote(name)}: [{' '.join(problems)}]"
         raise StatusError(400, "BadRequest", text)

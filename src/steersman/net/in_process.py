@@ -28,7 +28,10 @@ class ClientResponse:
 
     async def read(self) -> bytes:
         """The rest of the body. Raises BodyAborted if it is cut off."""
-        return b"".join([piece async for piece in self])
+        pieces: list[bytes] = []
+        while (piece := await self._exchange.next()) is not None:
+            pieces.append(piece)
+        return b"".join(pieces)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         """The body in the pieces it was written in. Raises BodyAborted if it is cut off."""
@@ -69,6 +72,7 @@ class InProcessClient:
         feeding: asyncio.Task[None] | None = None
         if isinstance(body, bytes):
             if body:
+                headers = _with_length(headers, len(body))
                 incoming = IncomingBody(expected=len(body))
                 incoming.feed(body)
                 incoming.finish()
@@ -80,6 +84,14 @@ class InProcessClient:
         exchange = _Exchange(self._handler, request, feeding)
         Starts.of(exchange.loop).later(exchange)
         return await exchange.response()
+
+
+def _with_length(headers: Iterable[tuple[str, str]], length: int) -> Sequence[tuple[str, str]]:
+    """Headers that say how long the body is, as those of any client do."""
+    given = tuple(headers)
+    if any(name == "content-length" for name, _ in given):
+        return given
+    return (*given, ("content-length", str(length)))
 
 
 async def _feed(body: IncomingBody, pieces: AsyncIterator[bytes]) -> None:

@@ -20,12 +20,20 @@ from steersman.nodes.simulated_node import LEASE_SECONDS, LEASES_NAMESPACE, Simu
 
 logger = logging.getLogger(__name__)
 
-_EVERY: Final = LEASE_SECONDS / 4
+_FEW: Final = 1000
+_LONGEST: Final = 80
+"""Seconds that the leases of very many nodes hold: each is renewed four times in these, as kubelets do, and within half
+of what the node lifecycle's controller waits."""
 _REPORT_EVERY: Final = 300.0
 _AT_ONCE: Final = 16
 """Nodes that register at the same time."""
 _TOGETHER: Final = 0.2
 """Seconds in which leases that are to be renewed wait for each other."""
+
+
+def lease_seconds(nodes: int) -> int:
+    """How long leases hold: what all nodes write together stops growing at some number of them."""
+    return min(_LONGEST, max(LEASE_SECONDS, LEASE_SECONDS * nodes // _FEW))
 
 
 class Heartbeats:
@@ -37,6 +45,7 @@ class Heartbeats:
         self._client = client
         self._node_objects = node_objects
         self._nodes = tuple(nodes)
+        self._lease_seconds = lease_seconds(len(nodes))
         self._reports = reports
         self._reported: dict[str, float] = {}
         """When nodes have last told how they are, on the clock of the loop."""
@@ -79,14 +88,15 @@ class Heartbeats:
         """
         loop = asyncio.get_running_loop()
         self._reported = {each.name: loop.time() for each in self._nodes}
-        at_once = max(1, round(len(self._nodes) * _TOGETHER / _EVERY))
+        every = self._lease_seconds / 4
+        at_once = max(1, round(len(self._nodes) * _TOGETHER / every))
         began = loop.time()
         while self._nodes:
             for first in range(0, len(self._nodes), at_once):
                 due = self._nodes[first : first + at_once]
-                await asyncio.sleep(began + _EVERY * (first + len(due)) / len(self._nodes) - loop.time())
+                await asyncio.sleep(began + every * (first + len(due)) / len(self._nodes) - loop.time())
                 await asyncio.gather(*map(self._beat, due))
-            began = max(began + _EVERY, loop.time() - _EVERY)
+            began = max(began + every, loop.time() - every)
 
     async def _beat(self, node: SimulatedNode) -> None:
         if node.unreachable:
@@ -121,7 +131,7 @@ class Heartbeats:
         except StatusError as error:
             if not is_not_found(error):
                 raise
-            await self._client.create(LEASES, node.lease())
+            await self._client.create(LEASES, node.lease(self._lease_seconds))
 
     async def _report(self, node: SimulatedNode, *, uses_volumes: bool = True) -> None:
         """Writes how the node is, unless others say that."""

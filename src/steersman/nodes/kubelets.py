@@ -73,6 +73,8 @@ class Kubelets:
         )  # fmt: skip
         self._queue: WorkQueue[Key] = WorkQueue(base_delay=0.05, max_delay=30)
         self._places: dict[Key, SimulatedNode] = {}
+        self._expected: dict[Key, tuple[Pod, PodStatus]] = {}
+        """Pods as they were looked at, and what is being written of them, where nothing is to be done after that."""
         self._returned: asyncio.Queue[SimulatedNode] = asyncio.Queue()
         """Nodes that can be reached again."""
         self._pressed = asyncio.Event()
@@ -154,7 +156,13 @@ class Kubelets:
                 node.allocated.remove(key_of(pod))
             elif new.status.start_time:
                 node.allocated.put(new)
-            self._queue.add(key_of(pod))
+            if not self._is_expected(key_of(pod), old, new):
+                self._queue.add(key_of(pod))
+
+    def _is_expected(self, key: Key, old: Pod | None, new: Pod | None) -> bool:
+        """Whether all that has changed is the status that was written, after which nothing is to be done."""
+        looked_at, status = self._expected.pop(key, (None, None)) if self._expected else (None, None)
+        return looked_at is not None and looked_at is old and new is not None and new.status == status
 
     @staticmethod
     def _failed(key: Key, error: Exception) -> None:
@@ -192,7 +200,13 @@ class Kubelets:
         containers.remember(uid, done.memory)
         node.has_pulled(done.pulled)
         if done.changed:
-            await patch_pod_status(self._client, pod, _difference(pod.status, done.status))
+            if done.is_settled:
+                self._expected[key] = pod, done.status
+            try:
+                await patch_pod_status(self._client, pod, _difference(pod.status, done.status))
+            except BaseException:
+                self._expected.pop(key, None)
+                raise
         self._tell(node, pod, done.happened)
         if is_over(pod) or done.over:
             node.allocated.remove(key)

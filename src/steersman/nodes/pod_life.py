@@ -45,6 +45,15 @@ class Step:
     pulled: list[str] = field(default_factory=list)
     """Full names of images that the node has by now."""
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether it runs as it should, and nothing becomes of it by itself."""
+        statuses = all_statuses(self.status)
+        return (
+            self.again is None and not self.memory and not self.over and self.status.phase == "Running"
+            and all(each.state.running is not None for each in statuses)
+        )  # fmt: skip
+
 
 def is_over(pod: Pod) -> bool:
     """Whether its containers have ended and are not started again."""

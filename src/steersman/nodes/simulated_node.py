@@ -33,6 +33,7 @@ from steersman.nodes.images import size_of
 
 LEASES_NAMESPACE: Final = "kube-node-lease"
 LEASE_SECONDS: Final = 40
+"""How long a lease holds where there are few nodes, and as kubelets have it."""
 """After which a node that has not renewed its lease counts as gone; it renews it four times as often."""
 
 CAPACITY: Final[Mapping[str, str]] = MappingProxyType({
@@ -188,12 +189,10 @@ class SimulatedNode:
             ),
         )  # fmt: skip
 
-    def lease(self) -> Lease:
-        """The lease that says that it is there."""
+    def lease(self, seconds: int) -> Lease:
+        """The lease that says that it is there, which holds for some seconds."""
         owner = OwnerReference(api_version="v1", kind="Node", name=self.name, uid=self.uid)
         return Lease(
             metadata=ObjectMeta(name=self.name, namespace=LEASES_NAMESPACE, owner_references=[owner]),
-            spec=LeaseSpec(
-                holder_identity=self.name, lease_duration_seconds=LEASE_SECONDS, renew_time=times.now_micro()
-            ),
+            spec=LeaseSpec(holder_identity=self.name, lease_duration_seconds=seconds, renew_time=times.now_micro()),
         )

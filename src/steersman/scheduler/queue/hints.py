@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 from steersman.api.core import v1 as core
@@ -307,8 +308,11 @@ def may_help(names: Iterable[str], pod: core.Pod, event: ClusterEvent, labels_of
 
 def is_of_interest(event: ClusterEvent) -> bool:
     """Whether any plugin waits for such an event."""
+    return _is_waited_for(event.resource, event.action)
+
+
+@lru_cache(maxsize=1024)
+def _is_waited_for(resource: str, action: Action) -> bool:
     return any(
-        resource == event.resource and event.action in actions
-        for registered in REGISTERED.values()
-        for resource, actions, _ in registered
+        resource == each and action in actions for registered in REGISTERED.values() for each, actions, _ in registered
     )

@@ -129,13 +129,17 @@ def _set(original: Map, name: str, value: Any) -> None:
         original[name] = _without_directives(value)
 
 
+_INNER: Final = (dict, list)
+"""What of a value has parts."""
+
+
 def _without_directives(value: Any) -> Any:
     """The value without the objects in it that have a `$patch`; other directives stay."""
     if isinstance(value, dict):
         for name, member in list(value.items()):
             if isinstance(member, dict) and PATCH in member:
                 del value[name]
-            else:
+            elif member.__class__ in _INNER:
                 value[name] = _without_directives(member)
         return value
     if isinstance(value, list):
@@ -145,13 +149,16 @@ def _without_directives(value: Any) -> Any:
 
 def _discard_nulls(value: Any) -> None:
     if isinstance(value, dict):
-        for name in [name for name, member in value.items() if member is None]:
-            del value[name]
+        if None in value.values():
+            for name in [name for name, member in value.items() if member is None]:
+                del value[name]
         for member in value.values():
-            _discard_nulls(member)
+            if member.__class__ in _INNER:
+                _discard_nulls(member)
     elif isinstance(value, list):
         for item in value:
-            _discard_nulls(item)
+            if item.__class__ in _INNER:
+                _discard_nulls(item)
 
 
 def _merge_in_order(original: Map, patch: Map, directive: str, type_: GoType) -> None:
