@@ -165,4 +165,10 @@ def _claims(client: BlockingClient) -> Iterator[str]:
     yield from (f"{number} claims have the volume {name}" for name, number in used.items() if name and number > 1)
     for volume in _list(client, "/api/v1/persistentvolumes"):
         if volume["status"].get("phase") != "Bound":
-            yield f"volume {volume['metadata']['name']} is {volume['status'].get('phase')}"
+            name = volume["metadata"]["name"]
+            attached = [
+                (each["metadata"], each["status"])
+                for each in _list(client, "/apis/storage.k8s.io/v1/volumeattachments")
+                if each["spec"]["source"].get("persistentVolumeName") == name
+            ]
+            yield f"volume {name} is {volume['status'].get('phase')}: {volume['metadata']}, attached: {attached}"
