@@ -3,7 +3,7 @@
 
     python bench/reference/reference build --cluster
     python -m bench.clusters --a 'python bench/reference/reference up --nodes {nodes}' \\
-        --b 'python bench/serve up --nodes {nodes}' [--rows run,deployment,namespace,idle,many] [--rounds 3]
+        --b 'python bench/serve up --nodes {nodes}' [--rows run,deployment,namespace,idle,...] [--rounds 3]
 
 The commands are such as side_by_side.py takes, with `{nodes}` where they are told how many nodes to have. Each row has
 a fresh cluster, and only one runs at a time. Prints a table: seconds on the clock, CPU seconds of all processes of the
@@ -23,6 +23,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -213,10 +214,16 @@ async def idle(cluster: Running) -> Figures:
     return figures
 
 
-async def many(cluster: Running) -> Figures:
-    """10,000 pods on 5,000 nodes."""
+async def nodes(cluster: Running, count: int) -> Figures:
+    """From the start of the cluster until its nodes are ready."""
+    await nodes_are_there(cluster, count)
+    return Figures(time.monotonic() - cluster.began, cluster.processes.cpu(), cluster.processes.memory())
+
+
+async def many(cluster: Running, count: int) -> Figures:
+    """Pods, two for each node, when all nodes are ready."""
     figures = Figures()
-    await nodes_are_there(cluster, 5000)
+    await nodes_are_there(cluster, count // 2)
     pods = cluster.informers.of(PODS)
     cluster.informers.start()
 
@@ -225,8 +232,8 @@ async def many(cluster: Running) -> Figures:
         return make(cluster.client, PODS, "default", {**template("many"), "metadata": metadata})
 
     with cluster.measured(figures):
-        await at_once(made, [(number,) for number in range(10_000)])
-        await until(lambda: _running(pods.list("default")) == 10_000, "the pods run")
+        await at_once(made, [(number,) for number in range(count)])
+        await until(lambda: _running(pods.list("default")) == count, "the pods run")
     return figures
 
 
@@ -308,7 +315,10 @@ ROWS: Final[dict[str, tuple[int, Callable[[Running], Awaitable[Figures]]]]] = {
     "deployment": (100, deployment),
     "namespace": (3, namespace),
     "idle": (100, idle),
-    "many": (5000, many),
+    "nodes": (1000, partial(nodes, count=1000)),
+    "pods": (1000, partial(many, count=2000)),
+    "many-nodes": (5000, partial(nodes, count=5000)),
+    "many-pods": (5000, partial(many, count=10_000)),
 }
 """How many nodes, and what is done."""
 

@@ -56,8 +56,8 @@ def test_selectors_are_read():
             "labelSelector": {"rawSelector": "a in (b,c),d"},
         }
     )
-    assert [str(each) for each in attributes.field_selector] == ["spec.nodeName=a"]
-    assert [str(each) for each in attributes.label_selector] == ["a in (b,c)", "d"]
+    assert [str(each) for each in attributes.selectors.fields] == ["spec.nodeName=a"]
+    assert [str(each) for each in attributes.selectors.labels] == ["a in (b,c)", "d"]
     assert review_status(NO, attributes).evaluation_error == ""
 
 

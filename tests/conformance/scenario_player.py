@@ -4,7 +4,7 @@
     scenario_player.py --url URL --ca FILE --record SCENARIO...   write them: on the server that is right by definition
 
 A SCENARIO is a YAML file, or a folder of them; the answers lie beside it as NAME.golden.json.
-The server must know the users of tokens.csv (--token-auth-file), and run with --authorization-mode=RBAC
+The server must know the users of tokens.csv (--token-auth-file), and run with --authorization-mode=Node,RBAC
 --disable-admission-plugins=ServiceAccount --allow-privileged --service-cluster-ip-range=10.0.0.0/24
 --service-account-issuer=https://kubernetes.default.svc.cluster.local; an area with a server-flags.txt needs those flags
 instead, and is played only when its folder is named. The exit code is 0 when every step of every scenario agrees; the
@@ -16,7 +16,7 @@ A scenario:
     steps:
     - do: POST /api/v1/namespaces/{ns}/pods     # {ns}: the namespace made for this scenario
       as: alice                           # admin (default), alice, bob, node-a, anonymous
-      headers: {Accept: application/json}
+      headers: {Accept: application/json}   # a list is sent as several headers
       body: {...}                         # a mapping is sent as JSON, a string as it is
       save: {rv: metadata.resourceVersion}  # {rv} in later steps; its value reads {rv} in the answers; also header.etag
       until: {status.phase: Active}       # asked again, 10 s at most, until these paths hold
@@ -38,6 +38,12 @@ A scenario:
     - received: hook                      # the requests it has had since last asked, in the order of their paths
       path: /deny                         # of this path only
       last: 1                             # no more than so many
+      count: 2                            # waits for so many, 10 s at most
+    - file: audit.log                     # of a server of the scenario's own (see scenario_servers.py): the JSON lines
+      where: {stage: ResponseComplete}    # that a file has got since last asked, where these paths hold
+      count: 3                            # waits for so many, 10 s at most
+      only: []                            # passes over them
+A `do` step may have `also: [audit-id]`, further headers of the answer to compare, and `as: {token: T}`, any token.
 """
 
 from __future__ import annotations
@@ -63,6 +69,7 @@ import yaml
 
 from tests.conformance.scenario_answers import Normaliser, differences, dig, drop, put_in_order
 from tests.conformance.scenario_hooks import HookServer, serve
+from tests.conformance.scenario_servers import SERVER_FILE, OwnServer, asks_for_its_own, fill
 
 TOKENS: Final = {"admin": "admin-token", "alice": "alice-token", "bob": "bob-token", "node-a": "node-a-token"}
 FLAGS_FILE: Final = "server-flags.txt"
@@ -89,19 +96,24 @@ class Server:
             self._tls = ssl.create_default_context(cafile=ca) if ca else ssl._create_unverified_context()
 
     def ask(
-        self, method: str, path: str, *, user: str = "admin", headers: dict[str, str] | None = None, body: Any = None,
-        timeout: float = 30.0,
+        self, method: str, path: str, *, user: str | dict[str, str] = "admin",
+        headers: dict[str, Any] | None = None, body: Any = None, timeout: float = 30.0,
     ) -> Exchange:  # fmt: skip
         """The response, its body unread, and the connection, which is the caller's to close."""
-        fields = {"User-Agent": "replay", "Accept": "application/json"} | (headers or {})
-        if user in TOKENS:
-            fields["Authorization"] = f"Bearer {TOKENS[user]}"
+        fields: dict[str, Any] = {"User-Agent": "replay", "Accept": "application/json"} | (headers or {})
+        token = user.get("token") if isinstance(user, dict) else TOKENS.get(user)
+        if token is not None:
+            fields["Authorization"] = f"Bearer {token}"
         if body is not None and not isinstance(body, str):
             body = json.dumps(body)
             fields.setdefault("Content-Type", "application/json")
         connection = self._connection(timeout)
         try:
-            connection.request(method, path, body=None if body is None else body.encode(), headers=fields)
+            given = http.client.HTTPMessage()
+            for name, value in fields.items():
+                for each in value if isinstance(value, list) else [value]:
+                    given[name] = str(each)
+            connection.request(method, path, body=None if body is None else body.encode(), headers=given)
             return connection, connection.getresponse()
         except BaseException:
             connection.close()
@@ -150,21 +162,6 @@ class Watch(threading.Thread):
         return {"code": self._response.status, "headers": headers, "body": events[:count] if count else events}
 
 
-def fill(value: Any, variables: dict[str, str]) -> Any:
-    """`value` with every {name} of a known variable replaced, in whole containers too."""
-    if isinstance(value, str):
-        for name, known in variables.items():
-            if name.endswith(".port") and value == "{" + name + "}":
-                return int(known)
-            value = value.replace("{" + name + "}", str(known))
-        return value
-    if isinstance(value, dict):
-        return {fill(key, variables): fill(each, variables) for key, each in value.items()}
-    if isinstance(value, list):
-        return [fill(each, variables) for each in value]
-    return value
-
-
 @dataclass
 class Play:
     """One scenario being played."""
@@ -173,6 +170,8 @@ class Play:
     normaliser: Normaliser = field(default_factory=Normaliser)
     watches: dict[str, Watch] = field(default_factory=dict)
     hooks: dict[str, HookServer] = field(default_factory=dict)
+    own: OwnServer | None = None
+    """What the server of a scenario of its own has beside it."""
 
     @property
     def variables(self) -> dict[str, str]:
@@ -189,6 +188,10 @@ class Play:
         if "sleep" in raw:
             time.sleep(raw["sleep"])
             return None
+        if "serve" in raw and raw["serve"] in self._own_hooks:
+            assert self.own is not None
+            self.own.script(raw["serve"], raw["paths"])
+            return None
         if "serve" in raw:
             self.hooks[raw["serve"]] = serve(raw["serve"], fill(raw["paths"], self.variables), self.variables)
             return None
@@ -199,6 +202,8 @@ class Play:
             answer = self.watches.pop(raw["events"]).collect(raw.get("count"), raw.get("seconds"))
         elif "received" in raw:
             answer = self._received(raw)
+        elif "file" in raw:
+            answer = self._lines(raw)
         else:
             answer = self._do(fill(raw, self.variables), raw["do"])
         answer["body"] = self.normaliser.walk(answer["body"])
@@ -208,11 +213,19 @@ class Play:
             put_in_order(answer["body"])
         return {key: answer[key] for key in raw["only"]} if "only" in raw else answer
 
+    @property
+    def _own_hooks(self) -> dict[str, HookServer]:
+        return {} if self.own is None else self.own.hooks
+
+    def _lines(self, raw: dict[str, Any]) -> dict[str, Any]:
+        assert self.own is not None, "only a server of the scenario's own has files"
+        some = self.own.lines(raw["file"], fill(raw.get("where", {}), self.variables), raw.get("count", 0))
+        return {"body": some if "body" in raw.get("only", ["body"]) else None}  # else they would number symbols
+
     def _ask(self, step: dict[str, Any], line: str, timeout: float) -> Exchange:
         method, _, path = fill(line, self.variables).partition(" ")
-        headers = {name: str(value) for name, value in step.get("headers", {}).items()}
         return self.server.ask(
-            method, path.strip().replace(" ", "%20"), user=step.get("as", "admin"), headers=headers,
+            method, path.strip().replace(" ", "%20"), user=step.get("as", "admin"), headers=step.get("headers", {}),
             body=step.get("body"), timeout=timeout,
         )  # fmt: skip
 
@@ -234,17 +247,24 @@ class Play:
             found = response.getheader(where[7:]) if where.startswith("header.") else dig(body, where)
             if found is not None:
                 self.variables[name] = str(found)
-        several = {name: response.headers.get_all(name) for name in _HEADERS if name in response.headers}
+        compared = (*_HEADERS, *step.get("also", ()))
+        several = {name: response.headers.get_all(name) for name in compared if name in response.headers}
         headers = {name: self.normaliser.text(", ".join(values)) for name, values in several.items()}
         return {"code": response.status, "body": body, "headers": headers}
 
     def _received(self, raw: dict[str, Any]) -> dict[str, Any]:
-        seen = self.hooks[raw["received"]].seen
+        seen = (self.hooks | self._own_hooks)[raw["received"]].seen
 
         def path(each: dict[str, Any]) -> str:
             return str(each["request"].partition(" ")[2].partition("?")[0])
 
-        some = [each for each in sorted(seen, key=path) if raw.get("path") in (None, path(each))]
+        def mine() -> list[dict[str, Any]]:
+            return [each for each in sorted(seen, key=path) if raw.get("path") in (None, path(each))]
+
+        deadline = time.monotonic() + _PATIENCE
+        while len(mine()) < raw.get("count", 0) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        some = mine()
         seen.clear()
         return {"body": some[-raw.get("last", 0) :]}
 
@@ -256,12 +276,18 @@ class Play:
             hook.server_close()
 
 
-def play(server: Server, file: Path) -> list[dict[str, Any]]:
+def namespace_of(file: Path) -> str:
+    """The namespace that is made for a scenario."""
+    return re.sub(r"[^a-z0-9-]", "-", f"{file.parent.name}-{file.stem}".lower())[:60].strip("-")
+
+
+def play(server: Server, file: Path, own: OwnServer | None = None) -> list[dict[str, Any]]:
     """Plays one scenario; its normalised answers, one a step that has any."""
     scenario = yaml.safe_load(file.read_text())
-    playing = Play(server)
-    namespace = re.sub(r"[^a-z0-9-]", "-", f"{file.parent.name}-{file.stem}".lower())[:60].strip("-")
-    playing.variables["ns"] = namespace
+    playing = Play(server, own=own)
+    if own is not None:
+        playing.variables.update(own.variables)
+    namespace = playing.variables["ns"] = namespace_of(file)
     if scenario.get("namespace", True):
         playing.make_namespace(namespace)
     answers = []
@@ -278,15 +304,22 @@ def play(server: Server, file: Path) -> list[dict[str, Any]]:
 def _title(raw: dict[str, Any]) -> str:
     if "events" in raw:
         return f"events {raw['events']}"
+    if "file" in raw:
+        return f"file {raw['file']}"
     return str(raw["do"]) if "do" in raw else f"received {raw['received']}"
 
 
 def scenarios(places: Iterable[Path]) -> list[Path]:
-    """The scenario files at these places; areas that need other flags only where they are named themselves."""
+    """The scenario files at these places; areas whose servers are others only where they are named themselves."""
     files: list[Path] = []
     for place in places:
         found = sorted(place.rglob("*.yaml")) if place.is_dir() else [place]
-        files += [file for file in found if file.parent == place or file == place or not _flags_of(file).exists()]
+        files += [
+            file
+            for file in found
+            if file.name != SERVER_FILE
+            and (file.parent == place or file == place or not (_flags_of(file).exists() or asks_for_its_own(file)))
+        ]
     return files
 
 
@@ -320,12 +353,12 @@ class Outcome:
         return lines
 
 
-def check(server: Server, file: Path) -> Outcome:
+def check(server: Server, file: Path, own: OwnServer | None = None) -> Outcome:
     """Plays a scenario and compares it with its recorded answers."""
     outcome = Outcome(file)
     answers: list[dict[str, Any]] = []
     try:
-        answers = play(server, file)
+        answers = play(server, file, own)
     except _FAILURES as error:
         outcome.error = error
     have = {each["step"]: each for each in answers}

@@ -7,6 +7,8 @@ $STEERSMAN_SCENARIOS. Those that must pass in full are named in .ci/scenario-are
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,13 +16,23 @@ import pytest
 
 from steersman.testing import ServerProcess
 from tests import ROOT
-from tests.conformance.scenario_player import FLAGS_FILE, Outcome, Server, check, check_all, golden, scenarios
+from tests.conformance.scenario_player import (
+    FLAGS_FILE,
+    Outcome,
+    Server,
+    check,
+    check_all,
+    golden,
+    namespace_of,
+    scenarios,
+)
+from tests.conformance.scenario_servers import OwnServer, asks_for_its_own, started, with_flags
 
 SCENARIOS = Path(os.environ.get("STEERSMAN_SCENARIOS") or ROOT.parent / "shared" / "scenarios")
 AREAS = ROOT / ".ci" / "scenario-areas.txt"
 USUAL_FLAGS = (
     f"--token-auth-file={Path(__file__).with_name('tokens.csv')}",
-    "--authorization-mode=RBAC",
+    "--authorization-mode=Node,RBAC",
     "--disable-admission-plugins=ServiceAccount",
     "--allow-privileged",
     "--service-cluster-ip-range=10.0.0.0/24",
@@ -45,9 +57,24 @@ def flags_for(folder: Path) -> tuple[str, ...]:
     own = folder / FLAGS_FILE
     if not own.exists():
         return USUAL_FLAGS
-    given = own.read_text().split()
-    names = {flag.partition("=")[0] for flag in given}
-    return (*(flag for flag in USUAL_FLAGS if flag.partition("=")[0] not in names), *given)
+    return tuple(with_flags(USUAL_FLAGS, own.read_text().split()))
+
+
+def brings_its_server(found: Path) -> bool:
+    """Whether a scenario, or all of an area, needs a server with files, certificates or webhooks of its own."""
+    folder = found if found.is_dir() else found.parent
+    return (folder / "server.yaml").exists()
+
+
+def play_with_the_player_beside_it(found: Path) -> None:
+    """Such servers are started by the player that recorded the answers, which lies beside the scenarios."""
+    steersman = Path(sys.executable).with_name("steersman")
+    serve = f"{steersman} serve --data-dir={{data}} --secure-port=0 {{flags}}"
+    player = SCENARIOS.parent / "oracle" / "replay"
+    played = subprocess.run(
+        [sys.executable, player, "check", "--start", serve, found], capture_output=True, text=True, check=False
+    )
+    assert played.returncode == 0, f"\n{played.stdout[-10_000:]}{played.stderr[-2_000:]}"
 
 
 @pytest.fixture(scope="module")
@@ -66,17 +93,32 @@ def server_with(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[
         process.kill()
 
 
+def on_its_own_server(file: Path, folder: Path) -> Outcome:
+    """How a scenario goes that has a server of its own."""
+    (folder / "files").mkdir(parents=True)
+    own = OwnServer(file, folder / "files", namespace_of(file))
+    with started(own, USUAL_FLAGS, folder / "data") as process:
+        return check(Server(process.url, str(process.ca)), file, own)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("area", areas())
-def test_an_area_passes_in_full(area: str, server_with):
+def test_an_area_passes_in_full(area: str, server_with, tmp_path: Path):
     if not SCENARIOS.is_dir():
         pytest.skip(f"no scenarios at {SCENARIOS}")
     found = place(area)
+    if brings_its_server(found):
+        play_with_the_player_beside_it(found)
+        return
     files = scenarios([found])
     assert files, f"no scenario at {found}"
     outcomes: list[Outcome] = []
-    server = server_with(flags_for(found if found.is_dir() else found.parent))
-    _, failed = check_all(server, files, jobs=1, report=outcomes.append)
+    if asks_for_its_own(files[0]):
+        outcomes = [on_its_own_server(file, tmp_path / file.stem) for file in files]
+        failed = sum(len(outcome.failed) for outcome in outcomes)
+    else:
+        server = server_with(flags_for(found if found.is_dir() else found.parent))
+        _, failed = check_all(server, files, jobs=1, report=outcomes.append)
     report = "\n".join("\n".join(outcome.lines(4)) for outcome in outcomes if outcome.failed)
     assert failed == 0, f"\n{report}"
 

@@ -23,6 +23,16 @@ async def test_a_request_is_answered():
     assert await response.read() == b"POST /a b 1|body"
 
 
+async def test_the_length_of_a_body_is_told_once():
+    async def handler(request: Request) -> Response:
+        return Response(200, body=str(request.headers.get("content-length")).encode())
+
+    client = InProcessClient(handler)
+    for given in ((), (("content-length", "4"),)):
+        assert await (await client.request("POST", "/", given, b"body")).read() == b"4"
+    assert await (await client.request("GET", "/")).read() == b"None"
+
+
 async def test_a_request_body_may_be_an_iterator():
     async def pieces():
         yield b"bo"

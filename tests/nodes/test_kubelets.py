@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from ipaddress import IPv4Network
 
+import pytest
 import pytest_asyncio
 
 from steersman.api.core.v1 import (
@@ -28,10 +29,13 @@ from steersman.client.events import Broadcaster
 from steersman.client.in_process import InProcessTransport
 from steersman.client.informer import Informers
 from steersman.client.resources import CONFIG_MAPS, EVENTS, LEASES, NODES, PODS, SECRETS
+from steersman.nodes import kubelets as kubelets_module
 from steersman.nodes.container_status import image_name
 from steersman.nodes.containers import Containers
 from steersman.nodes.images import size_of
 from steersman.nodes.kubelets import Kubelets
+from steersman.nodes.place import Place
+from steersman.nodes.pod_life import Step
 from steersman.nodes.server.servers import NodeServers
 from steersman.nodes.simulated_node import NodeTemplate, SimulatedNode
 from steersman.testing import Environment
@@ -106,6 +110,25 @@ async def test_pods_run_end_and_go(running: Running) -> None:
         each.reason for each in (await running.client.list(EVENTS)).items if each.involved_object.name == "stays"
     ]
     assert reasons == ["Pulling", "Pulled", "Created", "Started", "Killing"]
+
+
+async def test_what_was_written_is_not_looked_at_again(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[str] = []
+    step = kubelets_module.step
+
+    def counted(pod: Pod, place: Place, now: float) -> Step:
+        looked_at.append(pod.metadata.name)
+        return step(pod, place, now)
+
+    monkeypatch.setattr(kubelets_module, "step", counted)
+    await running.pod("stays")
+    await running.pod("ends", "sleep", "60", restart="Never")
+    assert looked_at.count("stays") == 1
+    await running.client.patch(PODS, "stays", "default", {"metadata": {"labels": {"a": "b"}}})
+    await running.clock.settle()
+    assert looked_at.count("stays") == 2
+    await running.clock.advance(seconds=61)
+    assert await running.phases() == {"stays": "Running", "ends": "Succeeded"}
 
 
 async def test_pods_of_other_nodes_are_left_alone(running: Running) -> None:

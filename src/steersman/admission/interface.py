@@ -6,14 +6,20 @@ costs nothing there.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from steersman.audit.policy import Level
+from steersman.audit.trail import Trail
 from steersman.authentication.user import UserInfo
 from steersman.machinery.errors.status import StatusError, forbidden
 from steersman.machinery.identity.action import Action
 from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
 from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.machinery.validation.formats import is_dns1123_subdomain, is_qualified_name
+
+logger = logging.getLogger(__name__)
 
 Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 CREATE: Final[Operation] = "CREATE"
@@ -62,8 +68,10 @@ class Attributes:
     dry_run: bool = False
     warnings: list[str] = field(default_factory=list)
     lane: SlowLane | None = None
+    audit: Trail | None = None
+    """What is recorded of the request; None for nothing."""
     annotations: dict[str, str] | None = None
-    """What plugins tell an audit of the request; None if that is nothing."""
+    """What plugins have told of this write; None if that is nothing."""
     _reinvocation: Reinvocation | None = None
     _answers: dict[Any, Any] | None = None
 
@@ -95,11 +103,19 @@ class Attributes:
         """The 403 of a plugin that refuses (admission.NewForbidden)."""
         return forbidden(self.action.group_resource, self.name or _own_name(self.obj), reason)
 
-    def annotate(self, key: str, value: str) -> None:
-        """Tells an audit something. What was said first under a key counts."""
+    def annotate(self, key: str, value: str, level: Level = Level.METADATA) -> None:
+        """Tells the audit something, where that records so much; what was said first under a key counts. A key that is
+        no qualified name with a prefix is left out."""
+        if why := _key_errors(key):
+            logger.warning('Failed to set admission audit annotation "%s": %s', key, why)
+            return
         if self.annotations is None:
             self.annotations = {}
-        self.annotations.setdefault(key, value)
+        before = self.annotations.setdefault(key, value)
+        if before != value:
+            logger.warning('admission annotations are not allowed to be overwritten, key: "%s"', key)
+        elif self.audit is not None:
+            self.audit.annotate(key, value, level)
 
     def warn(self, *texts: str) -> None:
         """Adds warnings for the client, each once, as long as there are not more than can be sent."""
@@ -110,6 +126,13 @@ class Attributes:
             if text not in known:
                 known.add(text)
                 self.warnings.append(text)
+
+
+def _key_errors(key: str) -> str:
+    prefix, slash, _ = key.partition("/")
+    if not slash:
+        return "a prefix is needed"
+    return "; ".join(is_dns1123_subdomain(prefix) or is_qualified_name(key))
 
 
 def _own_name(obj: Any) -> str:

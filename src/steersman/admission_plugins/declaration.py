@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from steersman.admission.interface import Plugin
 from steersman.admission_plugins.metrics import ConditionMetrics, PolicyMetrics, WebhookMetrics
@@ -38,6 +38,8 @@ class Surroundings:
     webhook_metrics: WebhookMetrics
     condition_metrics: ConditionMetrics
     policy_metrics: PolicyMetrics
+    difference: Callable[[Any, Any], str]
+    """Shows how two objects differ, in upstream's internal form."""
     not_ready_toleration: int = 300
     unreachable_toleration: int = 300
 

@@ -34,6 +34,7 @@ _PODS: Final = GroupResource("", "pods")
 _VERSION: Final = "imagepolicy.k8s.io/v1alpha1"
 _KIND: Final = "ImageReview"
 _ANNOTATIONS: Final = ".image-policy.k8s.io/"
+_AUDITED: Final = "imagepolicywebhook.image-policy.k8s.io/"
 _MAX_REMEMBERED: Final = 1024
 
 
@@ -88,10 +89,13 @@ class ImagePolicyWebhook(Plugin):
         except (StatusError, WebhookError, DecodeError) as error:
             logger.info("error contacting webhook backend: %s", error)
             if self._settings.default_allow:
+                attributes.annotate(f"{_AUDITED}failed-open", "true")
                 return
             if isinstance(error, StatusError) and error.reason == "Forbidden":
                 raise
             raise attributes.forbid(error) from None
+        for key, value in status.audit_annotations.items():
+            attributes.annotate(f"{_AUDITED}{key}", value)
         if not status.allowed:
             raise attributes.forbid(
                 f"image policy webhook backend denied one or more images: {status.reason}"

@@ -8,19 +8,24 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from hashlib import blake2b
-from typing import Final
+from typing import Final, Protocol
 
 from steersman.api.authorization.v1 import (
+    FieldSelectorAttributes,
+    LabelSelectorAttributes,
     NonResourceAttributes,
     ResourceAttributes,
     SubjectAccessReview,
     SubjectAccessReviewSpec,
     SubjectAccessReviewStatus,
 )
+from steersman.api.meta.v1 import FieldSelectorRequirement, LabelSelectorRequirement
+from steersman.authentication.user import UserInfo
 from steersman.authorization.attributes import Attributes
-from steersman.authorization.interface import Decision, Verdict
+from steersman.authorization.interface import Decision, ResolvedRules, Verdict
 from steersman.machinery.codec.serializer import encode
 from steersman.machinery.errors.status import StatusError
+from steersman.machinery.selectors import fields, labels
 from steersman.machinery.values import times
 
 ALLOW_SECONDS: Final = 10.0
@@ -29,18 +34,51 @@ MAX_VERDICTS: Final = 8192
 MAX_LENGTH: Final = 10_000
 """Characters of what a client says it wants to do; of what is longer the verdict is not kept."""
 
+_EQUALITIES: Final = {fields.EQUALS: "In", fields.NOT_EQUALS: "NotIn"}
+_OPERATORS: Final = {
+    labels.IN: "In", labels.EQUALS: "In", labels.DOUBLE_EQUALS: "In", labels.NOT_IN: "NotIn",
+    labels.NOT_EQUALS: "NotIn", labels.EXISTS: "Exists", labels.DOES_NOT_EXIST: "DoesNotExist",
+}  # fmt: skip
+"""Of selectors in reviews; there are no others, and what is left out only makes the question broader."""
+
+_NO_OPINION: Final = Verdict(Decision.NO_OPINION)
+_UNKNOWN_RULES: Final = ResolvedRules(incomplete=True, error="webhook authorizer does not support user rule resolution")
+
 Review = Callable[[SubjectAccessReview], Awaitable[SubjectAccessReview]]
-"""Has a review answered. Raises StatusError if it is not, whatever the cause."""
+"""Has a review answered. Raises StatusError or NoAnswer if it is not."""
+
+
+class NoAnswer(Exception):
+    """There is no answer, or none that can be used; the text says why."""
+
+
+class Matched(Protocol):
+    """What conditions say of a review: whether it is sent at all, or why (`error`) that cannot be said."""
+
+    @property
+    def matches(self) -> bool: ...
+
+    @property
+    def error(self) -> str: ...
+
+
+Match = Callable[[SubjectAccessReviewSpec], Awaitable[Matched]]
 
 
 class AccessReviewAuthorizer:
-    """Asks about every action, and keeps the verdicts for some seconds. Without an answer nothing is allowed."""
+    """Asks about every action that `match` lets through, and keeps the verdicts for some seconds.
+
+    Without an answer the decision is `on_error`, with an error: nothing is allowed.
+    """
 
     def __init__(
         self, review: Review, *, allow_seconds: float = ALLOW_SECONDS, deny_seconds: float = DENY_SECONDS,
         size: int = MAX_VERDICTS, clock: Callable[[], float] = times.monotonic,
+        on_error: Decision = Decision.NO_OPINION, match: Match | None = None,
     ) -> None:  # fmt: skip
         self._review = review
+        self._on_error = on_error
+        self._match = match
         self._allow_seconds = allow_seconds
         self._deny_seconds = deny_seconds
         self._size = size
@@ -49,6 +87,26 @@ class AccessReviewAuthorizer:
 
     def authorize(self, attributes: Attributes) -> Verdict | Awaitable[Verdict]:
         spec = review_spec(attributes)
+        if self._match is not None:
+            return self._asked_if_it_matches(self._match, spec, attributes)
+        return self._judged(spec, attributes)
+
+    async def rules_for(self, user: UserInfo, namespace: str) -> ResolvedRules:
+        """Follows the RuleResolver contract: nothing can be told."""
+        return _UNKNOWN_RULES
+
+    async def _asked_if_it_matches(
+        self, match: Match, spec: SubjectAccessReviewSpec, attributes: Attributes
+    ) -> Verdict:  # fmt: skip
+        matched = await match(spec)
+        if matched.error:
+            return Verdict(self._on_error, error=matched.error)
+        if not matched.matches:
+            return _NO_OPINION
+        verdict = self._judged(spec, attributes)
+        return verdict if isinstance(verdict, Verdict) else await verdict
+
+    def _judged(self, spec: SubjectAccessReviewSpec, attributes: Attributes) -> Verdict | Awaitable[Verdict]:
         key = blake2b(encode(spec), digest_size=32).digest()
         known = self._known.get(key)
         if known is not None:
@@ -61,8 +119,8 @@ class AccessReviewAuthorizer:
     async def _asked(self, spec: SubjectAccessReviewSpec, key: bytes, *, keep: bool) -> Verdict:
         try:
             answer = await self._review(SubjectAccessReview(spec=spec))
-        except StatusError as error:
-            return Verdict(Decision.NO_OPINION, error=str(error))
+        except (StatusError, NoAnswer) as error:
+            return Verdict(self._on_error, error=str(error))
         verdict = _verdict(answer.status)
         if keep and not verdict.error:
             self._known[key] = verdict, self._clock() + (self._allow_seconds if verdict.allowed else self._deny_seconds)
@@ -86,12 +144,31 @@ def review_spec(attributes: Attributes) -> SubjectAccessReviewSpec:
             namespace=action.namespace, verb=action.verb, group=action.group, version=action.version,
             resource=action.resource, subresource=action.subresource, name=action.name,
         )  # fmt: skip
+        _add_selectors(spec.resource_attributes, attributes)
     return spec
+
+
+def _add_selectors(asked: ResourceAttributes, attributes: Attributes) -> None:
+    selectors = attributes.selectors
+    by_fields = [
+        FieldSelectorRequirement(key=each.field, operator=operator, values=[each.value])
+        for each in selectors.fields if (operator := _EQUALITIES.get(each.operator))
+    ]  # fmt: skip
+    by_labels = [
+        LabelSelectorRequirement(key=each.key, operator=operator, values=list(each.values))
+        for each in selectors.labels if (operator := _OPERATORS.get(each.operator))
+    ]  # fmt: skip
+    if by_fields:
+        asked.field_selector = FieldSelectorAttributes(requirements=by_fields)
+    if by_labels:
+        asked.label_selector = LabelSelectorAttributes(requirements=by_labels)
 
 
 def _verdict(status: SubjectAccessReviewStatus) -> Verdict:
     if status.allowed and status.denied:
-        return Verdict(Decision.DENY, error="webhook subject access review returned both allow and deny response")
+        return Verdict(
+            Decision.DENY, status.reason, error="webhook subject access review returned both allow and deny response"
+        )
     if status.denied:
         return Verdict(Decision.DENY, status.reason)
     return Verdict(Decision.ALLOW if status.allowed else Decision.NO_OPINION, status.reason)

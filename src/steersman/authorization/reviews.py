@@ -20,7 +20,7 @@ from steersman.api.authorization.v1 import (
 from steersman.api.meta.v1 import FieldSelectorRequirement, LabelSelectorRequirement
 from steersman.authentication.aggregate import aggregate
 from steersman.authentication.user import UserInfo
-from steersman.authorization.attributes import Attributes
+from steersman.authorization.attributes import Attributes, Selectors
 from steersman.authorization.interface import ResolvedRules, Verdict
 from steersman.machinery.errors.field import quote
 from steersman.machinery.identity.action import Action
@@ -57,9 +57,10 @@ def review_attributes(
 def review_status(verdict: Verdict, attributes: Attributes) -> SubjectAccessReviewStatus:
     """The status that tells the verdict on `attributes`."""
     errors = [verdict.error] if verdict.error else []
+    limits = attributes.selectors
     for name, requirements, error in (
-        ("fieldSelector", attributes.field_selector, attributes.field_selector_error),
-        ("labelSelector", attributes.label_selector, attributes.label_selector_error),
+        ("fieldSelector", limits.fields, limits.field_error),
+        ("labelSelector", limits.labels, limits.label_error),
     ):
         if error:
             how = "partially ignored" if requirements else "ignored"
@@ -97,14 +98,8 @@ def _resource_attributes(user: UserInfo, resource: ResourceAttributes) -> Attrib
         resource.verb, resource.group, resource.version or "*", resource.resource, resource.subresource,
         resource.namespace, resource.name,
     )  # fmt: skip
-    return Attributes(
-        user,
-        action,
-        field_selector=field_requirements,
-        field_selector_error=field_error,
-        label_selector=label_requirements,
-        label_selector_error=label_error,
-    )
+    limits = Selectors(field_requirements, field_error, label_requirements, label_error)
+    return Attributes(user, action, limits=limits)
 
 
 def _label_selector(selector: LabelSelectorAttributes | None) -> _Parsed[labels.Requirement]:

@@ -10,13 +10,18 @@ from steersman.authentication.user import UserInfo
 from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import Authorizer, Decision, ResolvedRules, RuleResolver, Verdict
 
-_NO_OPINION: Final = Verdict(Decision.NO_OPINION)
+_UNDECIDED: Final = Decision.NO_OPINION  # looking it up in the class costs more than comparing
+_NO_OPINION: Final = Verdict(_UNDECIDED)
 
 
 class UnionAuthorizer:
     """Asks each authorizer in turn until one has an opinion; without any, all their reasons and errors are told."""
 
     def __init__(self, authorizers: Iterable[Authorizer]) -> None:
+        self._authorizers = tuple(authorizers)
+
+    def put(self, authorizers: Iterable[Authorizer]) -> None:
+        """Puts others in their place, for what is asked from now on."""
         self._authorizers = tuple(authorizers)
 
     def authorize(self, attributes: Attributes) -> Verdict | Awaitable[Verdict]:
@@ -26,7 +31,7 @@ class UnionAuthorizer:
             verdict = each.authorize(attributes)
             if not isinstance(verdict, Verdict):
                 return self._resume(verdict, rest, attributes, undecided)
-            if verdict.decision is not Decision.NO_OPINION:
+            if verdict.decision is not _UNDECIDED:
                 return verdict
             undecided.append(verdict)
         return _joined(undecided)
@@ -54,6 +59,10 @@ class UnionRuleResolver:
     """The rules of several resolvers, one after the other."""
 
     def __init__(self, resolvers: Iterable[RuleResolver]) -> None:
+        self._resolvers = tuple(resolvers)
+
+    def put(self, resolvers: Iterable[RuleResolver]) -> None:
+        """Puts others in their place."""
         self._resolvers = tuple(resolvers)
 
     async def rules_for(self, user: UserInfo, namespace: str) -> ResolvedRules:

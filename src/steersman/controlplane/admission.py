@@ -28,6 +28,7 @@ from steersman.admission_plugins.namespace_auto_provision import NAMESPACE_AUTO_
 from steersman.admission_plugins.namespace_exists import NAMESPACE_EXISTS
 from steersman.admission_plugins.namespace_lifecycle import NAMESPACE_LIFECYCLE
 from steersman.admission_plugins.node_declared_feature_validator import NODE_DECLARED_FEATURE_VALIDATOR
+from steersman.admission_plugins.node_restriction.plugin import NODE_RESTRICTION
 from steersman.admission_plugins.owner_references_permission_enforcement import OWNER_REFERENCES_PERMISSION_ENFORCEMENT
 from steersman.admission_plugins.persistent_volume_claim_resize import PERSISTENT_VOLUME_CLAIM_RESIZE
 from steersman.admission_plugins.pod_node_selector import POD_NODE_SELECTOR
@@ -77,6 +78,7 @@ PLUGINS: Final[tuple[Declaration | Configured, ...]] = (
     LIMIT_POD_HARD_ANTI_AFFINITY_TOPOLOGY,
     LIMIT_RANGER,
     SERVICE_ACCOUNT,
+    NODE_RESTRICTION,
     TAINT_NODES_BY_CONDITION,
     ALWAYS_PULL_IMAGES,
     _configured(IMAGE_POLICY_WEBHOOK, AdmissionConfiguration.image_policy),

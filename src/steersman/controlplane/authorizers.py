@@ -1,18 +1,41 @@
-"""How a control plane judges who may do what (`--authorization-mode`)."""
+"""How a control plane judges who may do what: the chain of authorizers that flags or a file describe."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from steersman.authorization.always_allow import AlwaysAllowAuthorizer
 from steersman.authorization.always_deny import AlwaysDenyAuthorizer
 from steersman.authorization.interface import Authorizer, RuleResolver
+from steersman.authorization.metrics import AuthorizationMetrics, Counted, ReloadMetrics
 from steersman.authorization.rbac import RbacAuthorizer
+from steersman.authorization.steps import WEBHOOK, Step, Webhook, step_of
 from steersman.authorization.system_masters import PrivilegedGroupAuthorizer
 from steersman.authorization.union import UnionAuthorizer, UnionRuleResolver
-from steersman.controlplane.options import Options
+from steersman.controlplane.options import Options, OptionsError
+from steersman.controlplane.periodic import Periodic
+from steersman.controlplane.rbac_feed import feed
 from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.machinery.metrics import Registry
+from steersman.store.store import Store
+
+if TYPE_CHECKING:  # most servers have no webhook and no graph
+    from steersman.authorization.node.graph import Graph
+    from steersman.webhooks.client import WebhookClient
+
+logger = logging.getLogger(__name__)
+
+_WATCH_SECONDS = 1.0
+"""How often it is looked whether the file of the configuration has changed."""
+
+
+class _Judge(Authorizer, RuleResolver, Protocol):
+    """All that are in a chain are both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +48,187 @@ class Judges:
     roles: RbacAuthorizer
 
 
-def judges(options: Options, lane: SlowLane) -> Judges:
-    """Those of the modes, in their order, after the one that lets administrators do everything."""
-    rbac = RbacAuthorizer(lane)
-    kinds: dict[str, Callable[[], Authorizer]] = {
-        "RBAC": lambda: rbac,
-        "AlwaysAllow": AlwaysAllowAuthorizer,
-        "AlwaysDeny": AlwaysDenyAuthorizer,
-    }
-    modes = options.authorization_mode
-    return Judges(
-        UnionAuthorizer((PrivilegedGroupAuthorizer(), *(kinds[mode]() for mode in modes))),
-        UnionRuleResolver((rbac,) if "RBAC" in modes else ()),
-        rbac,
+class AuthorizerChain:
+    """Makes the judges of a control plane, and puts others into their place when the configuration changes."""
+
+    def __init__(self, options: Options, lane: SlowLane, registry: Registry) -> None:
+        """Raises OptionsError for files that cannot be used."""
+        self._roles = RbacAuthorizer(lane)
+        self._options = options
+        self._lane = lane
+        self._registry = registry
+        self._metrics = AuthorizationMetrics(registry)
+        self._graph: Graph | None = None
+        self._clients: list[WebhookClient] = []
+        self._data = b""
+        self._steps = self._described()
+        self._lasting = {each.type: self._made_once(each.type) for each in self._steps if each.type != WEBHOOK}
+        """By type; they stay when the configuration changes."""
+        self._reloading: Periodic | None = None
+        self._reloads: ReloadMetrics | None = None
+        self._authorizer = UnionAuthorizer(())
+        self._rule_resolver = UnionRuleResolver(())
+        self.judges: Final = Judges(self._authorizer, self._rule_resolver, self._roles)
+        try:
+            self._take(self._steps)
+        except ValueError as error:
+            raise OptionsError(f"{self._flag}: {error}") from None
+
+    def feed(self, stores: Callable[[str, str], Store[Any]]) -> None:
+        """Puts what is stored into those that judge by it, and from now on every change."""
+        feed(self._roles, stores, self._lane)
+        if self._graph is not None:
+            from steersman.controlplane.node_feed import feed_graph
+
+            feed_graph(self._graph, stores, self._lane)
+
+    def follow(self, server_id: str) -> None:
+        """Has the configuration count that is in the file from now on."""
+        if self._options.authorization_config:
+            self._reloads = ReloadMetrics(self._registry, server_id, self._data)
+            self._reloading = Periodic("authorization configuration", self._look, _WATCH_SECONDS)
+            self._reloading.start()
+
+    async def stop(self) -> None:
+        """Returns once nothing of it runs any more."""
+        if self._reloading is not None:
+            await self._reloading.stop()
+        for client in self._clients:
+            client.close()
+
+    @property
+    def _flag(self) -> str:
+        return "--authorization-config" if self._options.authorization_config else "--authorization-webhook-config-file"
+
+    # What is described
+
+    def _described(self) -> tuple[Step, ...]:
+        options = self._options
+        if options.authorization_config:
+            from steersman.authorization.configuration import ConfigurationError, read_configuration
+
+            try:
+                self._data = Path(options.authorization_config).read_bytes()
+                return read_configuration(self._data)
+            except (OSError, ConfigurationError) as error:
+                raise OptionsError(f"--authorization-config: {error}") from None
+        return tuple(
+            Step(WEBHOOK, "default", _webhook(options)) if mode == WEBHOOK else step_of(mode)
+            for mode in options.authorization_mode
+        )
+
+    async def _look(self) -> None:
+        """Takes what the file says now, if it says something else."""
+        assert self._reloads is not None
+        try:
+            data = await asyncio.to_thread(Path(self._options.authorization_config).read_bytes)
+        except OSError as error:
+            logger.error("reloading authorization config: %s", error)
+            self._reloads.failed()
+            return
+        if data == self._data:
+            return
+        self._data = data
+        from steersman.authorization.configuration import read_configuration
+
+        logger.info("found new authorization config data")
+        try:
+            steps = await asyncio.to_thread(read_configuration, data, self._lasting)
+            if steps == self._steps:
+                return
+            self._take(steps)
+        except ValueError as error:
+            logger.error("reloading authorization config: %s", error)
+            self._reloads.failed()
+            return
+        logger.info("reloaded authz config")
+        self._reloads.succeeded(data)
+
+    # What is made of it
+
+    def _take(self, steps: Sequence[Step]) -> None:
+        """Has these judge from now on. Raises ValueError, and nothing has changed then."""
+        clients: list[WebhookClient] = []
+        made = [(step, self._made(step, clients)) for step in steps]
+        counted = (Counted(judge, self._metrics.tally(step.type, step.name)) for step, judge in made)
+        self._authorizer.put((PrivilegedGroupAuthorizer(), *counted))
+        self._rule_resolver.put([judge for _, judge in made])
+        self._steps = tuple(steps)
+        self._clients, before = clients, self._clients
+        for client in before:
+            client.close()
+
+    def _made(self, step: Step, clients: list[WebhookClient]) -> _Judge:
+        if step.webhook is not None:
+            return self._made_webhook(step.webhook, step.name, clients)
+        judge = self._lasting.get(step.type)
+        if judge is None:
+            if step.type in ("Node", "RBAC", "ABAC"):
+                raise ValueError(
+                    f"authorizer type {step.type} is not allowed if it was not enabled at initial server startup"
+                )
+            judge = self._made_once(step.type)
+        return judge
+
+    def _made_once(self, type: str) -> _Judge:
+        """Raises OptionsError."""
+        if type == "RBAC":
+            return self._roles
+        if type == "Node":
+            return self._made_node()
+        if type == "ABAC":
+            return _made_abac(self._options.authorization_policy_file)
+        return AlwaysAllowAuthorizer() if type == "AlwaysAllow" else AlwaysDenyAuthorizer()
+
+    def _made_node(self) -> _Judge:
+        from steersman.authorization.bootstrap_policy import load_bootstrap_policy
+        from steersman.authorization.node.authorizer import NodeAuthorizer
+        from steersman.authorization.node.graph import Graph
+
+        self._graph = Graph()
+        roles = load_bootstrap_policy().cluster_roles
+        rules = next(each.rules for each in roles if each.metadata.name == "system:node")
+        return NodeAuthorizer(self._graph, rules or ())
+
+    def _made_webhook(self, webhook: Webhook, name: str, clients: list[WebhookClient]) -> _Judge:
+        from steersman.authorization.access_review import AccessReviewAuthorizer
+        from steersman.authorization.interface import Decision
+        from steersman.authorization.webhook import BACKOFF, USER_AGENT, WebhookReviews, counted_match
+        from steersman.webhooks.client import WebhookClient
+        from steersman.webhooks.kubeconfig import load_kubeconfig
+
+        endpoint = load_kubeconfig(Path(webhook.kubeconfig))
+        client = WebhookClient(endpoint, BACKOFF, user_agent=USER_AGENT, timeout=webhook.timeout)
+        clients.append(client)
+        metrics = self._metrics.webhooks
+        match = None
+        if webhook.conditions:
+            from steersman.authorization.match_conditions import MatchConditions
+
+            match = counted_match(MatchConditions(webhook.conditions), name, metrics, self._lane)
+        fails_open = webhook.on_error is Decision.NO_OPINION
+        return AccessReviewAuthorizer(
+            WebhookReviews(client, webhook.version, name, metrics, fails_open=fails_open),
+            allow_seconds=webhook.authorized_ttl, deny_seconds=webhook.unauthorized_ttl,
+            on_error=webhook.on_error, match=match,
+        )  # fmt: skip
+
+
+def _webhook(options: Options) -> Webhook:
+    """The one that flags describe."""
+    return Webhook(
+        kubeconfig=options.authorization_webhook_config_file,
+        version=options.authorization_webhook_version,
+        authorized_ttl=options.authorization_webhook_cache_authorized_ttl,
+        unauthorized_ttl=options.authorization_webhook_cache_unauthorized_ttl,
     )
+
+
+def _made_abac(file: str) -> _Judge:
+    from steersman.authorization.abac import AbacAuthorizer
+    from steersman.authorization.abac_file import PolicyFileError, read_policies
+
+    try:
+        return AbacAuthorizer(read_policies(Path(file)))
+    except PolicyFileError as error:
+        raise OptionsError(f"--authorization-policy-file: {error}") from None

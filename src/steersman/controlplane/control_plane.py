@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import AsyncExitStack
@@ -21,6 +22,8 @@ from steersman.api.apiextensions.v1 import CustomResourceDefinitionNames
 from steersman.apiextensions.api_services import CustomAPIServices
 from steersman.apiextensions.conversion_metrics import ConversionMetrics
 from steersman.apiextensions.definitions import Definitions, Serves
+from steersman.audit.metrics import AuditMetrics
+from steersman.audit.trail import Auditor
 from steersman.authentication.interface import TokenAuthenticator
 from steersman.authentication.issued_tokens import IssuedTokens
 from steersman.authentication.user import UserInfo
@@ -33,6 +36,7 @@ from steersman.controlplane.addresses import (
     service_ranges,
 )
 from steersman.controlplane.admission import admission_chain
+from steersman.controlplane.auditing import auditor
 from steersman.controlplane.authentication_info import authentication_info
 from steersman.controlplane.authenticators import (
     LOOPBACK,
@@ -41,7 +45,7 @@ from steersman.controlplane.authenticators import (
     proxy_headers,
     token_authenticator,
 )
-from steersman.controlplane.authorizers import Judges, judges
+from steersman.controlplane.authorizers import AuthorizerChain, Judges
 from steersman.controlplane.bootstrap import Bootstrap
 from steersman.controlplane.controllers import check_own
 from steersman.controlplane.data_folder import (
@@ -58,11 +62,11 @@ from steersman.controlplane.given_files import (
     serving_tls,
 )
 from steersman.controlplane.group_order import GroupOrder
+from steersman.controlplane.identity_lease import server_id
 from steersman.controlplane.legacy_token_tracking import TokenUse
 from steersman.controlplane.metrics import install_metrics
 from steersman.controlplane.objects import StoreObjects
 from steersman.controlplane.options import Options, OptionsError
-from steersman.controlplane.rbac_feed import feed
 from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_API
 from steersman.controlplane.runtime_config import RuntimeConfig
 from steersman.controlplane.stores import Stores
@@ -76,6 +80,7 @@ from steersman.net.client.own_server import OwnServer, ThisServer
 from steersman.openapi.first_use import OpenAPIOnFirstUse
 from steersman.registry.core.services.locating import locate_service
 from steersman.registry.kubelet import ADDRESS_TYPES, KubeletConnection, ProxyConnection
+from steersman.registry.printing.internal_form import internal_diff
 from steersman.registry.services import Services
 from steersman.rest.bound import BoundResource, bind
 from steersman.rest.capabilities import ResourceStorage
@@ -340,7 +345,9 @@ class ControlPlane:
         token_use = TokenUse(lambda: stores.objects("", "secrets"))
         running.push_async_callback(token_use.stop)
         tokens = token_authenticator(options, keys, stores, self._issued, token_use.note)
-        rights = judges(options, common.slow_lane)
+        authorizers = AuthorizerChain(options, common.slow_lane, common.registry)
+        running.push_async_callback(authorizers.stop)
+        rights = authorizers.judges
         services = self._services = _services(
             options, ranges, common, stores, rights, keys, tokens, self._itself, self._nearby,
             self._kubelets,
@@ -351,10 +358,13 @@ class ControlPlane:
         bound = [bind(each, services) for each in _resources(runtime)]
         served = [(each, stores.add(each)) for each in bound]
         await stores.start()
-        feed(rights.roles, stores.store, common.slow_lane)
+        authorizers.feed(stores.store)
         admission = _admission(options, common, stores, rights, services)
         running.callback(admission.close)
-        config = _config(options, common, host, files, tokens, rights, admission)
+        recorder = auditor(options, AuditMetrics(common.registry), common.slow_lane, common.executor)
+        if recorder is not None:
+            running.push_async_callback(recorder.close)
+        config = _config(options, common, host, files, tokens, rights, admission, recorder)
         config.observe = self._observe
         server = self.server = Server(config.complete())
         for resource, implementation in served:
@@ -397,6 +407,7 @@ class ControlPlane:
             await listen(server, options)
         await server.run_post_start_hooks()
         upkeep.follow()
+        authorizers.follow(server_id(socket.gethostname()))
         return self._announced(server.external_address.port)
 
     def _announced(self, port: int) -> Address:
@@ -505,6 +516,7 @@ def _admission(
         webhook_metrics=WebhookMetrics(common.registry),
         policy_metrics=PolicyMetrics(common.registry),
         condition_metrics=ConditionMetrics(common.registry),
+        difference=internal_diff,
         not_ready_toleration=options.default_not_ready_toleration_seconds,
         unreachable_toleration=options.default_unreachable_toleration_seconds,
     )
@@ -513,9 +525,10 @@ def _admission(
 
 def _config(
     options: Options, common: _Common, host: str, files: CertificateFiles, tokens: TokenAuthenticator, rights: Judges,
-    admission: Chain,
+    admission: Chain, auditor: Auditor | None,
 ) -> Config:  # fmt: skip
     return Config(
+        auditor=auditor,
         authenticator=authenticator(options, tokens, client_authorities(options, files)),
         proxy_headers=proxy_headers(options),
         authorizer=rights.authorizer,

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Final
 
+from steersman.controlplane.audit_options import DURATIONS as AUDIT_DURATIONS
+from steersman.controlplane.audit_options import AuditOptions
 from steersman.machinery.values.durations import format_duration
 
 
@@ -14,7 +16,7 @@ class OptionsError(ValueError):
 
 
 @dataclass(slots=True, kw_only=True)
-class Options:
+class Options(AuditOptions):
     """Field names are the flags' names. `storage` is "sqlite" or "memory"; times are in seconds.
 
     Without `listen` there is no socket: requests go to the server's handler, e.g. through `net.in_process`.
@@ -36,6 +38,13 @@ class Options:
     token_auth_file: str = ""
     anonymous_auth: bool = True
     authorization_mode: tuple[str, ...] = ("RBAC",)
+    authorization_policy_file: str = ""
+    authorization_webhook_config_file: str = ""
+    authorization_webhook_version: str = "v1beta1"
+    authorization_webhook_cache_authorized_ttl: float = 300.0
+    authorization_webhook_cache_unauthorized_ttl: float = 30.0
+    authorization_config: str = ""
+    """The file of the whole chain, in place of the modes."""
     service_cluster_ip_range: str = "10.0.0.0/24"
     service_node_port_range: str = "30000-32767"
     enable_admission_plugins: tuple[str, ...] = ()
@@ -107,8 +116,9 @@ class Options:
 
 
 _DURATIONS: Final = (
+    "authorization_webhook_cache_authorized_ttl", "authorization_webhook_cache_unauthorized_ttl",
     "request_timeout", "service_account_max_token_expiration", "event_ttl", "shutdown_delay_duration",
-    "etcd_compaction_interval", "kubelet_timeout", "debug_loop_watchdog",
+    "etcd_compaction_interval", "kubelet_timeout", "debug_loop_watchdog", *AUDIT_DURATIONS,
 )  # fmt: skip
 """Options in seconds whose flags are durations."""
 

@@ -1,100 +1,18 @@
-"""Feeds the RBAC authorizer from the caches of its four resources.
-
-Small roles and bindings count in the turn of the loop in which they are written. Large ones are read in the slow lane,
-one version of each at a time; until the newest has been read, the authorizer lets those wait who need it.
-"""
+"""Feeds the RBAC authorizer from the caches of its four resources: until the newest version of a large role or binding
+has been read, the authorizer lets those wait who need it."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from asyncio import Event
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final
 
 from steersman.authorization.rbac import RbacAuthorizer
 from steersman.authorization.rbac_bindings import Binding, RoleRules
-from steersman.machinery.large_work.slow_lane import SlowLane, is_large
-from steersman.storage.cache.entry import Entry
-from steersman.store.follower import Follower
+from steersman.controlplane.feed import Feed
+from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.store.store import Store
 
-logger = logging.getLogger(__name__)
-
-K = TypeVar("K")
-
-_Put = Callable[[str, str, K | None, Event | None], None]
-"""One of the authorizer's `put_` methods."""
-
 _GROUP: Final = "rbac.authorization.k8s.io"
-
-
-@dataclass(eq=False, slots=True)
-class _Version:
-    """A large object that is yet to be read. `superseded`: it is deleted, or has been replaced by a small one."""
-
-    entry: Entry
-    read: Event = field(default_factory=Event)
-    superseded: bool = False
-
-
-class _Feed(Generic[K]):
-    """Brings the objects of one resource to the authorizer: `make` is what it keeps of one, in whatever thread."""
-
-    def __init__(
-        self, store: Store[Any], lane: SlowLane, make: Callable[[str, str, Any], K], put: _Put[K],
-        is_unread: Callable[[str, str, Event], None],
-    ) -> None:  # fmt: skip
-        self._store = store
-        self._lane = lane
-        self._make = make
-        self._put = put
-        self._is_unread = is_unread
-        self._newest: dict[tuple[str, str], _Version] = {}
-        """The versions that are yet to be read."""
-        self._reading: dict[tuple[str, str], asyncio.Task[None]] = {}
-
-    def changed(self, namespace: str, name: str, entry: Entry | None) -> None:
-        """See follower.Changed."""
-        key = (namespace, name)
-        if entry is None or not is_large(entry.body):
-            self._put(namespace, name, None if entry is None else self._kept(namespace, name, entry), None)
-            version = self._newest.pop(key, None)
-            if version is not None:
-                version.superseded = True
-                version.read.set()
-            return
-        self._newest[key] = version = _Version(entry)
-        self._is_unread(namespace, name, version.read)
-        if key not in self._reading:
-            self._reading[key] = asyncio.get_running_loop().create_task(self._read(key))
-
-    async def _read(self, key: tuple[str, str]) -> None:
-        """Reads the newest version, and what is newer by then.
-
-        One that was replaced while it was read is put all the same: who has waited for it began before the change.
-        """
-        try:
-            while (version := self._newest.get(key)) is not None:
-                kept = await self._lane.run(self._kept, *key, version.entry)
-                if not version.superseded:
-                    newest = self._newest[key]
-                    if newest is version:
-                        del self._newest[key]
-                    self._put(*key, kept, None if newest is version else newest.read)
-                version.read.set()
-        finally:
-            del self._reading[key]
-
-    def _kept(self, namespace: str, name: str, entry: Entry) -> K | None:
-        """What is kept of an object; one that cannot be read grants nothing, and keeps nobody from being judged by the
-        rest."""
-        try:
-            return self._make(namespace, name, self._store.kind.decode(entry.body))
-        except Exception:
-            logger.exception("%s cannot be read and counts as missing", entry.key)
-            return None
 
 
 def feed(authorizer: RbacAuthorizer, stores: Callable[[str, str], Store[Any]], lane: SlowLane) -> None:
@@ -102,16 +20,18 @@ def feed(authorizer: RbacAuthorizer, stores: Callable[[str, str], Store[Any]], l
     for plural in ("clusterroles", "clusterrolebindings", "roles", "rolebindings"):
         store = stores(_GROUP, plural)
         if plural.endswith("roles"):
-            roles = _Feed(store, lane, _rules, authorizer.put_role, authorizer.role_is_unread)
-            Follower(store, roles.changed).begin()
+            Feed(store, lane, _rules_in(store), authorizer.put_role, authorizer.role_is_unread).begin()
         else:
-            bindings = _Feed(store, lane, _binding, authorizer.put_binding, authorizer.binding_is_unread)
-            Follower(store, bindings.changed).begin()
+            Feed(store, lane, _binding_in(store), authorizer.put_binding, authorizer.binding_is_unread).begin()
 
 
-def _rules(namespace: str, name: str, role: Any) -> RoleRules:
-    return RoleRules(role.rules or ())
+def _rules_in(store: Store[Any]) -> Callable[[str, str, bytes], RoleRules]:
+    return lambda namespace, name, body: RoleRules(store.kind.decode(body).rules or ())
 
 
-def _binding(namespace: str, name: str, binding: Any) -> Binding:
-    return Binding(namespace, name, binding.role_ref, binding.subjects)
+def _binding_in(store: Store[Any]) -> Callable[[str, str, bytes], Binding]:
+    def binding(namespace: str, name: str, body: bytes) -> Binding:
+        stored = store.kind.decode(body)
+        return Binding(namespace, name, stored.role_ref, stored.subjects)
+
+    return binding

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from functools import partial
 from typing import Final, Protocol
 
@@ -23,6 +24,7 @@ from steersman.net.message import Body, Response
 
 logger = logging.getLogger(__name__)
 
+_REMOVED_IN: Final = re.compile(r"unavailable in v([0-9]+\.[0-9]+)\+", re.ASCII).search
 _MANY_CAUSES: Final = 1_000
 _LONG_MESSAGE: Final = 64 << 10
 _WITH_BODIES: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
@@ -47,6 +49,8 @@ async def instrumented(config: Instruments, route: Route, request: Request) -> R
         handle = route.handler(request)
         if route.warning:
             request.warnings.append(route.warning)
+            if request.audit is not None:
+                request.audit.annotate_at_end(_deprecation(route.warning))
         size = _size_of_large_body(request) if request.method in _WITH_BODIES else 0
         response = await (_with_room(config, handle, request, size) if size else handle(request))
     except StatusError as error:
@@ -63,6 +67,12 @@ async def instrumented(config: Instruments, route: Route, request: Request) -> R
     elif info.action.verb != "watch":
         _observe(metrics, request, labels, body)
     return response
+
+
+def _deprecation(warning: str) -> dict[str, str]:
+    """What an audit is told of a request in a version that is deprecated."""
+    found = _REMOVED_IN(warning)
+    return {"k8s.io/deprecated": "true"} | ({"k8s.io/removed-release": found[1]} if found else {})
 
 
 def _size_of_large_body(request: Request) -> int:

@@ -54,6 +54,8 @@ async def list_response(scope: Scope, request: Request, listing: Listing, wanted
             "you requested PartialObjectMetadata, but the requested object is a list "
             f"(*{scope.go_package}.{scope.kind.list_name})"
         )
+    if request.audit is not None and request.audit.wants_response:
+        request.audit.response_object(await _audited(scope, request, listing, wanted))
     if wanted.media == PROTOBUF:
         response = await _protobuf_response(scope, request, listing, wanted)
     elif not wanted.as_kind and scope.other is None and not wanted.pretty and wanted.media == JSON \
@@ -162,10 +164,7 @@ class _Text(NamedTuple):
 
 async def _document_response(scope: Scope, request: Request, listing: Listing, wanted: Representation) -> Response:
     """The list as JSON or YAML: whole if it is short, in slices as they are sent if not."""
-    if wanted.as_kind == "Table":
-        document = _table(scope, request, listing, wanted)
-    else:
-        document = _list(scope, listing, wanted)
+    document = _document(scope, request, listing, wanted)
     media, items = wanted.media, listing.items
     as_stored = media == JSON and not (wanted.as_kind or wanted.pretty or scope.other)
     lane: _LaneOf = (
@@ -196,6 +195,30 @@ async def _document_response(scope: Scope, request: Request, listing: Listing, w
         size += len(made[-1])
     made.append(text.tail)
     return response
+
+
+def _document(scope: Scope, request: Request, listing: Listing, wanted: Representation) -> _Document:
+    if wanted.as_kind == "Table":
+        return _table(scope, request, listing, wanted)
+    return _list(scope, listing, wanted)
+
+
+async def _audited(scope: Scope, request: Request, listing: Listing, wanted: Representation) -> list[bytes]:
+    """The whole list as compact JSON, in pieces, as an event shows it: whatever form the client wants."""
+    if not wanted.as_kind and scope.other is None:
+        return _bodies(scope, listing)
+    document = _document(scope, request, listing, wanted)
+    if not listing.items:
+        return [document.shell]
+    lane = _rendered_in(scope.lane(request), listing, always=scope.resource.columns_take_long)
+    pieces = [document.start]
+    for some in slices_of(listing.items, _SLICE_BYTES):
+        if len(pieces) > 1:
+            pieces.append(b",")
+            await asyncio.sleep(0)
+        pieces.append(await done(lane(some), document.values, some))
+    pieces.append(document.end)
+    return pieces
 
 
 def _whole(document: _Document, items: Sequence[Item], wanted: Representation) -> Response:

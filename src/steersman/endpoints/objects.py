@@ -9,7 +9,7 @@ import msgspec
 from steersman.api.meta.v1 import ObjectMeta, PartialObjectMetadata
 from steersman.endpoints.negotiation import JSON, PLAIN_JSON, PROTOBUF, Representation, negotiate
 from steersman.endpoints.request import Request
-from steersman.endpoints.responses import JSON_TYPE, PROTOBUF_TYPE, encoded_response, pretty_wanted
+from steersman.endpoints.responses import JSON_TYPE, PROTOBUF_TYPE, object_response, pretty_wanted
 from steersman.endpoints.scope import Scope
 from steersman.endpoints.table import include_object, table_of
 from steersman.machinery.codec.protobuf import documents as protobuf
@@ -55,7 +55,10 @@ async def item_response(
     """One object as the answer. Raises StatusError 406."""
     plain = wanted is PLAIN_JSON or (not wanted.as_kind and wanted.media == JSON and not wanted.pretty)
     if plain and scope.other is None:
-        return Response(code, [JSON_TYPE], b"%b%b\n" % (scope.prefix, item.body))
+        data = b"%b%b\n" % (scope.prefix, item.body)
+        if request.audit is not None:
+            request.audit.response_object((data,))
+        return Response(code, [JSON_TYPE], data)
     lane = scope.lane(request) if scope.resource.columns_take_long or is_large(item.body) else None
     return await done(lane, _rendered, scope, request, item, wanted, code)
 
@@ -63,8 +66,10 @@ async def item_response(
 def _rendered(scope: Scope, request: Request, item: Item, wanted: Representation, code: int) -> Response:
     if not wanted.as_kind:
         if wanted.media == PROTOBUF:
+            if request.audit is not None and request.audit.wants_response:
+                request.audit.response_object((scope.prefix, scope.body(item)))
             return Response(code, [PROTOBUF_TYPE], protobuf.envelope(scope.protobuf(item), scope.gvk))
-        return encoded_response(scope.prefix + scope.body(item), wanted, code)
+        return object_response(request, scope.prefix + scope.body(item), wanted, code)
     if wanted.as_kind == "PartialObjectMetadataList":
         raise not_acceptable(
             "you requested PartialObjectMetadataList, but the requested object is not a list "
@@ -73,8 +78,8 @@ def _rendered(scope: Scope, request: Request, item: Item, wanted: Representation
     if wanted.as_kind == "Table":
         including = include_object(request, wanted)
         table = table_of(scope, [item], wanted, including, revision=str(item.revision) if item.revision else "")
-        return encoded_response(encode_in_order(table), wanted, code)
-    return encoded_response(partial_object(scope, item, wanted.as_version), wanted, code)
+        return object_response(request, encode_in_order(table), wanted, code)
+    return object_response(request, partial_object(scope, item, wanted.as_version), wanted, code)
 
 
 def partial_object(scope: Scope, item: Item, version: str) -> bytes:

@@ -14,6 +14,7 @@ from steersman.net.message import Headers, Response
 from steersman.net.message import Request as HttpRequest
 
 if TYPE_CHECKING:
+    from steersman.audit.trail import Trail
     from steersman.authentication.user import UserInfo
     from steersman.machinery.large_work.places import Place
 
@@ -28,11 +29,12 @@ class Request:
     `action` by the route, once what was authorized is what it does, with the `subpath` behind a subresource. `received`
     and `deadline` are loop times in seconds; a deadline of 0 is none. A `query` that takes long to read is there once
     the request is authorized: filters before that ask for `parameter`. A request with a large body has a `place`, which
-    it takes when the work on that begins.
+    it takes when the work on that begins. `audit` is what is recorded of it, None for nothing, and
+    `recorded` what the answer waits for.
     """
 
-    __slots__ = ("action", "audit_id", "deadline", "headers", "http", "info", "method", "path", "place", "query",
-                 "received", "subpath", "user", "warnings")  # fmt: skip
+    __slots__ = ("action", "audit", "audit_id", "deadline", "headers", "http", "info", "method", "path", "place",
+                 "query", "received", "recorded", "subpath", "user", "warnings")  # fmt: skip
 
     info: RequestInfo
     user: UserInfo
@@ -49,6 +51,8 @@ class Request:
         self.received = 0.0
         self.deadline = 0.0
         self.audit_id = ""
+        self.audit: Trail | None = None
+        self.recorded: Awaitable[bool] | None = None
         self.place: Place | None = None
         accept = http.headers.get("accept")
         if accept is not None and len(accept) > LONGEST_ACCEPT:

@@ -30,15 +30,31 @@ COMPRESS_OVER: Final = 128 * 1024
 
 def error_response(request: Request, error: StatusError) -> Response:
     """The Status of `error` in the media type the client accepts; indented JSON if it accepts none, or only Tables."""
+    status = error.status()
     try:
         wanted = negotiate(request.headers.get("accept", ""), pretty=pretty_wanted(request))
     except StatusError:
-        wanted = Representation(JSON, pretty=True)
-    response = plain_response(error.status(), wanted, error.code)
+        response = plain_response(status, Representation(JSON, pretty=True), error.code)
+    else:
+        response = status_response(request, status, wanted, error.code)
     if error.retry_after:
         response.headers.append(("retry-after", str(error.retry_after)))
     response.headers.extend(error.headers)
     return response
+
+
+def status_response(request: Request, status: dict[str, Any], wanted: Representation, code: int = 200) -> Response:
+    """A Status as the answer."""
+    if request.audit is not None:
+        request.audit.response_status(status)
+    return object_response(request, encode_in_order(status), wanted, code)
+
+
+def object_response(request: Request, data: bytes, wanted: Representation, code: int = 200) -> Response:
+    """Compact JSON of an object as the answer, turned into what is wanted."""
+    if request.audit is not None:
+        request.audit.response_object((data,))
+    return encoded_response(data, wanted, code)
 
 
 def plain_response(value: dict[str, Any], wanted: Representation, code: int = 200) -> Response:

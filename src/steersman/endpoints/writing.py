@@ -61,7 +61,7 @@ class Write(Generic[C]):
         action = request.action
         return Admission(
             operation, request.user, action, kind or self.scope.gvk, name or action.name, obj, old, self.options,
-            ctx.dry_run, request.warnings, ctx.lane,
+            ctx.dry_run, request.warnings, ctx.lane, request.audit,
         )  # fmt: skip
 
     async def done(self, work: Callable[..., R], *args: Any) -> R:
@@ -71,6 +71,11 @@ class Write(Generic[C]):
         except TakesLong:
             self.ctx.lane = self.scope.lane(self.request)
             return await done(self.ctx.lane, work, *args)
+
+    async def record_patch(self) -> None:
+        """Shows an audit what was sent, where that is a patch."""
+        if self.request.audit is not None:
+            await done(self.ctx.lane, self.request.audit.patch, self.data)
 
     async def answer(self, item: Item, code: int = 200) -> Response:
         """The object that was written, as the client wants it."""
@@ -92,7 +97,7 @@ async def parse(
     data = await read_body(scope, request)
     options = options_of(request)
     lane = lane_for(scope, request, data, media)
-    ctx = Context(request.user, request.action, bool(options.dry_run), request.warnings, lane=lane)
+    ctx = Context(request.user, request.action, bool(options.dry_run), request.warnings, lane=lane, audit=request.audit)
     return Write(scope, request, wanted, media, data, options, ctx)
 
 

@@ -15,13 +15,14 @@ from steersman.authentication.issued_tokens import IssuedTokens
 from steersman.authentication.token_file import StaticTokens, TokenFileError
 from steersman.authentication.union import UnionAuthenticator, UnionTokenAuthenticator
 from steersman.authorization.bootstrap_policy import BootstrapPolicy, load_bootstrap_policy
-from steersman.controlplane.authorizers import judges
+from steersman.controlplane.authorizers import AuthorizerChain
 from steersman.controlplane.initial_objects import ensure, reconcile_policy
 from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.rbac_feed import feed
 from steersman.controlplane.stores import Stores
 from steersman.library.namespaces import NamespaceDeletion
 from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.machinery.metrics import Registry
 from steersman.registry.authentication.group import AUTHENTICATION
 from steersman.registry.authorization.group import AUTHORIZATION
 from steersman.registry.core.namespaces import NAMESPACES
@@ -51,7 +52,7 @@ class Standalone:
         """`issued` are the tokens of the server's own requests."""
         self._lane = lane
         self._deletion: NamespaceDeletion | None = None
-        self.rights = judges(options, lane)
+        self.rights = AuthorizerChain(options, lane, Registry()).judges
         self.tokens: TokenAuthenticator = _tokens(options, issued)
         self.authenticator: Authenticator = UnionAuthenticator(
             [ClientCertificateAuthenticator(), BearerTokenAuthenticator(self.tokens, options.audiences)],

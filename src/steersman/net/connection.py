@@ -7,6 +7,7 @@ import logging
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
+from functools import partial
 from operator import attrgetter
 from typing import Any, Final, Protocol, cast
 
@@ -258,6 +259,9 @@ async def answer(handler: Handler, exchange: Exchange) -> None:
     """Runs the handler and sends what it answers. A failure is logged and answered with 500, or cuts the answer off."""
     try:
         response = await handler(exchange.request)
+        if response.after is not None:
+            response.after(partial(_send, exchange, response))
+            return
         try:
             exchange.respond(response)
         except Exception:
@@ -277,6 +281,17 @@ async def answer(handler: Handler, exchange: Exchange) -> None:
         else:
             exchange.respond(internal_server_error())
     if exchange.closed:  # if not, whoever closes it tells
+        tell_over(exchange.request)
+
+
+def _send(exchange: Exchange, response: Response) -> None:
+    """Sends a response that was kept back. A failure is logged and answered with 500."""
+    try:
+        exchange.respond(response)
+    except Exception:
+        log.exception("the answer to %s %s cannot be sent", exchange.request.method, exchange.request.path)
+        exchange.respond(internal_server_error())
+    if exchange.closed:
         tell_over(exchange.request)
 
 

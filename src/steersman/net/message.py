@@ -161,7 +161,8 @@ class Response:
     (chunks sent under back-pressure) or a `Stream`. Header names are lower case; content-length, transfer-encoding
     and date are the transport's business. `upgrade` goes with status 101 and takes over the connection (HTTP/1.1 only).
     `close` asks for the connection to be closed after this response (Connection: close, or GOAWAY). `length` is that of
-    an async iterator, or of what HEAD does not send, where it is known: who makes the body keeps to it.
+    an async iterator, or of what HEAD does not send, where it is known: who makes the body keeps to it. `after` keeps a
+    response back: it is given what sends it, and calls that once. Only one whose body is there as a whole may have it.
     """
 
     status: int
@@ -170,6 +171,7 @@ class Response:
     upgrade: Callable[[Upgraded], Awaitable[None]] | None = None
     close: bool = False
     length: int | None = None
+    after: Callable[[Callable[[], None]], None] | None = None
 
 
 Handler = Callable[[Request], Awaitable[Response]]

@@ -18,6 +18,7 @@ from steersman.net.limits import Limits
 from steersman.net.tls import ServerTLS
 
 if TYPE_CHECKING:  # a server behind no proxy does without
+    from steersman.audit.trail import Auditor
     from steersman.authentication.request_header import Clearing
 
 _MIB = 1024 * 1024
@@ -38,6 +39,7 @@ class Config:
     authenticator: Authenticator
     authorizer: Authorizer
     proxy_headers: Clearing | None = None
+    auditor: Auditor | None = None
     admission: Chain = field(default_factory=lambda: Chain(()))
     bind_address: str = "0.0.0.0"
     port: int = 6443
@@ -81,6 +83,7 @@ class CompletedConfig:
     authenticator: Authenticator
     authorizer: Authorizer
     proxy_headers: Clearing | None
+    auditor: Auditor | None
     admission: Chain
     bind_address: str
     port: int

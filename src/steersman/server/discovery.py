@@ -12,9 +12,9 @@ from steersman.endpoints.discovery import etag_of, group_metadata, resource_list
 from steersman.endpoints.negotiation import JSON, Representation, discovery_form, negotiate
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import (
-    encoded_response,
     error_response,
     method_not_allowed,
+    object_response,
     pretty_wanted,
     protobuf_document,
 )
@@ -104,6 +104,8 @@ class Discovery:
             if request.headers.get("if-none-match") == documents.etag:
                 return Response(304, headers)
             data = documents.aggregated
+            if request.audit is not None:
+                request.audit.response_object((data,))
             return Response(200, headers, data + b"\n" if form == JSON else protobuf_document(data))
         if request.info.path.rstrip("/") == "/api" and request.method != "GET":
             return error_response(request, method_not_allowed())
@@ -192,7 +194,7 @@ def _document(document: dict[str, Any], request: Request) -> Response:
         wanted = negotiate_document(request)
     except StatusError as error:
         return error_response(request, error)
-    return encoded_response(encode_in_order(document), wanted)
+    return object_response(request, encode_in_order(document), wanted)
 
 
 def negotiate_document(request: Request) -> Representation:

@@ -1,10 +1,11 @@
 """The filters every request passes, outermost first, in upstream's order (DefaultBuildHandlerChain).
 
-Those whose subject this server does not have yet (audit, tracing, priority and fairness) are not in it.
+Those whose subject this server does not have yet (tracing, priority and fairness) are not in it.
 """
 
 from __future__ import annotations
 
+from steersman.endpoints.filters.audit import with_audit
 from steersman.endpoints.filters.audit_id import with_audit_id
 from steersman.endpoints.filters.authentication import with_authentication
 from steersman.endpoints.filters.authorization import with_authorization
@@ -48,11 +49,12 @@ def filters(config: CompletedConfig, lifecycle: Lifecycle, requests: WaitGroup) 
         with_probabilistic_goaway(config.goaway_chance) if config.goaway_chance else None,
         with_watch_termination(lambda: lifecycle.shutting_down),
         with_wait_group(requests),
-        with_request_deadline(config.request_timeout),
+        with_request_deadline(config.request_timeout, config.auditor),
         with_timeout(metrics),
         with_warnings,
         with_cors(config.cors_allowed_origins) if config.cors_allowed_origins else None,
-        with_authentication(config.authenticator, metrics, config.proxy_headers),
+        with_authentication(config.authenticator, metrics, config.proxy_headers, config.auditor),
+        with_audit(config.auditor) if config.auditor is not None else None,
         with_impersonation(config.authorizer, metrics),
         with_max_in_flight(config.max_requests_in_flight, config.max_mutating_requests_in_flight, metrics),
         with_authorization(config.authorizer, metrics),

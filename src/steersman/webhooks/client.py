@@ -42,26 +42,34 @@ _SHOWN: Final = 2048
 _PASSING: Final = frozenset({"InternalError", "Timeout", "TooManyRequests"})
 
 
+Attempt = Callable[[Callable[[], Awaitable[bytes]]], Awaitable[bytes]]
+"""Makes one try, by calling what it is given; it may raise what it finds wrong with the answer."""
+
+
 class WebhookError(Exception):
     """There is no answer, or none that can be used; the text is upstream's."""
 
-    def __init__(self, text: str, *, again: bool = False) -> None:
+    def __init__(self, text: str, *, again: bool = False, timed_out: bool = False) -> None:
         super().__init__(text)
         self.again = again
         """Whether another attempt may fare better."""
+        self.timed_out = timed_out
 
 
 class WebhookClient:
     """Posts to one endpoint, over connections that are kept.
 
     `backoff` is in seconds, before the second attempt; before later ones it is longer; None: there is one attempt only.
-    At most `at_once` requests are under way, the others wait.
+    At most `at_once` requests are under way, the others wait. An attempt takes at most `timeout` seconds. One that
+    `only_delivers` needs no answer but that it was taken, and tries again whatever went wrong.
     """
 
     def __init__(
         self, endpoint: Endpoint, backoff: float | None, sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep, *,
         max_answer_bytes: int = MAX_ANSWER_BYTES, at_once: int = AT_ONCE, user_agent: str = "steersman",
+        timeout: float = TIMEOUT, only_delivers: bool = False,
     ) -> None:  # fmt: skip
+        self._timeout = timeout
         self._endpoint = endpoint
         self._backoff = backoff
         self._sleep = sleep
@@ -72,23 +80,29 @@ class WebhookClient:
         self._max_answer_bytes = max_answer_bytes
         self._room = asyncio.Semaphore(at_once)
         self._user_agent = user_agent
+        self._only_delivers = only_delivers
 
     def close(self) -> None:
         """Closes the connections that are kept."""
         self._sender.close()
 
-    async def post(self, body: bytes) -> bytes:
-        """The body of the answer, which is not empty. Raises WebhookError, and StatusError for an answer that says that
-        it failed."""
+    async def post(self, body: bytes, attempt: Attempt | None = None) -> bytes:
+        """The body of the answer, not empty if one is needed. Each try is made by way of `attempt`, if that is given.
+
+        Raises WebhookError, and StatusError for an answer that says that it failed."""
+
+        def send() -> Awaitable[bytes]:
+            return self._post_patiently(body, self._timeout)
+
         if self._backoff is None:
-            return await self._post_patiently(body, TIMEOUT)
+            return await (send() if attempt is None else attempt(send))
         wait = self._backoff
         for step in range(_STEPS):
             try:
-                return await self._post_patiently(body, TIMEOUT)
+                return await (send() if attempt is None else attempt(send))
             except (StatusError, WebhookError) as error:
                 again = error.again if isinstance(error, WebhookError) else _is_passing(error)
-                if not again or step == _STEPS - 1:
+                if step == _STEPS - 1 or not (again or self._only_delivers):
                     raise
             await self._sleep(wait * (1 + _JITTER * random.random()))
             wait *= _FACTOR
@@ -119,11 +133,11 @@ class WebhookClient:
     async def _post(self, body: bytes, seconds: float) -> bytes:
         query = self._query(seconds)
         try:
-            async with asyncio.timeout(TIMEOUT), self._room:
+            async with asyncio.timeout(self._timeout), self._room:
                 return await self._exchange(body, query)
         except TimeoutError:
             why = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
-            raise self._failed(why, query) from None
+            raise self._failed(why, query, timed_out=True) from None
         except (DialError, BadAnswer, ValueError, OSError) as error:
             raise self._failed(str(error), query, again="connection reset" in str(error)) from None
         except BodyAborted as error:
@@ -131,8 +145,8 @@ class WebhookClient:
                 f"unexpected error when reading response body. Please retry. Original error: {error}"
             ) from None
 
-    def _failed(self, why: str, query: str, *, again: bool = False) -> WebhookError:
-        return WebhookError(f"Post {quote(self._endpoint.url + query)}: {why}", again=again)
+    def _failed(self, why: str, query: str, *, again: bool = False, timed_out: bool = False) -> WebhookError:
+        return WebhookError(f"Post {quote(self._endpoint.url + query)}: {why}", again=again, timed_out=timed_out)
 
     async def _exchange(self, body: bytes, query: str) -> bytes:
         """The body of the last answer: redirects are followed as Go's client does, on the same server."""
@@ -171,7 +185,7 @@ class WebhookClient:
             raise WebhookError(f"the answer is longer than {self._max_answer_bytes} bytes")
         if not 200 <= answer.status <= 206:
             raise _refusal(answer, data)
-        if not data:
+        if not data and not self._only_delivers:
             content_type = answer.header("content-type")
             raise WebhookError(f"0-length response with status code: {answer.status} and content type: {content_type}")
         return data

@@ -261,7 +261,7 @@ def test_the_command_line_and_certificates_of_tools_in_java_are_taken(programs: 
     [
         ("--data-dir=a", "unknown flag: --data-dir"),
         ("--unsafe-no-fsync", "unknown flag: --unsafe-no-fsync"),
-        ("--audit-policy-file=a", "not supported yet: --audit-policy-file"),
+        ("--tracing-config-file=a", "not supported yet: --tracing-config-file"),
         ("--insecure-port=8080", "--insecure-port: kube-apiserver serves nothing without TLS"),
         ("--secure-prot=1", "unknown flag: --secure-prot, did you mean --secure-port?"),
         ("--secure-port", "--secure-port needs a value"),

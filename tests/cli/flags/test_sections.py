@@ -7,7 +7,7 @@ from dataclasses import fields
 import pytest
 
 from steersman.cli.flags import FLAGS, SECTIONS
-from steersman.cli.flags.known import ADMISSION_PLUGINS, UNSUPPORTED_PLUGINS
+from steersman.cli.flags.known import ADMISSION_PLUGINS
 from steersman.controlplane.admission import NOTHING_TO_ADMIT, PLUGINS
 from steersman.controlplane.options import Options
 
@@ -25,5 +25,5 @@ def test_values_that_are_offered_are_taken(name: str) -> None:
 
 def test_plugins_that_are_offered_are_there() -> None:
     there = {*NOTHING_TO_ADMIT, *(each.name for each in PLUGINS)}
-    assert {*ADMISSION_PLUGINS} - UNSUPPORTED_PLUGINS == there
+    assert {*ADMISSION_PLUGINS} == there
     assert {*FLAGS["enable-admission-plugins"].values} == there

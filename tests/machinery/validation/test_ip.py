@@ -141,3 +141,25 @@ def test_networks_of_addresses_pass(address, bits):
     if network.version == 6 and network.network_address.ipv4_mapped:
         return
     assert told(ip.is_valid_cidr(str(network), HERE)) == []
+
+
+OCTETS = st.one_of(st.integers(0, 300).map(str), st.sampled_from(["00", "01", "", "a"]))
+IPV4S = st.lists(OCTETS, min_size=3, max_size=5).map(".".join)
+
+
+@given(IPV4S)
+def test_usual_addresses_are_judged_as_all_others(text: str) -> None:
+    """What is seen at once to be in order is what the whole judgement finds in order."""
+    usual = bool(ip._is_plain_ipv4(text))
+    address = ip._parse_ip_strict(text)
+    assert usual == (address is not None and str(address) == text)
+
+
+@given(IPV4S, st.one_of(st.integers(0, 40).map(str), st.sampled_from(["", "08", "/8", "x"])))
+def test_usual_networks_are_judged_as_all_others(address: str, length: str) -> None:
+    text = f"{address}/{length}"
+    try:
+        network = str(ipaddress.IPv4Network(text)) == text
+    except ValueError:
+        network = False
+    assert ip._is_plain_cidr(text) == network

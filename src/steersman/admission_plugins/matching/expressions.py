@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from steersman.admission.interface import Attributes
@@ -12,11 +12,11 @@ from steersman.admission_rules.answers import Answers
 from steersman.admission_rules.evaluation import Inputs
 from steersman.authentication.user import UserInfo, service_account_groups, service_account_username
 from steersman.authorization.attributes import Attributes as Asked
+from steersman.authorization.attributes import read_selectors
 from steersman.authorization.interface import Authorizer, Verdict
 from steersman.cel.library.authorizer import Answer, Check
 from steersman.machinery.identity.action import Action
 from steersman.machinery.large_work.slow_lane import SlowLane
-from steersman.machinery.selectors import fields, labels
 
 _ANY_VERSION: Final = "*"
 
@@ -67,17 +67,6 @@ def _asked(check: Check, user: UserInfo) -> Asked:
         verb=check.verb, group=check.group, version=_ANY_VERSION, resource=check.resource,
         subresource=check.subresource, namespace=check.namespace, name=check.name,
     )  # fmt: skip
-    asked = Asked(user, action)
-    if check.field_selector:
-        asked.field_selector, asked.field_selector_error = _requirements(check.field_selector, fields.parse)
-    if check.label_selector:
-        asked.label_selector, asked.label_selector_error = _requirements(check.label_selector, labels.parse)
-    return asked
-
-
-def _requirements(text: str, parse: Callable[[str], Any]) -> tuple[tuple[Any, ...], str]:
-    """What a selector asks for, or why it cannot be read."""
-    try:
-        return tuple(parse(text).requirements), ""
-    except ValueError as error:
-        return (), str(error)
+    if not (check.field_selector or check.label_selector):
+        return Asked(user, action)
+    return Asked(user, action, limits=read_selectors(check.field_selector, check.label_selector))

@@ -22,7 +22,7 @@ from steersman.admission_plugins.pod_security.levels import (
 )
 from steersman.api.core.v1 import Pod, PodSpec
 from steersman.api.meta.v1 import ObjectMeta
-from steersman.machinery.errors.field import quote
+from steersman.machinery.errors.field import aggregate, quote
 from steersman.machinery.errors.status import forbidden, internal, invalid
 from steersman.machinery.identity.schema import GroupKind, GroupResource
 from steersman.machinery.large_work.slow_lane import SlowLane, done
@@ -43,6 +43,13 @@ _TEMPLATED: Final = {
 """What makes pods, and where its template is."""
 _POD_SUBRESOURCES: Final = ("", "ephemeralcontainers", "resize")
 """Those that are a pod."""
+
+_PREFIX: Final = "pod-security.kubernetes.io/"
+_ENFORCED: Final = f"{_PREFIX}enforce-policy"
+_VIOLATIONS: Final = f"{_PREFIX}audit-violations"
+_EXEMPT: Final = f"{_PREFIX}exempt"
+_ERROR: Final = f"{_PREFIX}error"
+_PRIVILEGED: Final = "privileged:latest"
 
 MAX_PODS: Final = 3000
 MAX_SECONDS: Final = 1.0
@@ -105,7 +112,18 @@ class PodSecurity(Plugin):
     def _is_exempt(self, attributes: Attributes) -> bool:
         """Whether nothing is asked of what this user writes, or of what is in this namespace."""
         exempt = self._configuration
-        return attributes.action.namespace in exempt.namespaces or attributes.user.name in exempt.usernames
+        by_namespace = attributes.action.namespace in exempt.namespaces
+        if by_namespace or attributes.user.name in exempt.usernames:
+            attributes.annotate(_EXEMPT, "namespace" if by_namespace else "user")
+            return True
+        return False
+
+    def _is_exempt_class(self, attributes: Attributes, spec: PodSpec) -> bool:
+        """Whether nothing is asked of pods of this runtime class."""
+        if spec.runtime_class_name not in self._configuration.runtime_classes:
+            return False
+        attributes.annotate(_EXEMPT, "runtimeClass")
+        return True
 
     async def _validate_pod(self, attributes: Attributes) -> None:
         if self._exempts and self._is_exempt(attributes):
@@ -114,11 +132,13 @@ class PodSecurity(Plugin):
         if policy is None:
             raise internal(f"failed to lookup namespace {quote(attributes.action.namespace)}")
         if policy.fully_privileged and not policy.errors:
+            if attributes.audit is not None:
+                attributes.annotate(_ENFORCED, _PRIVILEGED)
             return
         pod: Pod = attributes.obj
         if attributes.operation == UPDATE and not _runs_something_else(pod.spec, attributes.old.spec):
             return
-        if pod.spec.runtime_class_name in self._configuration.runtime_classes:
+        if self._is_exempt_class(attributes, pod.spec):
             return
         await done(attributes.lane, _judge, attributes, policy, pod.metadata, pod.spec)
 
@@ -126,11 +146,14 @@ class PodSecurity(Plugin):
         if self._exempts and self._is_exempt(attributes):
             return
         policy = self._policy(attributes.action.namespace)
-        if policy is None or policy.warn.level == PRIVILEGED:
+        if policy is None:
+            attributes.annotate(_ERROR, f"failed to lookup namespace {quote(attributes.action.namespace)}")
+            return
+        if policy.warn.level == policy.audit.level == PRIVILEGED and not policy.errors:
             return
         template = template_of(attributes.obj)
-        if template is not None and template.spec.runtime_class_name not in self._configuration.runtime_classes:
-            await done(attributes.lane, _warn, attributes, policy.warn, template.metadata, template.spec)
+        if template is not None and not self._is_exempt_class(attributes, template.spec):
+            await done(attributes.lane, _look_at, attributes, policy, template.metadata, template.spec)
 
     async def _validate_namespace(self, attributes: Attributes) -> None:
         new = self._configuration.policy_of(attributes.obj)
@@ -238,11 +261,30 @@ def _some(names: list[str]) -> str:
 def _judge(attributes: Attributes, policy: Policy, metadata: ObjectMeta, spec: PodSpec) -> None:
     """Refuses a pod that does not meet what is enforced. Raises StatusError 403."""
     found = violations(policy.enforce, metadata, spec)
+    if attributes.audit is not None:
+        attributes.annotate(_ENFORCED, str(policy.enforce))
+        _audit(attributes, policy, metadata, spec)
     if found:
         why = f"violates PodSecurity {quote(str(policy.enforce))}: {details(found)}"
         raise forbidden(attributes.action.group_resource, attributes.name, why)
     if policy.warn != policy.enforce:
         _warn(attributes, policy.warn, metadata, spec)
+
+
+def _look_at(attributes: Attributes, policy: Policy, metadata: ObjectMeta, spec: PodSpec) -> None:
+    """Warns of a template, and tells the audit."""
+    if attributes.audit is not None:
+        _audit(attributes, policy, metadata, spec)
+    if policy.warn.level != PRIVILEGED:
+        _warn(attributes, policy.warn, metadata, spec)
+
+
+def _audit(attributes: Attributes, policy: Policy, metadata: ObjectMeta, spec: PodSpec) -> None:
+    """Tells the audit of what does not meet the level that is audited."""
+    if policy.errors:
+        attributes.annotate(_ERROR, f"Failed to parse policy: {aggregate(policy.errors)}")
+    if found := violations(policy.audit, metadata, spec):
+        attributes.annotate(_VIOLATIONS, f"would violate PodSecurity {quote(str(policy.audit))}: {details(found)}")
 
 
 def _warn(attributes: Attributes, level: LevelVersion, metadata: ObjectMeta, spec: PodSpec) -> None:

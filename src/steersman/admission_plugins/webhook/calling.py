@@ -85,6 +85,9 @@ class Caller:
             raise CallFailed(hook, f"failed to call webhook: {error}", _UNAVAILABLE) from None
         except InvalidAnswer as error:
             raise CallFailed(hook, f"received invalid webhook response: {error}", _UNAVAILABLE) from None
+        if attributes.audit is not None:
+            for key, value in verdict.audit_annotations.items():
+                attributes.annotate(f"{hook.name}/{key}", value)
         attributes.warn(*verdict.warnings)
         if not verdict.allowed:
             raise Denied(denial(hook.name, verdict.status))

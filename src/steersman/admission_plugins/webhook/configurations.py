@@ -27,6 +27,7 @@ class Configurations:
         self._changed = -1
         self._is_empty = True
         self._index: RuleIndex[Hook] = RuleIndex((), mapper)
+        self._numbers: dict[str, int] = {}
 
     @property
     def is_behind(self) -> bool:
@@ -50,7 +51,12 @@ class Configurations:
             self._changed = changed
             self._is_empty = not every
             self._index = RuleIndex(every, self._mapper)
+            self._numbers = {each.value.uid: number for number, each in enumerate(every)}
             self._settled(frozenset(each.value.client for each in every if each.value.client is not None))
+
+    def number(self, hook: Hook) -> int:
+        """Which of all webhooks this one is; -1 for one that is configured no more."""
+        return self._numbers.get(hook.uid, -1)
 
     def about(self, attributes: Attributes) -> Sequence[tuple[Hook, Seen]]:
         """The webhooks whose rules a request meets, and as what each sees it. Raises StatusError."""

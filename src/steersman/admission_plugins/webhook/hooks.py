@@ -46,6 +46,7 @@ class Hook:
     """One webhook of a configuration; two of the same content are two."""
 
     name: str
+    configuration: str
     uid: str
     """Its configuration, its name and its number among those of that name."""
     review_version: str
@@ -78,6 +79,7 @@ def _entry(configuration: str, number: int, webhook: MutatingWebhook | Validatin
     effects = webhook.side_effects
     hook = Hook(
         name=webhook.name,
+        configuration=configuration,
         uid=f"{configuration}/{webhook.name}/{number}",
         review_version=next((each for each in webhook.admission_review_versions or () if each in KNOWN_VERSIONS), ""),
         client=_client(webhook),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Final
+
+import msgspec
 
 from steersman.admission.interface import Attributes, Reinvocation
 from steersman.admission_plugins.declaration import ConfiguredDeclaration
@@ -14,6 +17,8 @@ from steersman.admission_plugins.webhook.calling import CallFailed, Denied
 from steersman.admission_plugins.webhook.dispatch import Shown, WebhookPlugin
 from steersman.admission_plugins.webhook.hooks import Hook
 from steersman.admission_plugins.webhook.review import Verdict, denial
+from steersman.audit.documents import as_go_escapes
+from steersman.audit.policy import Level
 from steersman.kinds.built_in import find
 from steersman.kinds.kind import Kind
 from steersman.machinery.codec.serializer import decode_plain, encode_in_order
@@ -26,7 +31,10 @@ from steersman.machinery.large_work.nesting import is_too_deep
 from steersman.machinery.large_work.slow_lane import check_count, done, is_large
 from steersman.machinery.patch import json_patch
 
+logger = logging.getLogger(__name__)
+
 _UNAVAILABLE: Final = 503
+_OPERATIONS: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
 
 
 class _Round:
@@ -123,6 +131,7 @@ class MutatingAdmissionWebhook(WebhookPlugin):
         began = perf_counter()
         failed: CallFailed | Denied | StatusError | None = None
         patched: _Patched | None = None
+        is_changed = False
         try:
             verdict = await self._caller.call(hook, attributes, seen, shown.obj_json, shown.old_json)
             if verdict.patch:
@@ -131,14 +140,24 @@ class MutatingAdmissionWebhook(WebhookPlugin):
             failed = error
         if patched is not None:
             # as upstream: fields that the request itself gives a new owner have a time of nanoseconds until then
-            if patched.is_changed or (not kept.is_patched and shown.is_change):
+            is_changed = patched.is_changed or (not kept.is_patched and shown.is_change)
+            if is_changed:
                 kept.object_changed()
                 context.wanted = True
             kept.is_patched = True
         if hook.reinvoked:
             kept.asked.add(hook.uid)
-        self._caller.judge(hook, attributes, failed, began)
+        told = None if attributes.audit is None else self._told(hook, context)
+        if told is not None:
+            told.asked(attributes, is_changed=is_changed)
+            if patched is not None:
+                await done(attributes.lane, told.patched, attributes, verdict.patch)
+        if self._caller.judge(hook, attributes, failed, began) and told is not None:
+            told.failed_open(attributes)
         return patched
+
+    def _told(self, hook: Hook, context: Reinvocation) -> _Told:
+        return _Told(hook, f"round_{int(context.is_second)}_index_{self._configurations.number(hook)}")
 
     async def _patched(self, attributes: Attributes, hook: Hook, verdict: Verdict, shown: Shown) -> _Patched | None:
         """What a patch makes of the object, which may be large from now on. Raises as `_patched`."""
@@ -149,6 +168,37 @@ class MutatingAdmissionWebhook(WebhookPlugin):
         except TakesLong:
             attributes.lane = attributes.lane_where(self._slow_lane)
             return await done(attributes.lane, _patched, hook, verdict, shown, self._versions)
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What the audit is told of a webhook that was asked in a round; `which` is the round and its number."""
+
+    hook: Hook
+    which: str
+
+    def asked(self, attributes: Attributes, *, is_changed: bool) -> None:
+        """Whether it has changed the object."""
+        value = {"configuration": self.hook.configuration, "webhook": self.hook.name, "mutated": is_changed}
+        attributes.annotate(f"mutation.webhook.admission.k8s.io/{self.which}", encode_in_order(value).decode())
+
+    def patched(self, attributes: Attributes, patch: bytes) -> None:
+        """What it has changed, where so much is recorded."""
+        try:
+            operations = _OPERATIONS.decode(msgspec.json.format(patch, indent=-1))
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            logger.warning("unexpected error composing mutating webhook JSON patch annotation: %s", error)
+            return
+        value = {
+            "configuration": self.hook.configuration, "webhook": self.hook.name,
+            "patch": [{key: each[key] for key in sorted(each)} for each in operations], "patchType": "JSONPatch",
+        }  # fmt: skip
+        text = as_go_escapes(msgspec.json.encode(value)).decode()
+        attributes.annotate(f"patch.webhook.admission.k8s.io/{self.which}", text, Level.REQUEST)
+
+    def failed_open(self, attributes: Attributes) -> None:
+        """That the request goes on though it has failed."""
+        attributes.annotate(f"failed-open.mutation.webhook.admission.k8s.io/{self.which}", self.hook.name)
 
 
 @dataclass(frozen=True)

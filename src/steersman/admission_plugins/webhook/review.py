@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -43,6 +43,7 @@ class Verdict:
     patch_type: str
     status: Status | None
     warnings: Sequence[str]
+    audit_annotations: Mapping[str, str]
 
 
 def review_of(
@@ -69,7 +70,8 @@ def verdict_of(data: bytes, version: str, uid: str, *, mutating: bool) -> Verdic
     elif patch:
         patch_type = "JSONPatch"  # of this version nothing else is looked at
     return Verdict(
-        response.allowed, patch if mutating else b"", patch_type or "", response.status, response.warnings
+        response.allowed, patch if mutating else b"", patch_type or "", response.status, response.warnings,
+        response.audit_annotations,
     )  # fmt: skip
 
 

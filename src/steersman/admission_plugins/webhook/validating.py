@@ -14,6 +14,7 @@ from steersman.admission_plugins.webhook.dispatch import Shown, WebhookPlugin
 from steersman.admission_plugins.webhook.hooks import Hook
 from steersman.machinery.errors.status import StatusError
 
+_FAILED_OPEN: Final = "failed-open.validating.webhook.admission.k8s.io/"
 _AT_ONCE: Final = 64
 """Webhooks that are asked about one request at a time: each takes a connection."""
 
@@ -44,7 +45,7 @@ class ValidatingAdmissionWebhook(WebhookPlugin):
                 asked.append((hook, seen))
         if len(asked) == 1:
             hook, seen = asked[0]
-            await self._ask(hook, attributes, seen, shown[seen])
+            await self._ask(hook, attributes, seen, shown[seen], 0)
         elif asked:
             await self._ask_all(asked, attributes, shown)
 
@@ -52,27 +53,29 @@ class ValidatingAdmissionWebhook(WebhookPlugin):
         refusals: list[StatusError] = []
         room = asyncio.Semaphore(_AT_ONCE)
 
-        async def ask(hook: Hook, seen: Seen) -> None:
+        async def ask(hook: Hook, seen: Seen, number: int) -> None:
             try:
                 async with room:
-                    await self._ask(hook, attributes, seen, shown[seen])
+                    await self._ask(hook, attributes, seen, shown[seen], number)
             except StatusError as error:
                 refusals.append(error)
 
         async with asyncio.TaskGroup() as group:
-            for hook, seen in asked:
-                group.create_task(ask(hook, seen))
+            for number, (hook, seen) in enumerate(asked):
+                group.create_task(ask(hook, seen, number))
         if refusals:
             raise refusals[0]
 
-    async def _ask(self, hook: Hook, attributes: Attributes, seen: Seen, shown: Shown) -> None:
+    async def _ask(self, hook: Hook, attributes: Attributes, seen: Seen, shown: Shown, number: int) -> None:
+        """Asks one webhook, which is the one of this number among those that are asked. Raises StatusError."""
         began = perf_counter()
         failed: CallFailed | Denied | StatusError | None = None
         try:
             await self._caller.call(hook, attributes, seen, shown.obj_json, shown.old_json)
         except (CallFailed, Denied, StatusError) as error:
             failed = error
-        self._caller.judge(hook, attributes, failed, began)
+        if self._caller.judge(hook, attributes, failed, began):
+            attributes.annotate(f"{_FAILED_OPEN}round_0_index_{number}", hook.name)
 
 
 VALIDATING_ADMISSION_WEBHOOK: Final = ConfiguredDeclaration(

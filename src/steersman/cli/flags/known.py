@@ -230,6 +230,3 @@ ADMISSION_PLUGINS: Final = (
     "AlwaysDeny",
 )
 """In the order in which they are called."""
-
-UNSUPPORTED_PLUGINS: Final = frozenset(("NodeRestriction",))
-"""Those that are not here yet."""

@@ -29,6 +29,13 @@ def parse(arguments: list[str], data_dir: Path) -> Options:
         if before is not None:
             read = before | read if isinstance(read, dict) else before + read
         values[flag.option] = read
+    if values.get("authorization_config") and any(
+        name == "authorization_mode" or name.startswith("authorization_webhook_") for name in values
+    ):
+        raise OptionsError(
+            "--authorization-config can not be specified when --authorization-mode or --authorization-webhook-* flags "
+            "are defined"
+        )
     options = Options(**values)
     check(options)
     return options
@@ -84,8 +91,7 @@ def check(options: Options) -> None:
     """What no single flag can tell. Raises OptionsError."""
     if bool(options.tls_cert_file) != bool(options.tls_private_key_file):
         raise OptionsError("--tls-cert-file and --tls-private-key-file go together")
-    if len(set(options.authorization_mode)) != len(options.authorization_mode):
-        raise OptionsError("--authorization-mode: modes must be given, each once")
+    _check_authorization(options)
     if bool(options.kubelet_client_certificate) != bool(options.kubelet_client_key):
         raise OptionsError("--kubelet-client-certificate and --kubelet-client-key go together")
     from steersman.controlplane.admission import NOTHING_TO_ADMIT, PLUGINS
@@ -102,3 +108,17 @@ def check(options: Options) -> None:
         if name not in there:
             raise OptionsError(f"not supported yet: --enable-admission-plugins={name}")
     RuntimeConfig(options.runtime_config)
+
+
+def _check_authorization(options: Options) -> None:
+    modes = options.authorization_mode
+    if len(set(modes)) != len(modes):
+        raise OptionsError("--authorization-mode: modes must be given, each once")
+    for mode, file, flag, what in (
+        ("ABAC", options.authorization_policy_file, "--authorization-policy-file", "policy"),
+        ("Webhook", options.authorization_webhook_config_file, "--authorization-webhook-config-file", "config"),
+    ):
+        if mode in modes and not file:
+            raise OptionsError(f"authorization-mode {mode}'s authorization {what} file not passed")
+        if file and mode not in modes and not options.authorization_config:
+            raise OptionsError(f"cannot specify {flag} without mode {mode}")

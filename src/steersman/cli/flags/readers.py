@@ -8,7 +8,9 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
 
+from steersman.authorization.steps import MODES
 from steersman.controlplane.controllers import check_controllers
+from steersman.machinery.errors.field import quote
 from steersman.machinery.go.strings import trim_space
 from steersman.machinery.go.urls import url_error
 from steersman.machinery.values.durations import DurationError, parse_duration
@@ -51,6 +53,16 @@ def number(text: str) -> int:
     if value < 0:
         raise ValueError(f"{value} is negative")
     return value
+
+
+def integer(text: str) -> int:
+    if not is_digits(text.removeprefix("-")):
+        raise ValueError(f"{text!r} is no whole number")
+    return int(text)
+
+
+def decimal(text: str) -> float:
+    return float(text)
 
 
 def chance(text: str) -> float:
@@ -127,13 +139,19 @@ def storage(text: str) -> str:
 def modes(text: str) -> tuple[str, ...]:
     given = names(text)
     for mode in given:
-        if mode in ("Node", "ABAC", "Webhook"):
-            raise ValueError(f"the mode {mode} is not supported yet")
-        if mode not in ("RBAC", "AlwaysAllow", "AlwaysDeny"):
+        if mode not in MODES:
             raise ValueError(f"unknown mode {mode!r}")
     if not given:
         raise ValueError("modes must be given, each once")
     return given
+
+
+def review_version(text: str) -> str:
+    if text not in ("v1", "v1beta1"):
+        raise ValueError(
+            f'unsupported webhook authorizer version {quote(text)}, supported versions are "v1", "v1beta1"'
+        )
+    return text
 
 
 def header_names(text: str) -> tuple[str, ...]:
@@ -163,8 +181,9 @@ def pairs(text: str) -> dict[str, str]:
 
 
 SHOWN: Final[dict[Callable[[str], Any], str]] = {
-    address: "ip", chance: "float", controllers: "strings", file: "file", folder: "folder", header_names: "strings",
-    issuer: "strings", modes: "strings", names: "strings", number: "int", one: "string", one_file: "file",
+    address: "ip", chance: "float", controllers: "strings", decimal: "float", file: "file", folder: "folder",
+    header_names: "strings", integer: "int", issuer: "strings", modes: "strings", names: "strings", number: "int",
+    one: "string", one_file: "file",
     pairs: "KEY=VALUE,...", patterns: "strings", plugins: "strings", port: "int", seconds: "duration",
     token_expiration: "duration", whole_seconds: "duration",
 }  # fmt: skip

@@ -6,15 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from steersman.cli.flags.known import ADMISSION_PLUGINS, UNSUPPORTED_PLUGINS
+from steersman.authorization.steps import MODES
+from steersman.cli.flags.known import ADMISSION_PLUGINS
 from steersman.cli.flags.readers import (
     address,
     boolean,
     chance,
     controllers,
+    decimal,
     file,
     folder,
     header_names,
+    integer,
     issuer,
     modes,
     names,
@@ -25,6 +28,7 @@ from steersman.cli.flags.readers import (
     patterns,
     plugins,
     port,
+    review_version,
     seconds,
     storage,
     token_expiration,
@@ -48,7 +52,29 @@ class Flag:
     values: tuple[str, ...] = ()
 
 
-_PLUGINS: Final = tuple(sorted({*ADMISSION_PLUGINS} - UNSUPPORTED_PLUGINS))
+def _audit_flags(plugin: str) -> dict[str, Flag]:
+    """Those that both backends of the audit have."""
+    option = f"audit_{plugin}_"
+    modes = ("batch", "blocking", "blocking-strict")
+    flags = {
+        "mode": Flag(f"{option}mode", str, "batch, blocking or blocking-strict", values=modes),
+        "batch-buffer-size": Flag(f"{option}batch_buffer_size", integer, "events that may wait, in batch mode"),
+        "batch-max-size": Flag(f"{option}batch_max_size", integer, "events of a batch"),
+        "batch-max-wait": Flag(f"{option}batch_max_wait", seconds, "longest wait for a batch that is not full"),
+        "batch-throttle-enable": Flag(f"{option}batch_throttle_enable", boolean, "bound the batches", boolean=True),
+        "batch-throttle-qps": Flag(f"{option}batch_throttle_qps", decimal, "batches a second on average"),
+        "batch-throttle-burst": Flag(f"{option}batch_throttle_burst", integer, "batches at once after a rest"),
+        "truncate-enabled": Flag(
+            f"{option}truncate_enabled", boolean, "leave objects out of long events", boolean=True
+        ),
+        "truncate-max-batch-size": Flag(f"{option}truncate_max_batch_size", integer, "bytes of a batch"),
+        "truncate-max-event-size": Flag(f"{option}truncate_max_event_size", integer, "bytes of an event"),
+        "version": Flag(f"{option}version", str, "version of events: audit.k8s.io/v1", values=("audit.k8s.io/v1",)),
+    }
+    return {f"audit-{plugin}-{name}": flag for name, flag in flags.items()}
+
+
+_PLUGINS: Final = tuple(sorted(ADMISSION_PLUGINS))
 
 SECTIONS: Final[dict[str, dict[str, Flag]]] = {
     "Generic": {
@@ -120,9 +146,25 @@ SECTIONS: Final[dict[str, dict[str, Flag]]] = {
         "authorization-mode": Flag(
             "authorization_mode",
             modes,
-            "RBAC, AlwaysAllow, AlwaysDeny, in order",
+            "Node, RBAC, ABAC, Webhook, AlwaysAllow, AlwaysDeny, in order",
             True,
-            values=("RBAC", "AlwaysAllow", "AlwaysDeny"),
+            values=("RBAC", "Node,RBAC", *MODES),
+        ),
+        "authorization-policy-file": Flag("authorization_policy_file", file, "policies of ABAC, one a line"),
+        "authorization-webhook-config-file": Flag(
+            "authorization_webhook_config_file", file, "kubeconfig of the webhook that judges requests"
+        ),
+        "authorization-webhook-version": Flag(
+            "authorization_webhook_version", review_version, "of the reviews sent to it", values=("v1", "v1beta1")
+        ),
+        "authorization-webhook-cache-authorized-ttl": Flag(
+            "authorization_webhook_cache_authorized_ttl", seconds, "how long it is not asked again what it allowed"
+        ),
+        "authorization-webhook-cache-unauthorized-ttl": Flag(
+            "authorization_webhook_cache_unauthorized_ttl", seconds, "the same of what it did not allow"
+        ),
+        "authorization-config": Flag(
+            "authorization_config", file, "AuthorizationConfiguration, in place of the modes; reread when it changes"
         ),
     },
     "API enablement": {
@@ -142,6 +184,22 @@ SECTIONS: Final[dict[str, dict[str, Flag]]] = {
             "disable_admission_plugins", plugins, "default plugins to leave out", True, values=_PLUGINS
         ),
         "admission-control-config-file": Flag("admission_control_config_file", str, "what plugins are configured with"),
+    },
+    "Auditing": {
+        "audit-policy-file": Flag("audit_policy_file", str, "what is recorded of which requests, a Policy"),
+        "audit-log-path": Flag("audit_log_path", str, "file of events, - for the standard output"),
+        "audit-log-maxage": Flag("audit_log_maxage", integer, "days that old files are kept, 0 for ever"),
+        "audit-log-maxbackup": Flag("audit_log_maxbackup", integer, "old files that are kept, 0 for all"),
+        "audit-log-maxsize": Flag("audit_log_maxsize", integer, "MiB of a file, 0 for any"),
+        "audit-log-format": Flag("audit_log_format", str, "json or legacy, lines of text", values=("json", "legacy")),
+        "audit-log-compress": Flag("audit_log_compress", boolean, "compress old files", boolean=True),
+        **_audit_flags("log"),
+        "audit-webhook-config-file": Flag("audit_webhook_config_file", str, "kubeconfig of who is sent events"),
+        "audit-webhook-initial-backoff": Flag("audit_webhook_initial_backoff", seconds, "wait before a second attempt"),
+        "audit-webhook-batch-initial-backoff": Flag(
+            "audit_webhook_batch_initial_backoff", seconds, "old name of --audit-webhook-initial-backoff"
+        ),
+        **_audit_flags("webhook"),
     },
     "Objects": {
         "allow-privileged": Flag("allow_privileged", boolean, "allow privileged containers", boolean=True),

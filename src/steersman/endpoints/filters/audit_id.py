@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from itertools import count
 
+from steersman.audit.backends.backend import Written
 from steersman.endpoints.request import Filter, Handler, Request
 from steersman.machinery.identity.names import new_uid
 from steersman.net.message import Response
-
-_LONGEST = 64
 
 
 def with_audit_id() -> Filter:
@@ -21,9 +20,15 @@ def with_audit_id() -> Filter:
 
     async def audit_id(request: Request, next_: Handler) -> Response:
         given = request.headers.get("audit-id")
-        request.audit_id = value = given[:_LONGEST] if given else f"{prefix}{next(numbers):012x}"
+        request.audit_id = value = given or f"{prefix}{next(numbers):012x}"
         response = await next_(request)
         response.headers.append(("audit-id", value))
+        recorded = request.recorded
+        if recorded is not None:
+            if isinstance(recorded, Written) and response.upgrade is None and isinstance(response.body, bytes | list):
+                response.after = recorded.then  # so that nothing waits along
+            else:
+                await recorded
         return response
 
     return audit_id

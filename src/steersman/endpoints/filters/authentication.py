@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from steersman.authentication.bearer_token import SPACE_WARNING, bearer_token, has_misplaced_space, subprotocol_token
 from steersman.authentication.interface import AuthenticationError, Authenticator, Credentials
 from steersman.authentication.user import UserInfo
+from steersman.endpoints.filters.audit import refused
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Filter, Handler, Request
 from steersman.endpoints.responses import error_response
@@ -16,6 +17,7 @@ from steersman.machinery.go.strings import to_lower
 from steersman.net.message import Headers, Response
 
 if TYPE_CHECKING:  # a server behind no proxy does without
+    from steersman.audit.trail import Auditor
     from steersman.authentication.request_header import Clearing
 
 logger = logging.getLogger(__name__)
@@ -27,7 +29,8 @@ _KEPT_SECONDS = 1.0
 
 
 def with_authentication(
-    authenticator: Authenticator, metrics: RequestMetrics, proxy_headers: Clearing | None = None
+    authenticator: Authenticator, metrics: RequestMetrics, proxy_headers: Clearing | None = None,
+    auditor: Auditor | None = None,
 ) -> Filter:  # fmt: skip
     """Sets `request.user`; 401 for credentials that are not good, or where anonymous requests are not allowed.
 
@@ -65,7 +68,8 @@ def with_authentication(
         else:
             metrics.authentication_attempts.inc(("success" if user else "failure",))
         if user is None:
-            response = error_response(request, unauthorized())
+            attempted = _attempted(authorization, with_certificate=peer.certificate is not None)
+            response = refused(auditor, request, attempted, lambda: error_response(request, unauthorized()))
             response.close = request.http.version == "2"
             return response
         metrics.authentications.inc((user.name,))
@@ -79,6 +83,17 @@ def with_authentication(
         return await next_(request)
 
     return authentication
+
+
+def _attempted(authorization: str | None, *, with_certificate: bool) -> str:
+    """By what somebody has tried to prove who they are, for the audit."""
+    scheme = to_lower((authorization or "").strip(" ").partition(" ")[0])
+    methods = [scheme] if scheme in ("basic", "bearer") else []
+    if with_certificate:
+        methods.append("x509")
+    if not methods:
+        return "Authentication failed, no credentials provided"
+    return f"Authentication failed, attempted: {', '.join(methods)}"
 
 
 def _take_token(request: Request, headers: Headers) -> str | None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+from typing import Final
 
-from steersman.authorization.attributes import Attributes
+from steersman.audit.trail import Trail
+from steersman.authorization.attributes import LONGEST_SELECTOR, Attributes, read_selectors
 from steersman.authorization.forbidden import forbidden_error, internal_error_text
 from steersman.authorization.interface import Authorizer, Decision, Verdict
 from steersman.endpoints.metrics import RequestMetrics
@@ -13,6 +15,9 @@ from steersman.endpoints.responses import NOSNIFF, error_response, text_response
 from steersman.net.message import Response
 
 logger = logging.getLogger(__name__)
+
+_DECISION: Final = "authorization.k8s.io/decision"
+_REASON: Final = "authorization.k8s.io/reason"
 
 
 def with_authorization(authorizer: Authorizer, metrics: RequestMetrics) -> Filter:
@@ -24,13 +29,19 @@ def with_authorization(authorizer: Authorizer, metrics: RequestMetrics) -> Filte
         if not isinstance(verdict, Verdict):
             verdict = await verdict
         if verdict.decision is Decision.ALLOW:
+            if request.audit is not None:
+                _record(request.audit, "allow", verdict.reason)
             metrics.authorization_attempts.inc(("allowed",))
             request.read_query()
             return await next_(request)
         if verdict.error:
+            if request.audit is not None:
+                request.audit.annotate(_REASON, "internal error")
             metrics.authorization_attempts.inc(("error",))
             logger.error("authorization of %s %s failed: %s", request.method, request.path, verdict.error)
             return text_response(500, internal_error_text(request.path, verdict.error) + "\n")
+        if request.audit is not None:
+            _record(request.audit, "forbid", verdict.reason)
         metrics.authorization_attempts.inc(("denied" if verdict.denied else "no-opinion",))
         response = error_response(request, forbidden_error(attributes, verdict.reason))
         response.headers.append(NOSNIFF)
@@ -39,7 +50,16 @@ def with_authorization(authorizer: Authorizer, metrics: RequestMetrics) -> Filte
     return authorization
 
 
+def _record(trail: Trail, decision: str, reason: str) -> None:
+    trail.annotate(_DECISION, decision)
+    trail.annotate(_REASON, reason)
+
+
 def request_attributes(request: Request) -> Attributes:
     """The action a request stands for."""
     info = request.info
-    return Attributes(request.user, info.judged, None if info.resource_request else info.path)
+    if not info.may_have_selectors:
+        return Attributes(request.user, info.judged, None if info.resource_request else info.path)
+    return Attributes(
+        request.user, info.judged, limits=lambda: read_selectors(*info.selectors, longest=LONGEST_SELECTOR)
+    )

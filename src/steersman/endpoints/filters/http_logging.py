@@ -9,6 +9,8 @@ from steersman.endpoints.streamed import when_over
 from steersman.machinery.values.times import monotonic
 from steersman.net.message import Response
 
+_LONGEST_ID = 64
+"""Characters that are logged of an id that a client has chosen."""
 logger = logging.getLogger("steersman.http")
 
 
@@ -20,7 +22,8 @@ async def with_http_logging(request: Request, next_: Handler) -> Response:
         logger.info(
             'HTTP verb="%s" URI="%s" latency="%.3fms" userAgent="%s" audit-ID="%s" srcIP="%s" resp=%d',
             request.method, request.path, (monotonic() - request.received) * 1000,
-            request.headers.get("user-agent", ""), request.audit_id, request.http.peer.host, response.status,
+            request.headers.get("user-agent", ""), request.audit_id[:_LONGEST_ID], request.http.peer.host,
+            response.status,
         )  # fmt: skip
 
     when_over(response, log)

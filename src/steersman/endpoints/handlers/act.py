@@ -9,7 +9,7 @@ from steersman.endpoints.bodies import body_media_type, decode, set_namespace
 from steersman.endpoints.options import create_options
 from steersman.endpoints.ownership import own_action
 from steersman.endpoints.request import Request
-from steersman.endpoints.responses import encoded_response
+from steersman.endpoints.responses import object_response
 from steersman.endpoints.scope import Scope
 from steersman.endpoints.writing import Write, mutated, parse
 from steersman.kinds.built_in import stamp
@@ -33,7 +33,7 @@ async def act(scope: Scope, subresource: Subresource, acting: Act, request: Requ
         body = record.obj
     answer = await acting(write.ctx, request.action.name, body)
     stamp(answer)
-    return encoded_response(encode(answer), write.wanted, 201)
+    return object_response(request, encode(answer), write.wanted, 201)
 
 
 def _body(write: Write, subresource: Subresource) -> Any:
@@ -42,7 +42,9 @@ def _body(write: Write, subresource: Subresource) -> Any:
     assert kind is not None
     validation = options.field_validation
     body = decode(scope, request, write.data, write.media, validation, kind, subresource.also_accepts)
-    set_namespace(scope, request, body.metadata)
     kind.default(body)
+    if request.audit is not None:
+        request.audit.request_object(body.metadata, lambda: kind.prefix + kind.body(body))
+    set_namespace(scope, request, body.metadata)
     body.metadata.managed_fields = own_action(request, kind, body, options.field_manager)
     return body

@@ -153,6 +153,7 @@ async def read_configuration(scope: Scope[Updater], request: Request) -> Configu
     Raises StatusError 406, 400 for a body that does not complete, 413, 422, 429.
     """
     write = await parse(scope, request, lambda _scope, _request: APPLY_YAML, apply_options)
+    await write.record_patch()
     configuration = Configuration(write)
     await done(write.ctx.lane, configuration.read, write.data)
     return configuration

@@ -8,7 +8,7 @@ from steersman.endpoints.bodies import body_media_type, decode, set_namespace
 from steersman.endpoints.options import create_options
 from steersman.endpoints.ownership import deduplicate_owners, own_new
 from steersman.endpoints.request import Request
-from steersman.endpoints.responses import encoded_response
+from steersman.endpoints.responses import object_response
 from steersman.endpoints.scope import Scope
 from steersman.endpoints.writing import Write, admitted, parse, store_new
 from steersman.kinds.built_in import stamp
@@ -37,7 +37,7 @@ async def answer(scope: Scope[Answerer], request: Request) -> Response:
         body = await done(write.ctx.lane, scope.kind.body, answered)
         return await write.answer(Encoded(body), 201)
     stamp(answered)
-    return encoded_response(encode(answered), write.wanted, 201)
+    return object_response(request, encode(answered), write.wanted, 201)
 
 
 def _new(write: Write) -> Any:
@@ -45,11 +45,13 @@ def _new(write: Write) -> Any:
     scope, request = write.scope, write.request
     obj = decode(scope, request, write.data, write.media, write.options.field_validation, scope.kind)
     metadata = obj.metadata
+    scope.kind.default(obj)
+    if request.audit is not None:
+        request.audit.request_object(metadata, lambda: scope.kind.prefix + scope.kind.body(obj))
     set_namespace(scope, request, metadata)
     metadata.deletion_timestamp = None
     metadata.deletion_grace_period_seconds = None
     metadata.self_link = ""
-    scope.kind.default(obj)
     entries = own_new(scope, request, obj, write.options.field_manager)
     deduplicate_owners(request, obj, after_admission=False)
     hub = scope.to_hub(obj)

@@ -13,9 +13,10 @@ from steersman.endpoints.negotiation import PROTOBUF, YAML
 from steersman.endpoints.objects import item_response, representation
 from steersman.endpoints.options import delete_options_from_query
 from steersman.endpoints.request import Request
-from steersman.endpoints.responses import plain_response
+from steersman.endpoints.responses import status_response
 from steersman.endpoints.scope import Scope
 from steersman.machinery.codec.protobuf import documents as protobuf
+from steersman.machinery.codec.serializer import encode
 from steersman.machinery.codec.strict import DecodeError, Media, decode_object, peek_type_meta
 from steersman.machinery.errors.status import bad_request, invalid
 from steersman.machinery.identity.schema import GroupKind, no_kind_registered
@@ -36,6 +37,8 @@ class _Deleted(msgspec.Struct, gc=False):
     metadata: _Metadata
 
 
+_INTERNAL: Final = "meta.k8s.io/__internal"
+"""The version in which events show the options."""
 _DELETED: Final = msgspec.json.Decoder(_Deleted)
 
 
@@ -49,7 +52,7 @@ async def delete(scope: Scope[GracefulDeleter], request: Request) -> Response:
     code = 202 if not gone and options.orphan_dependents is False else 200
     if scope.resource.returns_deleted_object or not gone:
         return await item_response(scope, request, item, wanted, code)
-    return plain_response(_success(scope, item), wanted, code)
+    return status_response(request, _success(scope, item), wanted, code)
 
 
 def _success(scope: Scope, item: Item) -> dict[str, Any]:
@@ -71,6 +74,9 @@ async def read_delete_options(scope: Scope, request: Request) -> DeleteOptions:
         return delete_options_from_query(request.query)
     media = body_media_type(scope, request)
     options = await done(lane_for(scope, request, data, media), decode_options, data, media)
+    if request.audit is not None:
+        shown = msgspec.structs.replace(options, kind="DeleteOptions", api_version=_INTERNAL)
+        request.audit.request_object(None, lambda: encode(shown))
     if errors := list(validate_delete_options(options)):
         raise invalid(GroupKind("meta.k8s.io", "DeleteOptions"), "", errors)
     return options

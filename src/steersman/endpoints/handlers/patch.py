@@ -25,6 +25,7 @@ async def patch(scope: Scope[Updater], request: Request) -> Response:
     if is_apply(request):
         return await server_side_apply(scope, request)
     write = await parse(scope, request, patch_media_type, patch_options)
+    await write.record_patch()
 
     async def prepare(old: Any | None) -> Any:
         if old is None:

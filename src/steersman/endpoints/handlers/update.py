@@ -37,9 +37,11 @@ def _replacement(write: Write) -> Any:
     """The object of a body made one that may replace another: checked against the URL, and defaulted."""
     scope, request = write.scope, write.request
     obj = decode(scope, request, write.data, write.media, write.options.field_validation, scope.kind)
+    scope.kind.default(obj)
+    if request.audit is not None:
+        request.audit.request_object(obj.metadata, lambda: scope.kind.prefix + scope.kind.body(obj))
     check_names(scope, request, obj.metadata)
     obj.metadata.self_link = ""
-    scope.kind.default(obj)
     deduplicate_owners(request, obj, after_admission=False)
     return obj
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 from steersman.admission.interface import UPDATE
@@ -14,7 +15,7 @@ from steersman.endpoints.options import patch_options, update_options
 from steersman.endpoints.ownership import own_by_view, own_view, show_in_view, view_applier
 from steersman.endpoints.patches import patch_media_type, patched
 from steersman.endpoints.request import Request
-from steersman.endpoints.responses import encoded_response
+from steersman.endpoints.responses import object_response
 from steersman.endpoints.scope import Scope
 from steersman.endpoints.table import include_object, view_table
 from steersman.endpoints.writing import Write, mutated, parse
@@ -56,6 +57,8 @@ async def update_view(scope: Scope[Updater], subresource: Subresource, request: 
         if scope.resource.by_definition and error.code == _BAD_REQUEST:
             raise bad_request(_UNTYPED_VIEW) from None
         raise
+    if request.audit is not None:
+        request.audit.request_object(view.metadata, partial(_document, view, kind))
     check_names(scope, request, view.metadata)
 
     async def replaced(_old: Any) -> Any:
@@ -69,6 +72,7 @@ async def patch_view(scope: Scope[Updater], subresource: Subresource, request: R
     if is_apply(request):
         return await apply_view(scope, subresource, request)
     write = await parse(scope, request, patch_media_type, patch_options)
+    await write.record_patch()
     kind = _kind(subresource)
 
     async def changed(old: Any) -> Any:
@@ -95,6 +99,10 @@ async def apply_view(scope: Scope[Updater], subresource: Subresource, request: R
         return view
 
     return await _store(write, subresource, applied, is_applied=True)
+
+
+def _document(view: Any, kind: Kind[Any]) -> bytes:
+    return kind.prefix + kind.body(view)
 
 
 def _kind(subresource: Subresource) -> Kind[Any]:
@@ -168,10 +176,10 @@ def _rendered(scope: Scope, subresource: Subresource, request: Request, item: It
     if wanted.as_kind == "Table":
         named = scope.resource.by_definition
         table = view_table(view, subresource.columns, wanted, include_object(request, wanted), named=named)
-        return encoded_response(encode_in_order(table), wanted)
+        return object_response(request, encode_in_order(table), wanted)
     if wanted.as_kind == "PartialObjectMetadata":
-        partial = PartialObjectMetadata(
+        metadata_only = PartialObjectMetadata(
             kind=wanted.as_kind, api_version=f"meta.k8s.io/{wanted.as_version}", metadata=view.metadata
         )
-        return encoded_response(encode(partial), wanted)
-    return encoded_response(encode(view), wanted)
+        return object_response(request, encode(metadata_only), wanted)
+    return object_response(request, encode(view), wanted)

@@ -145,7 +145,19 @@ def _parse_cidr_strict(value: str) -> tuple[Address, int] | None:
     return address, int(length)
 
 
+def _is_plain_cidr(value: str) -> bool:
+    """Whether it is an IPv4 network in canonical form, as nearly all are: one with no bits beyond the prefix."""
+    text, _, length = value.partition("/")
+    if not _is_plain_ipv4(text) or len(length) > 2 or not _strict_prefix_length(length) or int(length) > 32:
+        return False
+    first, second, third, fourth = map(int, text.split("."))
+    address = first << 24 | second << 16 | third << 8 | fourth
+    return not address & (1 << 32 - int(length)) - 1
+
+
 def _cidr_errors(value: str, path: Path, *, strict: bool) -> list[FieldError]:
+    if _is_plain_cidr(value):
+        return []
     if parse_cidr_sloppy(value) is None:
         return [field.invalid(path, value, _NOT_A_CIDR)]
     if not strict:
@@ -180,6 +192,8 @@ def is_valid_cidr_for_legacy_field(
 
 def warnings_for_cidr(value: str, path: Path) -> list[str]:
     """Warnings on a network that is not in canonical form; none for what is no network."""
+    if _is_plain_cidr(value):
+        return []
     sloppy = parse_cidr_sloppy(value)
     if sloppy is None:
         return []

@@ -45,15 +45,18 @@ async def create_token(services: Services, ctx: Context, name: str, request: Tok
     """Signs the token that is asked for. Raises StatusError: NotFound, Invalid, Conflict, BadRequest."""
     _check_metadata(request.metadata, name, ctx.action.namespace)
     account: ServiceAccount = await services.objects("", "serviceaccounts").get(ctx, name)
-    _complete(request, account.metadata, services)
+    _complete(ctx, request, account.metadata, services)
     bound = (
         await _bound(services, ctx, name, request.spec.bound_object_ref) if request.spec.bound_object_ref else _Bound()
     )
     _shorten(request, services.max_token_expiration, ctx)
     now = int(times.moment())
     request.metadata.creation_timestamp = _rfc3339(now)
+    claims = _claims(services, account.metadata, request, bound, now)
+    if ctx.audit is not None:
+        ctx.audit.annotate("authentication.kubernetes.io/issued-credential-id", f"JTI={claims['jti']}")
     request.status = TokenRequestStatus(
-        token=services.sign_token(_claims(services, account.metadata, request, bound, now)),
+        token=services.sign_token(claims),
         expiration_timestamp=_rfc3339(now + (request.spec.expiration_seconds or 0)),
     )
     return request
@@ -75,16 +78,17 @@ def _check_metadata(metadata: ObjectMeta, name: str, namespace: str) -> None:
         raise invalid_object(_KIND, name, [fault])
 
 
-def _complete(request: TokenRequest, account: ObjectMeta, services: Services) -> None:
+def _complete(ctx: Context, request: TokenRequest, account: ObjectMeta, services: Services) -> None:
     """Fills in what the request leaves open, and checks it."""
     metadata, spec = request.metadata, request.spec
     if metadata.uid and metadata.uid != account.uid:
-        raise conflict(
-            GroupResource(_KIND.group, _KIND.kind),
-            account.name,
+        why = (
             f"the UID in the token request ({metadata.uid}) does not match "
-            f"the UID of the service account ({account.uid})",
+            f"the UID of the service account ({account.uid})"
         )
+        if ctx.audit is not None:
+            ctx.audit.annotate("authentication.k8s.io/token-request-uid-mismatch", why)
+        raise conflict(GroupResource(_KIND.group, _KIND.kind), account.name, why)
     metadata.name, metadata.namespace, metadata.uid = account.name, account.namespace, account.uid
     if not spec.audiences:
         spec.audiences = list(services.api_audiences)

@@ -123,7 +123,7 @@ def internal_form(value: Any) -> Any:
         for attribute, name in _fields(type(value)):
             member = getattr(value, attribute)
             if isinstance(member, ObjectMeta):
-                form |= _plain(member)
+                form = _plain(member)  # the internal form of a whole object does not say what it is
             else:
                 form[name] = internal_form(member)
         return form

@@ -1,0 +1,1 @@
+"""NodeRestriction: what kubelets may write, beyond what their rights say. See plugin.py."""

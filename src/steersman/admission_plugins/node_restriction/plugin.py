@@ -1,0 +1,216 @@
+"""NodeRestriction: a kubelet writes its own Node, and the pods and what else belongs to that (kubernetes
+`plugin/pkg/admission/noderestriction`)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from steersman.admission.interface import CREATE, DELETE, UPDATE, Attributes, Plugin
+from steersman.admission_plugins.declaration import Declaration, Surroundings
+from steersman.admission_plugins.node_restriction.nodes import forbidden_in_new_node, forbidden_in_node
+from steersman.admission_plugins.node_restriction.pods import (
+    HostedPod,
+    forbidden_in_mirror_pod,
+    forbidden_in_status,
+    hosted_pod,
+)
+from steersman.admission_plugins.node_restriction.requests import forbidden_in_request
+from steersman.admission_plugins.node_restriction.tokens import Audiences, forbidden_in_token_request
+from steersman.authorization.node_identity import node_name
+from steersman.machinery.errors.field import quote
+from steersman.machinery.errors.status import not_found
+from steersman.machinery.identity.schema import GroupResource
+from steersman.rest.objects import Objects, Reading
+
+_PODS: Final = GroupResource("", "pods")
+_NODES: Final = GroupResource("", "nodes")
+_CLAIMS: Final = GroupResource("", "persistentvolumeclaims")
+_ACCOUNTS: Final = GroupResource("", "serviceaccounts")
+_LEASES: Final = GroupResource("coordination.k8s.io", "leases")
+_CSI_NODES: Final = GroupResource("storage.k8s.io", "csinodes")
+_SLICES: Final = GroupResource("resource.k8s.io", "resourceslices")
+_REQUESTS: Final = GroupResource("certificates.k8s.io", "certificatesigningrequests")
+
+_LEASE_NAMESPACE: Final = "kube-node-lease"
+_POD: Final[Reading[HostedPod]] = Reading(hosted_pod, "metadata.uid", "spec.nodeName")
+_UID: Final[Reading[str]] = Reading(lambda node: str(node.metadata.uid), "metadata.uid")
+
+_Judge = Callable[[str, Attributes], Awaitable[None]]
+"""Judges a write of a node. Raises StatusError to refuse it."""
+
+
+class NodeRestriction(Plugin):
+    """Looks at the writes of nodes alone; `changed_claim` shows how two claims differ, in upstream's internal form."""
+
+    name = "NodeRestriction"
+    operations = frozenset({CREATE, UPDATE, DELETE})
+    resources = frozenset({_PODS, _NODES, _CLAIMS, _ACCOUNTS, _LEASES, _CSI_NODES, _SLICES, _REQUESTS})
+    mutates = True  # it changes nothing, but has its place among those that do
+
+    def __init__(
+        self, pods: Objects, nodes: Objects, audiences: Audiences, changed_claim: Callable[[Any, Any], str]
+    ) -> None:
+        self._pods = pods
+        self._nodes = nodes
+        self._audiences = audiences
+        self._changed_claim = changed_claim
+        self._judges: Mapping[tuple[str, str], _Judge] = {
+            (_PODS.group, _PODS.resource): self._pod,
+            (_NODES.group, _NODES.resource): self._node,
+            (_CLAIMS.group, _CLAIMS.resource): self._claim,
+            (_ACCOUNTS.group, _ACCOUNTS.resource): self._token,
+            (_LEASES.group, _LEASES.resource): self._lease,
+            (_CSI_NODES.group, _CSI_NODES.resource): self._csi_node,
+            (_SLICES.group, _SLICES.resource): self._slice,
+            (_REQUESTS.group, _REQUESTS.resource): self._request,
+        }
+
+    async def admit(self, attributes: Attributes) -> None:
+        """Raises StatusError 403 for what a node may not write, 404 where what it is about is missing."""
+        node = node_name(attributes.user)
+        if node is None:
+            return
+        if not node:
+            raise attributes.forbid(f"could not determine node from user {quote(attributes.user.name)}")
+        judge = self._judges.get((attributes.action.group, attributes.action.resource))
+        if judge is not None:
+            await judge(node, attributes)
+
+    async def _pod(self, node: str, attributes: Attributes) -> None:
+        subresource, operation = attributes.action.subresource, attributes.operation
+        if subresource == "status":
+            if operation != UPDATE:
+                raise attributes.forbid(f"unexpected operation {quote(operation)}")
+            _refuse(attributes, forbidden_in_status(node, attributes.old, attributes.obj))
+        elif subresource == "eviction":
+            await self._eviction(node, attributes)
+        elif subresource:
+            raise attributes.forbid(
+                f"unexpected pod subresource {quote(subresource)}, only 'status' and 'eviction' are allowed"
+            )
+        elif operation == CREATE:
+            _refuse(attributes, forbidden_in_mirror_pod(node, attributes.obj, self._uid))
+        elif operation == DELETE:
+            if self._found(attributes, attributes.name).node != node:
+                raise attributes.forbid(f"node {quote(node)} can only delete pods with spec.nodeName set to itself")
+        else:
+            raise attributes.forbid(
+                f"unexpected operation {quote(operation)}, node {quote(node)} can only create and delete mirror pods"
+            )
+
+    async def _eviction(self, node: str, attributes: Attributes) -> None:
+        if attributes.operation != CREATE:
+            raise attributes.forbid(f"unexpected operation {attributes.operation}")
+        name = attributes.name or attributes.obj.metadata.name
+        if not name:
+            raise attributes.forbid("could not determine pod from request data")
+        if self._found(attributes, name).node != node:
+            raise attributes.forbid(f"node {node} can only evict pods with spec.nodeName set to itself")
+
+    def _found(self, attributes: Attributes, name: str) -> HostedPod:
+        """A pod that there is. Raises StatusError 404."""
+        pod = self._pods.known(attributes.action.namespace, name, _POD)
+        if pod is None:
+            raise not_found(_PODS, name)
+        return pod
+
+    def _uid(self, node: str) -> str:
+        """The uid of a Node. Raises StatusError 404."""
+        uid = self._nodes.known("", node, _UID)
+        if uid is None:
+            raise not_found(_NODES, node)
+        return uid
+
+    async def _node(self, node: str, attributes: Attributes) -> None:
+        if attributes.name != node:
+            raise attributes.forbid(f"node {quote(node)} is not allowed to modify node {quote(attributes.name)}")
+        if attributes.operation == CREATE:
+            _refuse(attributes, forbidden_in_new_node(node, attributes.obj))
+        elif attributes.operation == UPDATE:
+            _refuse(attributes, forbidden_in_node(node, attributes.old, attributes.obj))
+
+    async def _claim(self, node: str, attributes: Attributes) -> None:
+        if attributes.action.subresource != "status":
+            raise attributes.forbid("may only update PVC status")
+        if attributes.operation != UPDATE:
+            raise attributes.forbid(f"unexpected operation {quote(attributes.operation)}")
+        old, new = _without_progress(attributes.old), _without_progress(attributes.obj)
+        if old != new:
+            raise attributes.forbid(
+                f"node {quote(node)} is not allowed to update fields other than status.quantity and "
+                f"status.conditions: {self._changed_claim(old, new)}"
+            )
+
+    async def _token(self, node: str, attributes: Attributes) -> None:
+        if attributes.operation != CREATE or attributes.action.subresource != "token":
+            return
+        request = attributes.obj
+        reference = request.spec.bound_object_ref
+        _refuse(attributes, forbidden_in_token_request(reference))
+        pod = await self._pods.find(attributes.action.namespace, reference.name)
+        if pod is None:
+            raise not_found(_PODS, reference.name)
+        if reference.uid != pod.metadata.uid:
+            raise attributes.forbid(
+                f"the UID in the bound object reference ({reference.uid}) does not match the UID in record. The object "
+                "might have been deleted and then recreated"
+            )
+        if pod.spec.node_name != node:
+            raise attributes.forbid("node requested token bound to a pod scheduled on a different node")
+        _refuse(attributes, await self._audiences.forbidden(request.spec.audiences or (), pod, attributes))
+
+    async def _lease(self, node: str, attributes: Attributes) -> None:
+        if attributes.action.namespace != _LEASE_NAMESPACE:
+            raise attributes.forbid(f"can only access leases in the {quote(_LEASE_NAMESPACE)} system namespace")
+        if _name_of(attributes) != node:
+            raise attributes.forbid("can only access node lease with the same name as the requesting node")
+
+    async def _csi_node(self, node: str, attributes: Attributes) -> None:
+        if _name_of(attributes) != node:
+            raise attributes.forbid("can only access CSINode with the same name as the requesting node")
+
+    async def _slice(self, node: str, attributes: Attributes) -> None:
+        if attributes.operation == UPDATE:
+            return
+        found, done = (
+            (attributes.obj, "create") if attributes.operation == CREATE else (attributes.old, "delete")
+        )  # fmt: skip
+        if found is None or found.spec.node_name != node:
+            raise attributes.forbid(f"can only {done} ResourceSlice with the same NodeName as the requesting node")
+
+    async def _request(self, node: str, attributes: Attributes) -> None:
+        if attributes.operation == CREATE:
+            _refuse(attributes, forbidden_in_request(node, attributes.obj))
+
+
+def _refuse(attributes: Attributes, why: str) -> None:
+    """Raises StatusError 403 if there is a reason."""
+    if why:
+        raise attributes.forbid(why)
+
+
+def _name_of(attributes: Attributes) -> str:
+    """The name of the object; that of a new one is in itself."""
+    return str(attributes.obj.metadata.name) if attributes.operation == CREATE else attributes.name
+
+
+def _without_progress(claim: Any) -> Any:
+    """A claim without what kubelets may change of it."""
+    status = replace(
+        claim.status, capacity={}, conditions=[], allocated_resource_statuses={}, allocated_resources={}
+    )  # fmt: skip
+    return replace(claim, metadata=replace(claim.metadata, resource_version="", managed_fields=[]), status=status)
+
+
+def _make(server: Surroundings) -> NodeRestriction:
+    audiences = Audiences(
+        server.authorizer, server.objects("", "persistentvolumeclaims"), server.objects("", "persistentvolumes"),
+        server.objects("storage.k8s.io", "csidrivers"),
+    )  # fmt: skip
+    return NodeRestriction(server.objects("", "pods"), server.objects("", "nodes"), audiences, server.difference)
+
+
+NODE_RESTRICTION: Final = Declaration(NodeRestriction, on_by_default=False, make=_make)

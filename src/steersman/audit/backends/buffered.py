@@ -1,0 +1,150 @@
+"""Events that nobody waits for: kept in a buffer of a bounded length, and handed on in batches (mode batch)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+from typing import Final
+
+from steersman.audit.backends.backend import Backend, Records
+from steersman.audit.backends.log import LogBackend
+from steersman.audit.errors import Errors
+from steersman.machinery.values.times import monotonic
+
+_PLUGIN: Final = "buffered"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batching:
+    """`buffer_size` events wait at most; a batch has `max_size` of them, or what there is after `max_wait` seconds.
+
+    With a throttle `qps` batches a second are handed on, `burst` of them at once. `side_by_side` hands one on while
+    others are under way.
+    """
+
+    buffer_size: int = 10_000
+    max_size: int = 400
+    max_wait: float = 30.0
+    throttle: bool = True
+    qps: float = 10.0
+    burst: int = 15
+    side_by_side: bool = True
+
+
+class Buffered:
+    """Hands events on to another backend. One that finds the buffer full is lost, and counted."""
+
+    deferred = False
+
+    def __init__(self, backend: Backend, batching: Batching, errors: Errors) -> None:
+        self._backend: Final = backend
+        self._batching: Final = batching
+        self._errors: Final = errors
+        self._buffer: Final[deque[bytes]] = deque()
+        self._batch: list[bytes] | None = None
+        """The one that is being collected."""
+        self._ready: Final = asyncio.Event()
+        """Whether that is full, or the end has come."""
+        self._closed = False
+        self._sending: Final[set[asyncio.Future[bool]]] = set()
+        self._throttle: Final = _Throttle(batching.qps, batching.burst) if batching.throttle else None
+        self._task: Final = asyncio.get_running_loop().create_task(self._run())
+
+    def process(self, records: Records) -> None:
+        """See Backend."""
+        for number, record in enumerate(records):
+            if self._closed:
+                self._errors.lost(_PLUGIN, "audit backend shut down", records[number:])
+                return
+            batch = self._batch
+            if batch is not None and len(batch) < self._batching.max_size:
+                batch.append(record)
+                if len(batch) >= self._batching.max_size:
+                    self._ready.set()
+            elif len(self._buffer) < self._batching.buffer_size:
+                self._buffer.append(record)
+            else:
+                self._errors.lost(_PLUGIN, "audit buffer queue blocked", records[number:])
+                return
+
+    async def close(self) -> None:
+        """See Backend: what is in the buffer is handed on."""
+        self._closed = True
+        self._ready.set()
+        await self._task
+        while self._sending:
+            await asyncio.wait(tuple(self._sending))
+        await self._backend.close()
+
+    async def _run(self) -> None:
+        while batch := await self._collected():
+            if self._throttle is not None:
+                await self._throttle.accept()
+            waiting = self._backend.process(batch)
+            if waiting is None:
+                continue
+            if self._batching.side_by_side:
+                future = asyncio.ensure_future(waiting)
+                self._sending.add(future)
+                future.add_done_callback(self._sending.discard)
+            else:
+                await waiting
+
+    async def _collected(self) -> list[bytes]:
+        """The next batch; an empty one at the end."""
+        batching, buffer = self._batching, self._buffer
+        while True:
+            batch = [buffer.popleft() for _ in range(min(len(buffer), batching.max_size))]
+            if len(batch) >= batching.max_size or self._closed:
+                return batch  # an empty one when all has been handed on at the end
+            self._batch = batch
+            self._ready.clear()
+            try:
+                async with asyncio.timeout(batching.max_wait if batching.max_size > 1 else None):
+                    await self._ready.wait()
+            except TimeoutError:
+                pass  # what there is is handed on
+            self._batch = None
+            if batch:
+                return batch
+
+
+class _Throttle:
+    """A bucket of `burst` tokens, which fills by `qps` a second."""
+
+    def __init__(self, qps: float, burst: int) -> None:
+        self._qps: Final = qps
+        self._burst: Final = burst
+        self._tokens = float(burst)
+        self._seen = monotonic()
+
+    async def accept(self) -> None:
+        """Returns when there is a token, which it takes."""
+        now = monotonic()
+        self._tokens = min(self._burst, self._tokens + (now - self._seen) * self._qps) - 1
+        self._seen = now
+        if self._tokens < 0:
+            await asyncio.sleep(-self._tokens / self._qps)
+
+
+class Queued:
+    """The same before a log, which writes what there is at once: batches would change nothing there."""
+
+    deferred = False
+
+    def __init__(self, log: LogBackend, buffer_size: int, errors: Errors) -> None:
+        self._log: Final = log
+        self._buffer_size: Final = buffer_size
+        self._errors: Final = errors
+
+    def process(self, records: Records) -> None:
+        """See Backend."""
+        if self._log.waiting >= self._buffer_size:
+            self._errors.lost(_PLUGIN, "audit buffer queue blocked", records)
+        else:
+            self._log.process(records)
+
+    async def close(self) -> None:
+        """See Backend."""
+        await self._log.close()

@@ -1,0 +1,87 @@
+"""JSON of objects as it stands in events: in one line, without what a policy leaves out."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+_OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_RAW: Final = msgspec.json.Decoder(msgspec.Raw)
+_LIST: Final = msgspec.json.Decoder(list[msgspec.Raw])
+_ENCODER: Final = msgspec.json.Encoder()
+_MEMBER: Final = b'"managedFields"'
+_MARKUP: Final = b"&<>"
+_ESCAPED: Final = ((b"&", rb"\u0026"), (b"<", rb"\u003c"), (b">", rb"\u003e"))
+_SEPARATORS: Final = (("\u2028".encode(), rb"\u2028"), ("\u2029".encode(), rb"\u2029"))
+
+
+class NotJSON(ValueError):
+    """What a client has sent is no JSON."""
+
+
+def as_go_escapes(data: bytes) -> bytes:
+    """JSON with the characters escaped that Go's encoder escapes; they stand in strings only."""
+    if len(data.translate(None, _MARKUP)) != len(data):
+        for char, escape in _ESCAPED:
+            data = data.replace(char, escape)
+    if not data.isascii():
+        for char, escape in _SEPARATORS:
+            data = data.replace(char, escape)
+    return data
+
+
+def compact(data: bytes) -> bytes:
+    """JSON of a client without blanks between its values. Raises NotJSON."""
+    try:
+        _RAW.decode(data)
+        return msgspec.json.format(data, indent=-1)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise NotJSON from None
+
+
+def without_managed_fields(data: bytes) -> bytes:
+    """The JSON of an object, of a list or of a Table without `metadata.managedFields` of what is in it.
+
+    Only the way to these members is decoded.
+    """
+    if _MEMBER not in data:
+        return data
+    members = _OBJECT.decode(data)
+    _drop(members)
+    for key, below in (("items", ""), ("rows", "object")):
+        if key in members:
+            members[key] = _each(members[key], below)
+    return _ENCODER.encode(members)
+
+
+def _drop(members: dict[str, msgspec.Raw]) -> None:
+    """Takes the owners of fields out of an object's metadata."""
+    metadata = _object(members.get("metadata"))
+    if metadata is not None and metadata.pop("managedFields", None) is not None:
+        members["metadata"] = msgspec.Raw(_ENCODER.encode(metadata))
+
+
+def _object(value: msgspec.Raw | None) -> dict[str, msgspec.Raw] | None:
+    """The members of a value that is an object."""
+    return _OBJECT.decode(value) if value is not None and bytes(value).startswith(b"{") else None
+
+
+def _each(items: msgspec.Raw, below: str) -> msgspec.Raw:
+    """A list of objects, or of what has one `below`, without the owners of their fields."""
+    if not bytes(items).startswith(b"["):
+        return items
+    return msgspec.Raw(_ENCODER.encode([_item(item, below) for item in _LIST.decode(items)]))
+
+
+def _item(item: msgspec.Raw, below: str) -> msgspec.Raw:
+    members = _object(item)
+    if members is None or _MEMBER not in bytes(item):
+        return item
+    inner = _object(members.get(below)) if below else members
+    if inner is None:
+        return item
+    _drop(inner)
+    if below:
+        members[below] = msgspec.Raw(_ENCODER.encode(inner))
+    return msgspec.Raw(_ENCODER.encode(members))

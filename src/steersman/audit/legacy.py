@@ -1,0 +1,76 @@
+"""Events as lines of text: `--audit-log-format=legacy`, and the server's own log (k8s.io/apiserver `EventString`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from steersman.machinery.errors.field import quote
+
+
+class _User(msgspec.Struct):
+    username: str = ""
+    groups: list[str] | None = None
+
+
+class _Reference(msgspec.Struct):
+    namespace: str = ""
+
+
+class _Status(msgspec.Struct):
+    code: int = 0
+
+
+class _Event(msgspec.Struct, rename="camel"):
+    """What a line tells of an event; the rest of it is skipped."""
+
+    audit_id: str = msgspec.field(name="auditID", default="")
+    stage: str = ""
+    request_uri: str = msgspec.field(name="requestURI", default="")
+    verb: str = ""
+    user: _User = msgspec.field(default_factory=_User)
+    impersonated_user: _User | None = None
+    source_ips: list[str] = msgspec.field(name="sourceIPs", default_factory=list)
+    user_agent: str = ""
+    object_ref: _Reference | None = None
+    response_status: _Status | None = None
+    request_received_timestamp: str = ""
+
+
+_DECODER: Final = msgspec.json.Decoder(_Event)
+
+
+def event_line(record: bytes) -> str:
+    """A record (see backends.backend) as a line, without its end."""
+    event = _DECODER.decode(b"{" + record)
+    user, other = event.user, event.impersonated_user
+    username, groups = user.username or "<none>", "<none>"
+    if user.username and user.groups:
+        groups = _quoted(user.groups)
+    as_user, as_groups = "<self>", "<lookup>"
+    if other is not None:
+        as_user = other.username
+        if other.groups is not None:
+            as_groups = _quoted(other.groups)
+    namespace = event.object_ref.namespace if event.object_ref is not None else ""
+    response = "<deferred>" if event.response_status is None else str(event.response_status.code)
+    shown = (
+        ("id", event.audit_id), ("stage", event.stage), ("ip", next(iter(event.source_ips), "<unknown>")),
+        ("method", event.verb), ("user", username), ("groups", groups), ("as", as_user), ("asgroups", as_groups),
+        ("user-agent", event.user_agent), ("namespace", namespace or "<none>"), ("uri", event.request_uri),
+    )  # fmt: skip
+    fields = " ".join(f"{name}={quote(value)}" for name, value in shown)
+    return f'{_nano(event.request_received_timestamp)} AUDIT: {fields} response="{response}"'
+
+
+def _nano(timestamp: str) -> str:
+    """A MicroTime as RFC3339Nano has it: without the zeros at the end of its fraction."""
+    whole, _, fraction = timestamp.removesuffix("Z").partition(".")
+    fraction = fraction.rstrip("0")
+    return f"{whole}.{fraction}Z" if fraction else f"{whole}Z"
+
+
+def _quoted(values: Sequence[str]) -> str:
+    return ",".join(map(quote, values))

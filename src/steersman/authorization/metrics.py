@@ -1,0 +1,181 @@
+"""What is counted of authorizers, under upstream's names; durations are in seconds.
+
+Follows k8s.io/apiserver `authorization/metrics`, `authorization/cel`, `authorizer/webhook/metrics` and
+`options/authorizationconfig/metrics`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Iterator
+from hashlib import sha256
+from typing import Final
+
+from steersman.authorization.attributes import Attributes
+from steersman.authorization.interface import Authorizer, Decision, Verdict
+from steersman.machinery.metrics import Computed, Counter, Gauge, Histogram, Labels, Registry
+
+_OF_CONDITIONS: Final = (0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25)
+_OF_CALLS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_ALLOW: Final = Decision.ALLOW  # looking them up in the class costs more than comparing
+_DENY: Final = Decision.DENY
+_NAMES: Final = ("name", "result")
+_TYPES: Final = ("type", "name")
+_RELOADS: Final = "apiserver_authorization_config_controller_"
+
+
+class Tally:
+    """How often one authorizer has allowed and denied: plain numbers, as every request counts."""
+
+    __slots__ = ("allowed", "denied")
+
+    def __init__(self) -> None:
+        self.allowed = 0
+        self.denied = 0
+
+
+class AuthorizationMetrics:
+    """Counts what each authorizer decides."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._tallies: dict[tuple[str, str], Tally] = {}
+        decisions = Computed(
+            "counter",
+            "apiserver_authorization_decisions_total",
+            "[ALPHA] Total number of terminal decisions made by an authorizer split by authorizer type, name, and "
+            "decision.",
+            ("type", "name", "decision"),
+            self._decisions,
+        )
+        registry.add(decisions)
+        self._webhooks: WebhookMetrics | None = None
+
+    def tally(self, type: str, name: str) -> Tally:
+        """That of an authorizer, by its type and name."""
+        return self._tallies.setdefault((type, name), Tally())
+
+    def _decisions(self) -> Iterator[tuple[Labels, float]]:
+        for labels, tally in self._tallies.items():
+            if tally.allowed:
+                yield (*labels, "allowed"), tally.allowed
+            if tally.denied:
+                yield (*labels, "denied"), tally.denied
+
+    @property
+    def webhooks(self) -> WebhookMetrics:
+        """Those of webhooks, which are there from the first one on."""
+        if self._webhooks is None:
+            self._webhooks = WebhookMetrics(self._registry)
+        return self._webhooks
+
+
+class WebhookMetrics:
+    """Counts the round trips to webhooks, and what their match conditions say."""
+
+    def __init__(self, registry: Registry) -> None:
+        self.evaluations: Final = Counter(
+            "apiserver_authorization_webhook_evaluations_total",
+            "[ALPHA] Round-trips to authorization webhooks.",
+            _NAMES,
+        )
+        self.durations: Final = Histogram(
+            "apiserver_authorization_webhook_duration_seconds", "[ALPHA] Request latency in seconds.", _OF_CALLS, _NAMES
+        )
+        self.failed_open: Final = Counter(
+            "apiserver_authorization_webhook_evaluations_fail_open_total",
+            "[ALPHA] NoOpinion results due to webhook timeout or error.", _NAMES,
+        )  # fmt: skip
+        self.condition_errors: Final = Counter(
+            "apiserver_authorization_match_condition_evaluation_errors_total",
+            "[ALPHA] Total number of errors when an authorization webhook encounters a match condition error split by "
+            "authorizer type and name.",
+            _TYPES,
+        )
+        self.exclusions: Final = Counter(
+            "apiserver_authorization_match_condition_exclusions_total",
+            "[ALPHA] Total number of exclusions when an authorization webhook is skipped because match conditions "
+            "exclude it.",
+            _TYPES,
+        )
+        self.condition_durations: Final = Histogram(
+            "apiserver_authorization_match_condition_evaluation_seconds",
+            "[ALPHA] Authorization match condition evaluation time in seconds, split by authorizer type and name.",
+            _OF_CONDITIONS, _TYPES,
+        )  # fmt: skip
+        registry.add(
+            self.evaluations, self.durations, self.failed_open, self.condition_errors, self.exclusions,
+            self.condition_durations,
+        )  # fmt: skip
+
+
+class ReloadMetrics:
+    """Counts how often the configuration file was read anew, and tells the digest of the one that holds."""
+
+    def __init__(self, registry: Registry, server_id: str, data: bytes) -> None:
+        self._server = _digest(server_id.encode())
+        self._digest = _digest(data)
+        self._total = Counter(
+            f"{_RELOADS}automatic_reloads_total",
+            "[BETA] Total number of automatic reloads of authorization configuration split by status and apiserver "
+            "identity.",
+            ("status", "apiserver_id_hash"),
+        )
+        self._last = Gauge(
+            f"{_RELOADS}automatic_reload_last_timestamp_seconds",
+            "[BETA] Timestamp of the last automatic reload of authorization configuration split by status and "
+            "apiserver identity.",
+            ("status", "apiserver_id_hash"),
+        )
+        info = Computed(
+            "gauge", f"{_RELOADS}last_config_info",
+            "[ALPHA] Information about the last applied authorization configuration with hash as label, split by "
+            "apiserver identity.",
+            ("apiserver_id_hash", "hash"), lambda: [((self._server, self._digest), 1)],
+        )  # fmt: skip
+        registry.add(self._total, self._last, info)
+
+    def failed(self) -> None:
+        """A file that cannot be used."""
+        self._count("failure")
+
+    def succeeded(self, data: bytes) -> None:
+        """A file that holds from now on."""
+        self._digest = _digest(data)
+        self._count("success")
+
+    def _count(self, status: str) -> None:
+        labels = (status, self._server)
+        self._total.inc(labels)
+        self._last.set(time.time(), labels)
+
+
+def _digest(data: bytes) -> str:
+    return f"sha256:{sha256(data).hexdigest()}" if data else ""
+
+
+class Counted:
+    """An authorizer whose decisions are counted."""
+
+    def __init__(self, authorizer: Authorizer, tally: Tally) -> None:
+        self._authorize = authorizer.authorize
+        self._tally = tally
+
+    def authorize(self, attributes: Attributes) -> Verdict | Awaitable[Verdict]:
+        """Follows the Authorizer contract."""
+        verdict = self._authorize(attributes)
+        if not isinstance(verdict, Verdict):
+            return self._waited(verdict)
+        if verdict.decision is _ALLOW:
+            self._tally.allowed += 1
+        elif verdict.decision is _DENY:
+            self._tally.denied += 1
+        return verdict
+
+    async def _waited(self, pending: Awaitable[Verdict]) -> Verdict:
+        verdict = await pending
+        if verdict.decision is _ALLOW:
+            self._tally.allowed += 1
+        elif verdict.decision is _DENY:
+            self._tally.denied += 1
+        return verdict

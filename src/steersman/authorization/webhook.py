@@ -1,0 +1,150 @@
+"""Asks a webhook by SubjectAccessReviews, of v1 or v1beta1 (k8s.io/apiserver `plugin/pkg/authorizer/webhook`)."""
+
+from __future__ import annotations
+
+from asyncio import CancelledError
+from collections.abc import Awaitable, Callable
+from time import perf_counter
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from steersman.api.authorization.v1 import (
+    NonResourceAttributes,
+    ResourceAttributes,
+    SubjectAccessReview,
+    SubjectAccessReviewSpec,
+)
+from steersman.api.scalars import Wire
+from steersman.authorization.access_review import NoAnswer
+from steersman.authorization.metrics import WebhookMetrics
+from steersman.machinery.codec.serializer import encode
+from steersman.machinery.codec.strict import DecodeError
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.webhooks.client import WebhookClient, WebhookError
+from steersman.webhooks.reviews import check_values, read_review
+
+if TYPE_CHECKING:  # expressions take long to import
+    from steersman.authorization.match_conditions import Match, MatchConditions
+
+USER_AGENT: Final = "Go-http-client/1.1"
+"""As upstream, which says no more of itself here."""
+BACKOFF: Final = 0.5
+"""Seconds before the second attempt."""
+
+_GROUP: Final = "authorization.k8s.io"
+_KIND: Final = "SubjectAccessReview"
+_V1BETA1: Final = "v1beta1"
+_REGISTERED: Final = frozenset(
+    {(f"{_GROUP}/{version}", _KIND) for version in ("v1", _V1BETA1)} | {("v1", "Status"), ("v1", "Pod")}
+)
+_MAX_VALUES: Final = 1_000
+"""Values of an answer, of which three count."""
+_TYPE: Final = "Webhook"
+
+
+class _SpecV1beta1(Wire):
+    """In which groups have another name."""
+
+    resource_attributes: ResourceAttributes | None = None
+    non_resource_attributes: NonResourceAttributes | None = None
+    user: str = ""
+    group: list[str] = []
+    extra: dict[str, list[str]] = {}
+    uid: str = ""
+
+
+class _Status(msgspec.Struct):
+    allowed: bool = False
+
+
+class _ReviewV1beta1(msgspec.Struct, rename="camel"):
+    kind: str
+    api_version: str
+    spec: _SpecV1beta1
+    metadata: dict[str, str] = {}
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
+class WebhookReviews:
+    """Has reviews answered by one webhook, and counts how that goes. `fails_open` says that others are asked where it
+    does not answer."""
+
+    def __init__(
+        self, client: WebhookClient, version: str, name: str, metrics: WebhookMetrics, *, fails_open: bool
+    ) -> None:  # fmt: skip
+        self._client = client
+        self._version = version
+        self._name = name
+        self._metrics = metrics
+        self._fails_open = fails_open
+
+    async def __call__(self, review: SubjectAccessReview) -> SubjectAccessReview:
+        """The review with its answer. Raises NoAnswer and StatusError."""
+        try:
+            return self._read(await self._client.post(self._body(review.spec), self._attempt))
+        except (StatusError, WebhookError, DecodeError) as error:
+            if self._fails_open:
+                self._metrics.failed_open.inc((self._name, _result_of(error)))
+            if isinstance(error, StatusError):
+                raise
+            raise NoAnswer(str(error)) from None
+
+    async def _attempt(self, send: Callable[[], Awaitable[bytes]]) -> bytes:
+        """Measures a round trip, to which it belongs that the answer can be read."""
+        began, result = perf_counter(), "success"
+        try:
+            data = await send()
+            self._read(data)
+            return data
+        except (StatusError, WebhookError, DecodeError, CancelledError) as error:
+            result = _result_of(error)
+            raise
+        finally:
+            labels = (self._name, result)
+            self._metrics.evaluations.inc(labels)
+            self._metrics.durations.observe(perf_counter() - began, labels)
+
+    def _body(self, spec: SubjectAccessReviewSpec) -> bytes:
+        version = f"{_GROUP}/{self._version}"
+        if self._version != _V1BETA1:
+            return encode(SubjectAccessReview(kind=_KIND, api_version=version, spec=spec)) + b"\n"
+        older = _SpecV1beta1(
+            resource_attributes=spec.resource_attributes, non_resource_attributes=spec.non_resource_attributes,
+            user=spec.user, group=spec.groups, extra=spec.extra, uid=spec.uid,
+        )  # fmt: skip
+        return msgspec.json.encode(_ReviewV1beta1(_KIND, version, older)) + b"\n"
+
+    def _read(self, data: bytes) -> SubjectAccessReview:
+        """Raises DecodeError."""
+        check_values(data, _MAX_VALUES)
+        return read_review(SubjectAccessReview, data, _GROUP, self._version, _KIND, _REGISTERED)
+
+
+def _result_of(error: BaseException) -> str:
+    """Under which result a round trip is counted that failed."""
+    if isinstance(error, CancelledError):
+        return "canceled"
+    if isinstance(error, StatusError):
+        return "timeout" if error.reason == "Timeout" or error.code == 504 else "error"
+    return "timeout" if isinstance(error, WebhookError) and error.timed_out else "error"
+
+
+def counted_match(
+    conditions: MatchConditions, name: str, metrics: WebhookMetrics, lane: SlowLane
+) -> Callable[[SubjectAccessReviewSpec], Awaitable[Match]]:
+    """Match conditions of a webhook, with what they say counted; what takes long is done in the lane of who asks."""
+    labels = (_TYPE, name)
+
+    async def match(spec: SubjectAccessReviewSpec) -> Match:
+        began = perf_counter()
+        found = await conditions.match(spec, lane.of(spec.user))
+        metrics.condition_durations.observe(perf_counter() - began, labels)
+        if found.has_failed:
+            metrics.condition_errors.inc(labels)
+        if not found.matches and not found.error:
+            metrics.exclusions.inc(labels)
+        return found
+
+    return match

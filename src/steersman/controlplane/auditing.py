@@ -1,0 +1,117 @@
+"""The audit trail of a control plane, as its flags say (k8s.io/apiserver `server/options` AuditOptions)."""
+
+from __future__ import annotations
+
+import logging
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import Final
+
+from steersman.audit.backends.backend import Backend, IgnoringErrors, Union
+from steersman.audit.backends.buffered import Batching, Buffered, Queued
+from steersman.audit.backends.log import Lines, LogBackend, StandardOutput, as_json, as_text
+from steersman.audit.backends.rotation import Limits, LogFile
+from steersman.audit.backends.truncation import Sizes, Truncating
+from steersman.audit.backends.webhook import WebhookBackend
+from steersman.audit.errors import Errors
+from steersman.audit.metrics import AuditMetrics
+from steersman.audit.policy import Rules
+from steersman.audit.policy_file import PolicyError, load_policy
+from steersman.audit.trail import Auditor
+from steersman.controlplane.audit_options import (
+    BATCH,
+    BLOCKING,
+    AuditOptions,
+    BackendOptions,
+    log_options,
+    webhook_backoff,
+    webhook_options,
+    wrong_with,
+)
+from steersman.controlplane.options import OptionsError
+from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.webhooks.client import WebhookClient
+from steersman.webhooks.kubeconfig import KubeconfigError, load_kubeconfig
+
+logger = logging.getLogger(__name__)
+
+_USER_AGENT: Final = "Go-http-client/1.1"
+"""As upstream, whose client of this webhook is given no name of its own."""
+
+
+def auditor(options: AuditOptions, metrics: AuditMetrics, lane: SlowLane, executor: Executor) -> Auditor | None:
+    """What records requests; None where nothing is to be recorded, or nowhere. Raises OptionsError, OSError."""
+    if wrong := list(wrong_with(options)):
+        raise OptionsError(wrong[0] if len(wrong) == 1 else f"[{', '.join(wrong)}]")
+    rules = _rules(options.audit_policy_file)
+    errors = Errors(metrics)
+    lines = _lines(options, executor)
+    for name, given in (("log", lines), ("webhook", options.audit_webhook_config_file)):
+        if given and rules is None:
+            logger.info("No audit policy file provided, no events will be recorded for %s backend", name)
+    if rules is None:
+        return None
+    backends: list[Backend] = []
+    endpoint = None
+    if options.audit_webhook_config_file:
+        try:
+            endpoint = load_kubeconfig(Path(options.audit_webhook_config_file))
+        except KubeconfigError as error:
+            raise OptionsError(f"initializing audit webhook: {error}") from None
+    if lines is not None:
+        render = as_text if options.audit_log_format == "legacy" else as_json
+        backends.append(_wrapped(LogBackend(lines, render, errors), log_options(options), errors))
+    if endpoint is not None:
+        client = WebhookClient(endpoint, webhook_backoff(options), user_agent=_USER_AGENT, only_delivers=True)
+        backends.append(_wrapped(WebhookBackend(client, lane, errors), webhook_options(options), errors))
+    if not backends:
+        return None
+    return Auditor(rules, backends[0] if len(backends) == 1 else Union(backends), metrics, lane)
+
+
+def _rules(path: str) -> Rules | None:
+    if not path:
+        return None
+    try:
+        return Rules(load_policy(Path(path)))
+    except PolicyError as error:
+        raise OptionsError(f"loading audit policy file: {error}") from None
+
+
+def _lines(options: AuditOptions, executor: Executor) -> Lines | None:
+    """What the log is written to; its file is there from the start, whether or not there is a policy."""
+    path = options.audit_log_path
+    if not path:
+        return None
+    if path == "-":
+        return StandardOutput()
+    limits = Limits(
+        size=options.audit_log_maxsize, age=options.audit_log_maxage, backups=options.audit_log_maxbackup,
+        compress=options.audit_log_compress,
+    )  # fmt: skip
+    try:
+        return LogFile(Path(path), limits, executor.submit)
+    except OSError as error:
+        raise OptionsError(f"ensureLogFile: {error.filename or path}: {error.strerror}") from None
+
+
+def _wrapped(backend: Backend, options: BackendOptions, errors: Errors) -> Backend:
+    """A backend in its mode, which is given events of the size that they may have."""
+    if options.mode == BLOCKING:
+        backend = IgnoringErrors(backend, in_order=isinstance(backend, LogBackend))
+    elif options.mode == BATCH:
+        backend = _batched(backend, options, errors)
+    if options.truncate:
+        backend = Truncating(backend, Sizes(options.max_event_bytes, options.max_batch_bytes), errors)
+    return backend
+
+
+def _batched(backend: Backend, options: BackendOptions, errors: Errors) -> Backend:
+    if isinstance(backend, LogBackend) and options.max_size == 1 and not options.throttle:
+        return Queued(backend, options.buffer_size, errors)
+    batching = Batching(
+        buffer_size=options.buffer_size, max_size=options.max_size, max_wait=options.max_wait,
+        throttle=options.throttle, qps=options.qps, burst=options.burst,
+        side_by_side=not isinstance(backend, LogBackend),
+    )  # fmt: skip
+    return Buffered(backend, batching, errors)

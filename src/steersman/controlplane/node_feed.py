@@ -1,0 +1,60 @@
+"""Feeds the graph of the Node authorizer: pods, volumes and what else says which node it is about.
+
+While a large pod is read, what it led to before counts: references of a pod are never taken away. Bodies in the cache
+lack the brace that opens them.
+"""
+
+from __future__ import annotations
+
+from asyncio import Event
+from collections.abc import Callable
+from typing import Any
+
+from steersman.authorization.node.graph import Graph
+from steersman.authorization.node.references import (
+    PodReferences,
+    VolumeReferences,
+    node_of,
+    pod_references,
+    volume_references,
+)
+from steersman.controlplane.feed import Feed
+from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.store.store import Store
+
+
+def feed_graph(graph: Graph, stores: Callable[[str, str], Store[Any]], lane: SlowLane) -> None:
+    """Puts what is stored into the graph, and from now on every change."""
+
+    def put_pod(namespace: str, name: str, pod: PodReferences | None, newer: Event | None) -> None:
+        graph.put_pod(namespace, name, pod)
+
+    def put_volume(namespace: str, name: str, volume: VolumeReferences | None, newer: Event | None) -> None:
+        graph.put_volume(name, volume)
+
+    def put_attachment(namespace: str, name: str, node: str | None, newer: Event | None) -> None:
+        graph.put_attachment(name, node or "")
+
+    def put_slice(namespace: str, name: str, node: str | None, newer: Event | None) -> None:
+        graph.put_slice(name, node or "")
+
+    Feed(stores("", "pods"), lane, _of_pod, put_pod, _is_unread).begin()
+    Feed(stores("", "persistentvolumes"), lane, _of_volume, put_volume, _is_unread).begin()
+    Feed(stores("storage.k8s.io", "volumeattachments"), lane, _node_of, put_attachment, _is_unread).begin()
+    Feed(stores("resource.k8s.io", "resourceslices"), lane, _node_of, put_slice, _is_unread).begin()
+
+
+def _of_pod(namespace: str, name: str, body: bytes) -> PodReferences:
+    return pod_references(name, b"{" + body)
+
+
+def _of_volume(namespace: str, name: str, body: bytes) -> VolumeReferences:
+    return volume_references(b"{" + body)
+
+
+def _node_of(namespace: str, name: str, body: bytes) -> str:
+    return node_of(b"{" + body)
+
+
+def _is_unread(namespace: str, name: str, until: Event) -> None:
+    """Nobody waits for it."""

@@ -1,0 +1,165 @@
+"""Records requests (WithAudit, WithFailedAuthenticationAudit, and the audit of WithRequestDeadline)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from steersman.audit.backends.backend import together
+from steersman.audit.policy import PANIC, RESPONSE_STARTED
+from steersman.audit.trail import Auditor, Trail
+from steersman.authentication.user import UserInfo
+from steersman.authorization.forbidden import internal_error_text
+from steersman.endpoints.request import Filter, Handler, Request
+from steersman.endpoints.responses import error_response, text_response
+from steersman.endpoints.streamed import StreamedBody
+from steersman.machinery.errors.status import StatusError, timeout
+from steersman.machinery.validation.ip import ip_text, parse_ip_sloppy
+from steersman.machinery.values.times import monotonic
+from steersman.net.message import Response
+
+_LONGEST_AGENT = 1024
+_MOST_ADDRESSES = 64
+"""Addresses of proxies that are read of a request."""
+
+
+def with_audit(auditor: Auditor) -> Filter:
+    """Records what the policy says of each request: that it came, that a long answer begins, and its end.
+
+    500 for a request whose coming cannot be recorded, where the mode is strict.
+    """
+
+    async def audit(request: Request, next_: Handler) -> Response:
+        trail = begin(auditor, request)
+        if trail is None:
+            return await next_(request)
+        request.audit = trail
+        received = trail.receive()
+        if received is not None and not await auditor.done(received):
+            auditor.metrics.rejected.inc()
+            return text_response(500, internal_error_text(request_uri(request), "failed to store audit event") + "\n")
+        try:
+            response = await next_(request)
+        except StatusError as error:
+            response = error_response(request, error)
+        except asyncio.CancelledError:
+            _cut_off(trail, request)
+            raise
+        except Exception as error:
+            _panicked(auditor, trail, error)
+            raise
+        trail.response_code(response.status)
+        recorded = _answered(auditor, trail, request, response)
+        if auditor.backend.deferred:
+            request.recorded = recorded
+        else:
+            await auditor.done(recorded)
+        return response
+
+    return audit
+
+
+def _answered(auditor: Auditor, trail: Trail, request: Request, response: Response) -> Awaitable[bool] | None:
+    """Records that there is an answer, and that it is over: at once, unless it is still to be made. What is returned is
+    to be waited for before the answer is sent."""
+    body = response.body
+    if not request.info.long_running:
+        if not isinstance(body, StreamedBody):
+            return trail.complete()
+        body.when_over(trail.finish)
+        return None
+    started = trail.process(RESPONSE_STARTED)
+    if response.upgrade is None and isinstance(body, bytes | list):
+        complete = trail.complete()
+        if auditor.backend.deferred:
+            return complete or started
+        return together([each for each in (started, complete) if each is not None])
+    request.http.when_over = _in_turn(request.http.when_over, trail.finish)
+    return started
+
+
+def _in_turn(first: Callable[[], None] | None, then: Callable[[], None]) -> Callable[[], None]:
+    if first is None:
+        return then
+
+    def both() -> None:
+        first()
+        then()
+
+    return both
+
+
+def _cut_off(trail: Trail, request: Request) -> None:
+    """Records a request whose time is up, or whose client has gone."""
+    if not trail.is_answered:
+        if request.deadline and monotonic() >= request.deadline:
+            why = "Timeout: request did not complete within requested timeout - context deadline exceeded"
+            trail.response_status(timeout(why).status())
+        else:
+            trail.response_status({"status": "Success", "message": "Connection closed early", "code": 200})
+    trail.finish()
+
+
+def _panicked(auditor: Auditor, trail: Trail, error: Exception) -> None:
+    """Records a request on which the server has failed."""
+    text = f"APIServer panic'd: {error}"
+    trail.response_status({"status": "Failure", "message": text, "reason": "InternalError", "code": 500})
+    auditor.later(trail.process(PANIC))
+
+
+def refused(auditor: Auditor | None, request: Request, message: str, answer: Callable[[], Response]) -> Response:
+    """Records a request that is refused before anybody knows who sent it, and why if its answer does not say it."""
+    trail = None if auditor is None else begin(auditor, request)
+    if trail is None:
+        return answer()
+    request.audit = trail
+    trail.response_status({"message": message})
+    response = answer()
+    trail.response_code(response.status)
+    request.recorded = trail.process(RESPONSE_STARTED)
+    return response
+
+
+def begin(auditor: Auditor, request: Request) -> Trail | None:
+    """What a request leaves in the trail; None for nothing."""
+    info = request.info
+    user: UserInfo | None = getattr(request, "user", None)
+    action = info.judged
+    recorded = auditor.recorded(user, action, None if info.resource_request else info.path)
+    if recorded is None:
+        return None
+    agent = request.headers.get("user-agent", "")
+    return auditor.begin(
+        recorded, user, action, about_resource=info.resource_request, audit_id=request.audit_id,
+        uri=request_uri(request), source_ips=source_ips(request), received=request.received,
+        user_agent=agent if len(agent) <= _LONGEST_AGENT else f"{agent[:_LONGEST_AGENT]}...TRUNCATED",
+    )  # fmt: skip
+
+
+def source_ips(request: Request) -> list[str]:
+    """Where a request comes from: through the proxies that it names, from the one that is connected."""
+    headers, host = request.headers, request.http.peer.host
+    if "x-forwarded-for" in headers or "x-real-ip" in headers or ":" in host:
+        return _addresses(request, host)
+    return [host] if host else []
+
+
+def request_uri(request: Request) -> str:
+    """The path and the query, as they were sent."""
+    http = request.http
+    return f"{http.path}?{http.query}" if http.query else http.path
+
+
+def _addresses(request: Request, host: str) -> list[str]:
+    headers = request.headers
+    found: list[str] = []
+    for text in next(iter(headers.get_all("x-forwarded-for")), "").split(",", _MOST_ADDRESSES)[:_MOST_ADDRESSES]:
+        if (address := parse_ip_sloppy(text.strip(" \t"))) is not None:
+            found.append(ip_text(address))
+    real = parse_ip_sloppy(next(iter(headers.get_all("x-real-ip")), ""))
+    if real is not None and ip_text(real) not in found:
+        found.append(ip_text(real))
+    peer = parse_ip_sloppy(host)
+    if peer is not None and ip_text(peer) not in found[-1:]:
+        found.append(ip_text(peer))
+    return found

@@ -1,0 +1,43 @@
+"""Which certificates a kubelet may ask for."""
+
+from __future__ import annotations
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
+
+from steersman.admission_plugins.node_restriction.requests import forbidden_in_request
+from steersman.api.certificates.v1 import CertificateSigningRequest, CertificateSigningRequestSpec
+
+KEY = ec.generate_private_key(ec.SECP256R1())
+FOREIGN = "can only create a node CSR with CN=system:node:n"
+
+
+def a_request(*names: str, signer: str = "kubernetes.io/kubelet-serving") -> CertificateSigningRequest:
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name) for name in names])
+    pem = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(KEY, hashes.SHA256())
+    spec = CertificateSigningRequestSpec(request=pem.public_bytes(Encoding.PEM), signer_name=signer)
+    return CertificateSigningRequest(spec=spec)
+
+
+@pytest.mark.parametrize(
+    ("request_", "why"),
+    [
+        (a_request("system:node:n"), ""),
+        (a_request("system:node:n", signer="kubernetes.io/kube-apiserver-client-kubelet"), ""),
+        (a_request("system:node:m"), FOREIGN),
+        (a_request(), FOREIGN),
+        (a_request("system:node:n", "admin"), FOREIGN),
+        (a_request("anybody", signer="acme.com/other"), ""),
+    ],
+)
+def test_a_node_is_none_but_itself(request_, why):
+    assert forbidden_in_request("n", request_) == why
+
+
+def test_what_cannot_be_read_is_refused():
+    spec = CertificateSigningRequestSpec(request=b"x", signer_name="kubernetes.io/kubelet-serving")
+    assert forbidden_in_request("n", CertificateSigningRequest(spec=spec)).startswith("unable to parse csr: ")

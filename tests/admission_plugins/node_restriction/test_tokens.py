@@ -1,0 +1,124 @@
+"""For whom tokens may be meant that kubelets ask for."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from steersman.admission_plugins.node_restriction.tokens import Audiences, forbidden_in_token_request
+from steersman.api.authentication.v1 import BoundObjectReference
+from steersman.api.core.v1 import PersistentVolume, PersistentVolumeClaim
+from steersman.api.storage.v1 import CSIDriver
+from steersman.authorization.attributes import Attributes
+from steersman.authorization.interface import Decision, Verdict
+from steersman.machinery.codec.serializer import from_plain
+from tests.admission_plugins.pods_and_namespaces import a_write, make_pod
+
+
+class Stored:
+    """Objects by namespace and name."""
+
+    def __init__(self, **objects: Any) -> None:
+        self.objects = objects
+
+    async def find(self, namespace: str, name: str) -> Any:
+        return self.objects.get(name)
+
+
+class Rights:
+    """Allows one audience, and keeps what is asked."""
+
+    def __init__(self, audience: str = "", error: str = "") -> None:
+        self.audience = audience
+        self.error = error
+        self.asked: list[Attributes] = []
+
+    def authorize(self, attributes: Attributes) -> Verdict:
+        self.asked.append(attributes)
+        if attributes.action.resource == self.audience:
+            return Verdict(Decision.ALLOW)
+        return Verdict(Decision.NO_OPINION, error=self.error)
+
+
+CLAIM = from_plain(PersistentVolumeClaim, {"metadata": {"name": "c"}, "spec": {"volumeName": "pv"}})
+VOLUMES = {
+    "pv": from_plain(PersistentVolume, {"spec": {"csi": {"driver": "d", "volumeHandle": "h"}}}),
+    "old": from_plain(PersistentVolume, {"spec": {"azureDisk": {"diskName": "a", "diskURI": "b"}}}),
+}
+DRIVER = from_plain(CSIDriver, {"spec": {"tokenRequests": [{"audience": "for-driver"}]}})
+
+
+async def forbidden(volumes: list[dict[str, Any]], *audiences: str, rights: Rights | None = None) -> str:
+    named = [{"name": "v", **each} for each in volumes]
+    claims: Any = Stored(c=CLAIM, gone=from_plain(PersistentVolumeClaim, {"spec": {"volumeName": "none"}}))
+    drivers: Any = Stored(**{"d": DRIVER, "disk.csi.azure.com": DRIVER})
+    found: Any = Stored(**VOLUMES)
+    judge = Audiences(rights or Rights(), claims, found, drivers)
+    account: Any = SimpleNamespace(metadata=SimpleNamespace(name="sa", namespace="ns"))
+    record = a_write(account, resource="serviceaccounts", subresource="token")
+    return await judge.forbidden(audiences, make_pod({"volumes": named}), record)
+
+
+PROJECTED = {"projected": {"sources": [{"serviceAccountToken": {"path": "t", "audience": "vault"}}]}}
+
+
+@pytest.mark.parametrize(
+    ("volume", "audience"),
+    [
+        (PROJECTED, "vault"),
+        ({"projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}, ""),
+        ({"csi": {"driver": "d"}}, "for-driver"),
+        ({"persistentVolumeClaim": {"claimName": "c"}}, "for-driver"),
+        ({"azureDisk": {"diskName": "a", "diskURI": "b"}}, "for-driver"),
+    ],
+)
+async def test_what_volumes_of_the_pod_name(volume, audience):
+    assert await forbidden([volume], audience) == ""
+    assert "not found in pod spec volume" in await forbidden([volume], "another")
+
+
+async def test_what_rights_allow():
+    rights = Rights("another")
+    assert await forbidden([PROJECTED], "another", rights=rights) == ""
+    action = rights.asked[0].action
+    assert (action.verb, action.version, action.resource) == (
+        "request-serviceaccounts-token-audience", "v1", "another",
+    )  # fmt: skip
+    assert (action.namespace, action.name) == ("ns", "sa")
+
+
+async def test_no_more_than_one():
+    assert await forbidden([PROJECTED], "vault", "other") == "node may only request 0 or 1 audiences"
+
+
+async def test_what_is_missing_is_told():
+    told = await forbidden([{"persistentVolumeClaim": {"claimName": "nosuch"}}], "a")
+    assert told == 'error validating audience "a": persistentvolumeclaims "nosuch" not found'
+    told = await forbidden([{"persistentVolumeClaim": {"claimName": "gone"}}, {"csi": {"driver": "x"}}], "a")
+    assert told == (
+        'error validating audience "a": [persistentvolumes "none" not found, csidrivers.storage.k8s.io "x" not found]'
+    )
+
+
+async def test_an_authorizer_that_fails_allows_nothing():
+    told = await forbidden([], "a", rights=Rights(error="down"))
+    assert told == (
+        'audience "a" not found in pod spec volume, error authorizing alice to request tokens for this audience: down'
+    )
+
+
+@pytest.mark.parametrize(
+    ("reference", "why"),
+    [
+        (None, "node requested token not bound to a pod"),
+        (BoundObjectReference(api_version="v1", kind="Secret", name="s", uid="u"), "not bound to a pod"),
+        (BoundObjectReference(api_version="v1", kind="Pod", name="p"), "a pod binding without a uid"),
+        (BoundObjectReference(api_version="v1", kind="Pod", name="p", uid="u"), ""),
+    ],
+)
+def test_a_token_is_a_pods(reference, why):
+    found = forbidden_in_token_request(reference)
+    assert why in found
+    assert bool(found) is bool(why)

@@ -1,0 +1,142 @@
+"""What is read out of stored pods and volumes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from steersman.api.core.v1 import PersistentVolume, Pod
+from steersman.authorization.node.references import (
+    CLAIM,
+    CONFIG_MAP,
+    RESOURCE_CLAIM,
+    SECRET,
+    SERVICE_ACCOUNT,
+    node_of,
+    pod_references,
+    volume_references,
+)
+from steersman.machinery.codec.serializer import encode, from_plain
+
+
+def of_pod(spec: dict[str, Any], **more: Any) -> set[tuple[str, str]]:
+    plain = {"metadata": {"name": "p", **more.pop("metadata", {})}, "spec": {"nodeName": "n", **spec}, **more}
+    found = pod_references("p", encode(from_plain(Pod, plain)))
+    assert found.node == "n"
+    return set(found.references)
+
+
+CONTAINER = {
+    "name": "c",
+    "env": [
+        {"name": "A", "valueFrom": {"secretKeyRef": {"name": "by-key", "key": "k"}}},
+        {"name": "B", "valueFrom": {"configMapKeyRef": {"name": "map-by-key", "key": "k"}}},
+        {"name": "C", "value": "plain"},
+    ],
+    "envFrom": [{"secretRef": {"name": "whole"}}, {"configMapRef": {"name": "map-whole"}}],
+}
+OF_CONTAINER = {(SECRET, "by-key"), (SECRET, "whole"), (CONFIG_MAP, "map-by-key"), (CONFIG_MAP, "map-whole")}
+
+
+@pytest.mark.parametrize("where", ["containers", "initContainers", "ephemeralContainers"])
+def test_variables_of_all_containers(where):
+    assert of_pod({where: [CONTAINER]}) == OF_CONTAINER
+
+
+@pytest.mark.parametrize(
+    ("volume", "found"),
+    [
+        ({"secret": {"secretName": "s"}}, {(SECRET, "s")}),
+        ({"configMap": {"name": "m"}}, {(CONFIG_MAP, "m")}),
+        ({"persistentVolumeClaim": {"claimName": "c"}}, {(CLAIM, "c")}),
+        ({"ephemeral": {"volumeClaimTemplate": {"spec": {}}}}, {(CLAIM, "p-v")}),
+        ({"azureFile": {"secretName": "s", "shareName": "x"}}, {(SECRET, "s")}),
+        ({"cephfs": {"monitors": ["m"], "secretRef": {"name": "s"}}}, {(SECRET, "s")}),
+        ({"cinder": {"volumeID": "i", "secretRef": {"name": "s"}}}, {(SECRET, "s")}),
+        ({"flexVolume": {"driver": "d", "secretRef": {"name": "s"}}}, {(SECRET, "s")}),
+        ({"rbd": {"monitors": ["m"], "image": "i", "secretRef": {"name": "s"}}}, {(SECRET, "s")}),
+        ({"scaleIO": {"gateway": "g", "system": "s", "secretRef": {"name": "s"}}}, {(SECRET, "s")}),
+        ({"iscsi": {"targetPortal": "t", "iqn": "i", "lun": 0, "secretRef": {"name": "s"}}}, {(SECRET, "s")}),
+        ({"storageos": {"secretRef": {"name": "s"}}}, {(SECRET, "s")}),
+        ({"csi": {"driver": "d", "nodePublishSecretRef": {"name": "s"}}}, {(SECRET, "s")}),
+        (
+            {"projected": {"sources": [{"secret": {"name": "s"}}, {"configMap": {"name": "m"}}]}},
+            {(SECRET, "s"), (CONFIG_MAP, "m")},
+        ),
+        ({"emptyDir": {}}, set()),
+    ],
+)
+def test_volumes(volume, found):
+    assert of_pod({"volumes": [{"name": "v", **volume}]}) == found
+
+
+def test_the_account_and_what_images_are_pulled_with():
+    found = of_pod({"serviceAccountName": "a", "imagePullSecrets": [{"name": "pull"}, {}]})
+    assert found == {(SERVICE_ACCOUNT, "a"), (SECRET, "pull")}
+
+
+def test_claims_of_devices_as_the_status_names_them():
+    claims = [
+        {"name": "named", "resourceClaimName": "direct"},
+        {"name": "made", "resourceClaimTemplateName": "t"},
+        {"name": "unmade", "resourceClaimTemplateName": "t"},
+        {"name": "none", "resourceClaimTemplateName": "t"},
+    ]
+    status = {
+        "resourceClaimStatuses": [{"name": "made", "resourceClaimName": "p-made-x"}, {"name": "none"}],
+        "extendedResourceClaimStatus": {"resourceClaimName": "extended", "requestMappings": []},
+    }
+    found = of_pod({"resourceClaims": claims}, status=status)
+    assert found == {(RESOURCE_CLAIM, name) for name in ("direct", "p-made-x", "extended")}
+
+
+def test_a_mirror_pod_leads_to_nothing():
+    annotations = {"annotations": {"kubernetes.io/config.mirror": "x"}}
+    assert of_pod({"containers": [CONTAINER]}, metadata=annotations) == set()
+
+
+def test_a_pod_without_a_node_leads_to_nothing():
+    pod = from_plain(Pod, {"metadata": {"name": "p"}, "spec": {"containers": [CONTAINER]}})
+    assert pod_references("p", encode(pod)) == ("", ())
+
+
+@pytest.mark.parametrize(
+    ("source", "secrets"),
+    [
+        ({"azureFile": {"secretName": "s", "shareName": "x"}}, {("mine", "s")}),
+        ({"azureFile": {"secretName": "s", "shareName": "x", "secretNamespace": "o"}}, {("o", "s")}),
+        ({"rbd": {"monitors": [], "image": "i", "secretRef": {"name": "s"}}}, {("mine", "s")}),
+        ({"iscsi": {"targetPortal": "t", "iqn": "i", "lun": 0, "secretRef": {"name": "s", "namespace": "o"}}},
+         {("o", "s")}),
+        ({"cinder": {"volumeID": "i", "secretRef": {"name": "s"}}}, {("", "s")}),
+        (
+            {
+                "csi": {
+                    "driver": "d", "volumeHandle": "h",
+                    **{
+                        f"{step}SecretRef": {"name": step, "namespace": "o"}
+                        for step in ("controllerPublish", "controllerExpand", "nodePublish", "nodeStage", "nodeExpand")
+                    },
+                }
+            },
+            {("o", "nodePublish"), ("o", "nodeStage"), ("o", "nodeExpand")},
+        ),
+        ({"hostPath": {"path": "/x"}}, set()),
+    ],
+)  # fmt: skip
+def test_secrets_of_volumes_that_nodes_need(source, secrets):
+    spec = {"claimRef": {"namespace": "mine", "name": "c"}, **source}
+    found = volume_references(encode(from_plain(PersistentVolume, {"metadata": {"name": "v"}, "spec": spec})))
+    assert found.claim == ("mine", "c")
+    assert set(found.secrets) == secrets
+
+
+def test_a_volume_for_no_claim_leads_to_nothing():
+    volume = from_plain(PersistentVolume, {"metadata": {"name": "v"}, "spec": {"rbd": {"monitors": [], "image": "i"}}})
+    assert volume_references(encode(volume)) == (None, ())
+
+
+def test_the_node_of_an_attachment():
+    assert node_of(b'{"metadata":{"name":"a"},"spec":{"attacher":"x","nodeName":"n"}}') == "n"
+    assert node_of(b'{"metadata":{"name":"a"},"spec":{}}') == ""

@@ -1,0 +1,54 @@
+"""Metadata of all resources, of which whole objects are followed by others anyway."""
+
+from __future__ import annotations
+
+from steersman.api.core.v1 import ConfigMap
+from steersman.api.meta.v1 import ObjectMeta, PartialObjectMetadata
+from steersman.client.api_resource import APIResource
+from steersman.client.client import Client
+from steersman.client.in_process import InProcessTransport
+from steersman.client.informer import Informers
+from steersman.client.resources import CONFIG_MAPS, SECRETS
+from steersman.controllers.monitors import Monitors
+from steersman.testing import Environment
+from tests.controllers.waiting import eventually
+
+
+async def test_what_others_follow_is_followed_once() -> None:
+    told: list[tuple[str, str, str]] = []
+
+    def changed(resource: APIResource[PartialObjectMetadata], old: ObjectMeta | None, new: ObjectMeta | None) -> None:
+        if resource == CONFIG_MAPS:
+            told.append((resource.plural, old.name if old else "", new.name if new else ""))
+
+    async with Environment() as environment:
+        server = environment.plane.server
+        assert server is not None
+        client = Client(InProcessTransport(server.handler, environment.token()), "test")
+        informers = Informers(client)
+        whole = informers.of(CONFIG_MAPS)
+        some = informers.of(SECRETS, field_selector="type=other")
+        informers.start()
+        await informers.synced()
+        monitors = Monitors(client, informers)
+        monitors.on_change(changed)
+        monitors.start()
+        await monitors.synced()
+        followed = dict(monitors.followed())
+        assert followed[CONFIG_MAPS] is whole
+        assert followed[SECRETS] is not some
+
+        async def gone() -> bool:
+            return ("configmaps", "a", "") in told
+
+        async def there() -> bool:
+            return whole.get("default", "b") is not None
+
+        await client.create(CONFIG_MAPS, ConfigMap(metadata=ObjectMeta(name="a", namespace="default")))
+        await client.delete(CONFIG_MAPS, "a", "default")
+        await eventually(gone)
+        assert [each for each in told if "a" in each] == [("configmaps", "", "a"), ("configmaps", "a", "")]
+        await monitors.stop()
+        await client.create(CONFIG_MAPS, ConfigMap(metadata=ObjectMeta(name="b", namespace="default")))
+        await eventually(there)
+        await informers.stop()
