@@ -72,6 +72,9 @@ class ExtensionServer:
         self.subjects: list[Any] = []
         """Of the client certificates shown."""
         self.held: asyncio.Event | None = None
+        self.silent: Callable[[str], bool] = lambda path: False
+        """Of which paths nothing is ever answered."""
+        self._stopping = asyncio.Event()
         self._came = asyncio.Condition()
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.StreamWriter] = set()
@@ -87,6 +90,7 @@ class ExtensionServer:
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
+        self._stopping.set()
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -131,6 +135,9 @@ class ExtensionServer:
                     self._came.notify_all()
                 if self.held is not None:
                     await self.held.wait()
+                if self.silent(request.path):
+                    await self._stopping.wait()
+                    return
                 answer = self.paths.get(request.path)
                 data = answer if isinstance(answer, bytes) or answer is None else answer(request)
                 if data == b"":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 
+import pytest
 import pytest_asyncio
 
 from steersman.api.core.v1 import ConfigMap
@@ -104,6 +105,32 @@ async def test_what_changed_while_nobody_watched_is_told_of(client: Client) -> N
     again = informer.get("default", "comes-again")
     assert again is not None
     assert again.metadata.labels == {"now": "new"}
+    await informer.stop()
+
+
+async def test_more_than_there_is_room_for_is_not_kept(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+    for number in range(40):
+        await client.create(CONFIG_MAPS, config_map(f"large-{number}", label="x" * 60))
+    informer = Informer(client, CONFIG_MAPS, most_bytes=10_000)
+    here = 0
+    most = 0
+
+    def changed(old: ConfigMap | None, new: ConfigMap | None) -> None:
+        nonlocal here, most
+        here += (new is not None) - (old is not None)
+        most = max(most, here)
+
+    informer.on_change(changed)
+    informer.start()
+    await until(lambda: "configmaps cannot be followed" in caplog.text and not here)
+    assert 0 < most < 40
+    assert not informer.has_synced
+    assert not len(informer)
+    # once there is less, it follows
+    for number in range(1, 40):
+        await client.delete(CONFIG_MAPS, f"large-{number}", "default")
+    await informer.synced()
+    assert informer.get("default", "large-0") is not None
     await informer.stop()
 
 

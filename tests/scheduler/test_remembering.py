@@ -170,3 +170,59 @@ async def test_more_demands_than_are_remembered_do_not_push_each_other_out(monke
         found = await cycle.decide(from_plain(Pod, pod_of(f"p{number}", cpu=f"{number % 6 + 1}m")))
         assert isinstance(found, Placed)
     assert looked <= 2 * 3000 + 60 * 1024
+
+
+@pytest.mark.parametrize("seed", range(40))
+async def test_decisions_about_heavy_pods_are_those_about_others(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(seed)
+    case = case_of(seed, 99)
+    pods = {pod["metadata"]["uid"]: pod for pod in with_uids(case.pods)}
+    nodes = {node["metadata"]["name"]: node for node in case.nodes}
+    new = with_uids([case.pod])[0]
+    new["metadata"]["uid"] = "new"
+    cluster = ClusterState()
+    for name, labels in NAMESPACES.items():
+        cluster.set_namespace(name, labels)
+    for node in nodes.values():
+        cluster.set_node(from_plain(Node, node))
+    here: dict[str, Plain] = {}
+    light, heavy = cycle_on(cluster), cycle_on(cluster)
+    for _ in range(6):
+        change(chance, cluster, pods, nodes, here)
+        expected = await light.decide(from_plain(Pod, new))
+        with monkeypatch.context() as patched:
+            patched.setattr("steersman.scheduler.demand.weight.MOST", -1)
+            found = await heavy.decide(from_plain(Pod, new))
+            await heavy.let_go()
+        if isinstance(expected, Placed):
+            assert isinstance(found, Placed)
+        else:
+            assert not isinstance(found, Placed)
+            assert found.message == expected.message
+
+
+async def test_a_heavy_demand_is_made_anew_where_what_it_left_out_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = ClusterState()
+    cluster.set_node(from_plain(Node, node_of("n")))
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"a": "b"}}}
+    anti = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    new = from_plain(Pod, pod_of("new", affinity=anti))
+    near = pod_of("near", labels={"a": "b"})
+    near["spec"]["nodeName"] = "n"
+    monkeypatch.setattr("steersman.scheduler.demand.weight.MOST", -1)
+    cycle = cycle_on(cluster)
+    was = rankings_module.Rankings._look
+    looks = 0
+
+    async def look(self: Any, *given: Any) -> bool:
+        nonlocal looks
+        looks += 1
+        if looks == 1:
+            cluster.set_pod(from_plain(Pod, near))
+        return await was(self, *given)
+
+    monkeypatch.setattr(rankings_module.Rankings, "_look", look)
+    found = await cycle.decide(new)
+    assert not isinstance(found, Placed)
+    assert "anti-affinity" in found.message
+    assert looks == 2

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from steersman.testing import BlockingClient
-from tools.cluster_soak.work import KINDS, World, path_of
+from tools.cluster_soak.work import BUSY, KINDS, MILLICORES, World, path_of
 
 Plain = dict[str, Any]
 
 
 def wrong(client: BlockingClient, world: World) -> list[str]:
     """What is not as it must be (yet)."""
-    return [*_namespaces(client, world), *_objects(client, world), *_pods(client), *_claims(client)]
+    return [*_namespaces(client, world), *_objects(client, world), *_pods(client), *_claims(client), *_quotas(client)]
 
 
 def _list(client: BlockingClient, path: str) -> list[Plain]:
@@ -55,6 +55,8 @@ def _objects(client: BlockingClient, world: World) -> Iterator[str]:
                 yield f"{path_of(*_turned(key))} was deleted and is there"
             if ours and (short := _incomplete(kind, there)):
                 yield f"{path_of(*_turned(key))}: {short}"
+        if kind == "HorizontalPodAutoscaler":
+            yield from _autoscalers(client, found.values())
 
 
 def _turned(key: tuple[str, str, str]) -> tuple[str, str, str]:
@@ -84,6 +86,51 @@ def _incomplete(kind: str, obj: Plain) -> str:
             done = any(each["type"] == "Complete" and each["status"] == "True" for each in status.get("conditions", []))
             return "" if done else f"not complete: {status}"
     return ""
+
+
+def _autoscalers(client: BlockingClient, autoscalers: Iterable[Plain]) -> Iterator[str]:
+    scaled = {
+        (each["metadata"]["namespace"], each["metadata"]["name"]): each["spec"].get("replicas", 1)
+        for each in _list(client, "/apis/apps/v1/deployments")
+    }  # fmt: skip
+    for each in autoscalers:
+        metadata, spec, status = each["metadata"], each["spec"], each.get("status", {})
+        replicas = scaled.get((metadata["namespace"], spec["scaleTargetRef"]["name"]))
+        if not replicas:
+            continue  # its Deployment is gone, or wants none
+        target = spec["metrics"][0]["resource"]["target"]["averageUtilization"]
+        wanted = spec["maxReplicas"] if target == BUSY else spec["minReplicas"]
+        if replicas != wanted or status.get("currentReplicas") != wanted:
+            yield f"autoscaler {metadata['namespace']}/{metadata['name']}: {replicas} of {wanted} replicas: {status}"
+
+
+def _quotas(client: BlockingClient) -> Iterator[str]:
+    """Quotas that do not say what is used."""
+    quotas = _list(client, "/api/v1/resourcequotas")
+    used: dict[str, Counter[str]] = defaultdict(Counter)
+    for name, path in (("configmaps", "api/v1/configmaps"), ("services", "api/v1/services"),
+                       ("count/deployments.apps", "apis/apps/v1/deployments"), ("pods", "api/v1/pods")):  # fmt: skip
+        for each in _list(client, f"/{path}") if quotas else ():
+            if name == "pods" and each["status"].get("phase") in ("Succeeded", "Failed"):
+                continue
+            of = used[each["metadata"]["namespace"]]
+            of[name] += 1
+            if name == "pods":
+                of["requests.cpu"] += MILLICORES
+    for each in quotas:
+        namespace, status = each["metadata"]["namespace"], each.get("status", {})
+        told = {name: _milli(value) for name, value in status.get("used", {}).items()}
+        truth = {
+            name: used[namespace][name] * (1 if name == "requests.cpu" else 1000) for name in each["spec"]["hard"]
+        }  # fmt: skip
+        if told != truth:
+            yield f"quota {namespace}/{each['metadata']['name']} says {told}, and {truth} are used"
+
+
+def _milli(quantity: str) -> int:
+    if quantity.endswith("m"):
+        return int(quantity[:-1])
+    return int(quantity[:-1]) * 1_000_000 if quantity.endswith("k") else int(quantity) * 1000
 
 
 def _pods(client: BlockingClient) -> Iterator[str]:
@@ -118,4 +165,10 @@ def _claims(client: BlockingClient) -> Iterator[str]:
     yield from (f"{number} claims have the volume {name}" for name, number in used.items() if name and number > 1)
     for volume in _list(client, "/api/v1/persistentvolumes"):
         if volume["status"].get("phase") != "Bound":
-            yield f"volume {volume['metadata']['name']} is {volume['status'].get('phase')}"
+            name = volume["metadata"]["name"]
+            attached = [
+                (each["metadata"], each["status"])
+                for each in _list(client, "/apis/storage.k8s.io/v1/volumeattachments")
+                if each["spec"]["source"].get("persistentVolumeName") == name
+            ]
+            yield f"volume {name} is {volume['status'].get('phase')}: {volume['metadata']}, attached: {attached}"

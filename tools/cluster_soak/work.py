@@ -16,9 +16,16 @@ Plain = dict[str, Any]
 UNREACHABLE: Final = "simulation.steersman.dev/unreachable"
 KINDS: Final = {
     "Deployment": "apis/apps/v1", "StatefulSet": "apis/apps/v1", "DaemonSet": "apis/apps/v1", "Job": "apis/batch/v1",
-    "Service": "api/v1", "ConfigMap": "api/v1", "PodDisruptionBudget": "apis/policy/v1",
+    "Service": "api/v1", "ConfigMap": "api/v1", "PodDisruptionBudget": "apis/policy/v1", "ResourceQuota": "api/v1",
+    "HorizontalPodAutoscaler": "apis/autoscaling/v2",
 }  # fmt: skip
 """What is made, and below which path."""
+BUSY: Final = 4
+IDLE: Final = 60
+"""Percent of the cpu they ask for that autoscalers want pods to use: as each uses ten, there are as many as may be,
+or as few."""
+MILLICORES: Final = 50
+"""What each pod asks for."""
 _MOST: Final = 40
 """Objects at a time, beyond which more are deleted than made."""
 
@@ -96,6 +103,14 @@ class Work:
         namespace = self._random.choice(sorted(self.world.namespaces))
         kind = self._random.choice(sorted(KINDS))
         name = self._name(kind.lower()[:8])
+        if kind == "HorizontalPodAutoscaler":  # one for each Deployment, of its name
+            free = sorted(
+                each for of, made, each in self.world.objects
+                if of == namespace and made == "Deployment" and (of, kind, each) not in self.world.objects
+            )  # fmt: skip
+            if not free:
+                return
+            name = self._random.choice(free)
         obj = {"metadata": {"name": name}, **self._body(kind, name)}
         key = namespace, kind, name
 
@@ -109,7 +124,7 @@ class Work:
     def _body(self, kind: str, name: str) -> Plain:
         labels = {"app": name}
         container: Plain = {
-            "name": "c", "image": "app:1", "resources": {"requests": {"cpu": "50m", "memory": "32Mi"}},
+            "name": "c", "image": "app:1", "resources": {"requests": {"cpu": f"{MILLICORES}m", "memory": "32Mi"}},
         }  # fmt: skip
         template: Plain = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
         match kind:
@@ -126,6 +141,19 @@ class Work:
                 return {"data": {"a": "b" * self._random.randint(1, 2000)}}
             case "PodDisruptionBudget":
                 return {"spec": {"maxUnavailable": 1, "selector": {"matchLabels": labels}}}
+            case "ResourceQuota":
+                hard = dict.fromkeys(("pods", "requests.cpu", "services", "count/deployments.apps"), "100000")
+                return {"spec": {"hard": hard | {"configmaps": str(self._random.randint(2, 6))}}}
+            case "HorizontalPodAutoscaler":
+                return {"spec": {
+                    "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
+                    "minReplicas": self._random.randint(1, 2), "maxReplicas": self._random.randint(3, 8),
+                    "metrics": [{"type": "Resource", "resource": {
+                        "name": "cpu",
+                        "target": {"type": "Utilization", "averageUtilization": self._random.choice([BUSY, IDLE])},
+                    }}],
+                    "behavior": {"scaleDown": {"stabilizationWindowSeconds": 0}},
+                }}  # fmt: skip
         spec: Plain = {"selector": {"matchLabels": labels}, "template": template}
         if kind != "DaemonSet":
             spec["replicas"] = self._random.randint(0, 6)

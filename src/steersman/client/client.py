@@ -16,6 +16,7 @@ from steersman.client.api_resource import APIResource, Object, ObjectList
 from steersman.client.errors import error_of, seconds_of, status_error
 from steersman.client.transport import Fields, Response, Transport
 from steersman.machinery.codec.serializer import decode_plain, encode
+from steersman.machinery.errors.status import StatusError
 
 T = TypeVar("T")
 
@@ -26,6 +27,8 @@ APPLY_PATCH: Final = "application/apply-patch+yaml"
 
 _MAX_EVENT: Final = 64 << 20
 """Bytes of a watch event, past which the watch is given up."""
+_MOST_PAGES: Final = 10_000
+"""Of one list: a server behind the one that is asked may never come to an end."""
 _AT_ONCE: Final = 64
 """Requests of a client that wait for their answers at the same time; more wait for those. Watches do not count."""
 _TRIES: Final = 10
@@ -40,6 +43,8 @@ class Event(Generic[T]):
 
     type: str
     object: T
+    size: int = 0
+    """Bytes that it had."""
 
 
 class _WireEvent(msgspec.Struct):
@@ -86,9 +91,10 @@ class Client:
     async def each(
         self, resource: APIResource[T], namespace: str = "", *, label_selector: str = "", page: int = 500
     ) -> AsyncIterator[T]:
-        """All objects, a page at a time. Raises StatusError (Expired) if that takes longer than history is kept."""
+        """All objects, a page at a time. Raises StatusError: Expired if that takes longer than history is kept,
+        InternalError if there is no end of pages."""
         token = ""
-        while True:
+        for _ in range(_MOST_PAGES):
             found = await self.list(
                 resource, namespace, label_selector=label_selector, limit=page, continue_token=token
             )  # fmt: skip
@@ -97,6 +103,7 @@ class Client:
             token = found.metadata.continue_
             if not token:
                 return
+        raise StatusError(500, "InternalError", f"{resource.group_resource} has more than {_MOST_PAGES} pages")
 
     async def create(self, resource: APIResource[T], obj: T, namespace: str = "") -> T:
         """Makes an object, in `namespace` or that of its metadata. Raises StatusError (AlreadyExists)."""
@@ -262,4 +269,4 @@ def _event(resource: APIResource[T], line: bytes) -> Event[T]:
     event = _EVENT.decode(line)
     if event.type == "ERROR":
         raise status_error(decode_plain(bytes(event.object)))
-    return Event(event.type, resource.decode(event.object))
+    return Event(event.type, resource.decode(event.object), len(line))

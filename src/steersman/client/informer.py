@@ -16,6 +16,7 @@ from steersman.client.client import Client, Event
 from steersman.client.errors import is_expired
 from steersman.client.transport import Unreachable
 from steersman.machinery.errors.status import StatusError
+from steersman.machinery.large_work.turn import Turn
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +29,12 @@ INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 """The annotation of the bookmark after the events of all objects."""
 _LONG: Final = 10.0
 """Seconds after which the end of a watch is nothing to be careful about."""
+
+
+class TooLarge(Exception):
+    """The objects of a resource are more than an informer is to keep."""
+
+
 _CANNOT_FOLLOW: Final = (StatusError, Unreachable, msgspec.DecodeError)
 
 
@@ -46,11 +53,13 @@ class Informer(Generic[O]):
 
     def __init__(
         self, client: Client, resource: APIResource[O], *, label_selector: str = "", field_selector: str = "",
-        transform: Callable[[O], None] | None = None,
+        transform: Callable[[O], None] | None = None, most_bytes: int = 0,
     ) -> None:  # fmt: skip
-        """`transform` takes from each object what is not to be kept."""
+        """`transform` takes from each object what is not to be kept. Objects whose JSON has more than `most_bytes`
+        together (if any are said) are not kept at all, and it does not sync."""
         self.resource: Final = resource
         self._transform = transform
+        self._room = _Room(most_bytes) if most_bytes else None
         self._client = client
         self._label_selector = label_selector
         self._field_selector = field_selector
@@ -126,6 +135,9 @@ class Informer(Generic[O]):
             started = asyncio.get_running_loop().time()
             try:
                 await self._watch()
+            except TooLarge as error:
+                logger.warning("%s cannot be followed: %s", self.resource.group_resource, error)
+                await self._forget()
             except _CANNOT_FOLLOW as error:
                 if isinstance(error, StatusError) and is_expired(error):
                     self._version = ""
@@ -143,6 +155,8 @@ class Informer(Generic[O]):
         fresh = not self._version
         if fresh:
             self._unseen = {key_of(obj) for obj in self.list()}
+            if self._room is not None:
+                self._room.clear()
         watching = self._client.watch(
             self.resource, resource_version=self._version, initial_events=fresh,
             label_selector=self._label_selector, field_selector=self._field_selector,
@@ -151,10 +165,20 @@ class Informer(Generic[O]):
             async with watching as batches:
                 async for batch in batches:
                     for event in batch:
+                        if self._room is not None:
+                            self._room.take(event)
                         self._take(event)
         finally:
             if self._unseen is not None:
                 self._version = ""  # not all was told
+
+    async def _forget(self) -> None:
+        """No object is here any more."""
+        self._version = ""
+        turn = Turn()
+        for obj in self.list():
+            self._change(obj, gone=True)
+            await turn.give()
 
     def _take(self, event: Event[O]) -> None:
         metadata = event.object.metadata
@@ -238,6 +262,33 @@ class _Index(Generic[O]):
             key = key_of(new)
             for value in self._values(new):
                 self.found.setdefault(value, {})[key] = new
+
+
+class _Room:
+    """Room for the objects of an informer, by the bytes of their JSON."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._total = 0
+        self._sizes: dict[Key, int] = {}
+
+    def take(self, event: Event[Any]) -> None:
+        """Raises TooLarge where there is no room for the object of an event."""
+        if event.type == "BOOKMARK":
+            return
+        key = key_of(event.object)
+        self._total -= self._sizes.pop(key, 0)
+        if event.type == "DELETED":
+            return
+        if self._total + event.size > self._most:
+            raise TooLarge(f"its objects have more than {self._most} bytes")
+        self._sizes[key] = event.size
+        self._total += event.size
+
+    def clear(self) -> None:
+        """Counts from the beginning, as all objects are told anew."""
+        self._total = 0
+        self._sizes.clear()
 
 
 class Informers:

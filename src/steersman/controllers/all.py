@@ -16,7 +16,7 @@ from steersman.controllers.deployment.controller import DeploymentController
 from steersman.controllers.disruption.controller import DisruptionController
 from steersman.controllers.garbage_collector.garbage_collector import GarbageCollector
 from steersman.controllers.job.controller import JobController
-from steersman.controllers.namespace import NamespaceController
+from steersman.controllers.namespaces.controller import NamespaceController
 from steersman.controllers.node_ipam.controller import NodeIPAMController
 from steersman.controllers.node_lifecycle import NodeLifecycleController
 from steersman.controllers.node_ttl import TTLController

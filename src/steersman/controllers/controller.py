@@ -17,9 +17,10 @@ from steersman.client.errors import is_conflict
 from steersman.client.events import Recorder
 from steersman.client.informer import Informers
 from steersman.client.transport import Unreachable
-from steersman.client.work_queue import BASE_DELAY, WorkQueue
+from steersman.client.work_queue import BASE_DELAY, MAX_DELAY, WorkQueue
 from steersman.controllers.authority import Authority
 from steersman.controllers.monitors import Monitors
+from steersman.controllers.other_servers import KeepsWaiting
 from steersman.machinery.errors.status import StatusError
 
 logger = logging.getLogger(__name__)
@@ -102,12 +103,13 @@ class Controller(ABC, Generic[K]):
     """How many keys are worked on at the same time."""
     retry_delay: ClassVar[float] = BASE_DELAY
     """Seconds until a key that failed is tried again, doubled each time."""
+    longest_retry_delay: ClassVar[float] = MAX_DELAY
 
     def __init__(self, given: Surroundings) -> None:
         self.client = given.client
         self.informers = given.informers
         self.recorder = given.recorder
-        self.queue: WorkQueue[K] = WorkQueue(base_delay=self.retry_delay)
+        self.queue: WorkQueue[K] = WorkQueue(base_delay=self.retry_delay, max_delay=self.longest_retry_delay)
 
     @classmethod
     def can_run(cls, settings: Settings) -> bool:
@@ -131,5 +133,5 @@ class Controller(ABC, Generic[K]):
         if not isinstance(error, (StatusError, Unreachable, TryLater, msgspec.DecodeError)):
             logger.error("%s: %s", self.name, key, exc_info=error)
             return
-        expected = isinstance(error, TryLater) or (isinstance(error, StatusError) and is_conflict(error))
+        expected = isinstance(error, TryLater | KeepsWaiting) or (isinstance(error, StatusError) and is_conflict(error))
         logger.log(logging.DEBUG if expected else logging.WARNING, "%s: %s: %s", self.name, key, error)

@@ -16,6 +16,7 @@ from steersman.client.client import Client
 from steersman.client.discovery import preferred_resources
 from steersman.client.informer import Informer, Informers
 from steersman.client.transport import Unreachable
+from steersman.controllers.other_servers import OtherServers
 from steersman.machinery.errors.status import StatusError
 
 logger = logging.getLogger(__name__)
@@ -25,6 +26,8 @@ _IGNORED: Final = frozenset({("", "events"), ("events.k8s.io", "events")})
 _AGAIN_AFTER: Final = 30.0
 """Seconds until it is looked whether there are other resources."""
 _SOON: Final = 0.1
+_OF_OTHERS: Final = 64 << 20
+"""Bytes of JSON of a resource that another server answers, beyond which its objects are not followed."""
 _DEFINING: Final = (
     APIResource(
         "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", PartialObjectMetadata,
@@ -43,6 +46,7 @@ class Monitors:
     def __init__(self, client: Client, informers: Informers) -> None:
         self._client = client
         self._shared = informers
+        self._others = OtherServers(informers)
         self._told: list[Told] = []
         self._added: list[Callable[[APIResource[PartialObjectMetadata]], None]] = []
         self._monitors: dict[APIResource[PartialObjectMetadata], Informer[Any]] = {}
@@ -123,7 +127,10 @@ class Monitors:
     def _add(self, resource: APIResource[PartialObjectMetadata]) -> None:
         monitor: Informer[Any] | None = self._shared.whole(resource)
         if monitor is None:
-            monitor = Informer(self._client, resource, transform=_only_ownership)
+            monitor = Informer(
+                self._client, resource, transform=_only_ownership,
+                most_bytes=_OF_OTHERS if self._others.answer(resource) else 0,
+            )  # fmt: skip
             monitor.start()
             self._own.append(monitor)
         self._monitors[resource] = monitor

@@ -5,7 +5,6 @@ ReplicationControllers are kept by the same code, see `replication_controller`.
 
 from __future__ import annotations
 
-import asyncio
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -40,7 +39,9 @@ from steersman.controllers.workloads.pod_state import (
     is_terminating,
     next_availability,
 )
+from steersman.controllers.workloads.selectors import compiled
 from steersman.machinery.errors.status import StatusError
+from steersman.machinery.large_work.turn import Turn
 from steersman.machinery.selectors.labels import Selector, from_label_selector, selector_from_set
 from steersman.machinery.values import times
 
@@ -52,8 +53,6 @@ _WAIT_FOR_EACH: Final = 50e-6
 """Seconds for each pod of a set that a change of one of its pods may wait for others: a look at the set takes that
 long, so that sets of many pods are looked at less often while all of them change."""
 _MOST_WAIT: Final = 0.5
-_AT_ONCE: Final = 500
-"""Pods that are looked at until others have their turn: some milliseconds."""
 
 
 class ReplicasController(Controller[Key], Generic[R]):
@@ -75,6 +74,10 @@ class ReplicasController(Controller[Key], Generic[R]):
     @abstractmethod
     def selector(self, owner: R) -> Selector:
         """Which pods the set has."""
+
+    async def compiled(self, owner: R) -> Selector:
+        """The same; one that takes long to read is read beside the loop."""
+        return self.selector(owner)
 
     @abstractmethod
     def condition(self, **members: str) -> Any:
@@ -159,16 +162,18 @@ class ReplicasController(Controller[Key], Generic[R]):
 
     async def _sync(self, key: Key, owner: R) -> None:
         may_act = self._expected.satisfied(key)
-        selector = self.selector(owner)
+        selector = await self.compiled(owner)
         pods = (*controlled_by(self._pods, owner.metadata.uid), *orphans(self._pods, key[0]))
         claims = Claims(
             self.client, self.resource, owner, PODS, lambda pod: selector.matches(pod.metadata.labels)
         )  # fmt: skip
         active = await claims.claim(filter(is_active, pods))
-        terminating = sum(
-            is_terminating(pod) and is_controlled_by(pod, owner) and selector.matches(pod.metadata.labels)
-            for pod in pods
-        )  # fmt: skip
+        terminating = 0
+        turn = Turn()
+        for pod in pods:
+            going = is_terminating(pod) and is_controlled_by(pod, owner)
+            terminating += going and selector.matches(pod.metadata.labels)
+            await turn.give()
         error: Exception | None = None
         if may_act and not owner.metadata.deletion_timestamp:
             error = await self._manage(key, owner, active)
@@ -253,14 +258,13 @@ class ReplicasController(Controller[Key], Generic[R]):
         labelled = selector_from_set(owner.spec.template.metadata.labels if owner.spec.template else {}).matches
         seconds = owner.spec.min_ready_seconds
         fully_labelled = ready = available = 0
-        for begin in range(0, len(active), _AT_ONCE):
-            some = active[begin : begin + _AT_ONCE]
-            fully_labelled += sum(labelled(pod.metadata.labels) for pod in some)
-            serving = [pod for pod in some if is_ready(pod)]
-            ready += len(serving)
-            available += len(serving) if seconds == 0 else sum(is_available(pod, seconds, now) for pod in serving)
-            if len(some) == _AT_ONCE:
-                await asyncio.sleep(0)
+        turn = Turn()
+        for pod in active:
+            fully_labelled += labelled(pod.metadata.labels)
+            if is_ready(pod):
+                ready += 1
+                available += seconds == 0 or is_available(pod, seconds, now)
+            await turn.give()
         return {
             "replicas": len(active), "fully_labeled_replicas": fully_labelled, "ready_replicas": ready,
             "available_replicas": available, "terminating_replicas": terminating,
@@ -291,6 +295,9 @@ class ReplicaSetController(ReplicasController[ReplicaSet]):
 
     def selector(self, owner: ReplicaSet) -> Selector:
         return from_label_selector(owner.spec.selector)
+
+    async def compiled(self, owner: ReplicaSet) -> Selector:
+        return await compiled(owner.spec.selector)
 
     def condition(self, **members: str) -> ReplicaSetCondition:
         return ReplicaSetCondition(**members)

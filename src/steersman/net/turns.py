@@ -104,28 +104,37 @@ class FewAtOnce:
     """Lets tasks that have much to do go on in the order they come, so many in a turn of the loop; what each does
     until it comes again must be short."""
 
-    __slots__ = ("_few", "_waiting")
+    __slots__ = ("__weakref__", "_few", "_left", "_scheduled", "_waiting")
 
     def __init__(self, few: int) -> None:
-        self._few = few
+        self._few = self._left = few
+        self._scheduled = False
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def turn(self) -> None:
-        """Returns when it is the caller's turn, in one of the next turns of the loop."""
+        """Returns when it is the caller's turn: at once, if there are fewer in this turn of the loop."""
         loop = asyncio.get_running_loop()
+        if not self._scheduled:
+            self._scheduled = True
+            loop.call_soon(self._begin, loop)
+        if self._left:
+            self._left -= 1
+            return
         mine: asyncio.Future[None] = loop.create_future()
         self._waiting.append(mine)
-        if len(self._waiting) == 1:
-            loop.call_soon(self._let_go_on, loop)
         await mine
 
-    def _let_go_on(self, loop: asyncio.AbstractEventLoop) -> None:
-        for _ in range(min(self._few, len(self._waiting))):
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        """A turn of the loop."""
+        self._left = self._few
+        while self._waiting and self._left:
             mine = self._waiting.popleft()
             if not mine.done():
                 mine.set_result(None)
-        if self._waiting:
-            loop.call_soon(self._let_go_on, loop)
+                self._left -= 1
+        self._scheduled = self._left < self._few
+        if self._scheduled:
+            loop.call_soon(self._begin, loop)
 
 
 class Worker(Protocol):

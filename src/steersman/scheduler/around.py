@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from typing import Final
 
@@ -19,6 +20,7 @@ from steersman.machinery.selectors.labels import (
 )
 from steersman.scheduler.demand.demand import Around, Demand, demand_key, read_demand
 from steersman.scheduler.demand.spread import selector_of_owners
+from steersman.scheduler.demand.weight import is_heavy
 from steersman.scheduler.state.cluster import ClusterState
 
 _MOST_KNOWN: Final = 4096
@@ -57,9 +59,12 @@ class Demands:
         if old is None or new is None:
             self._alike.clear()
 
-    def of(self, pod: core.Pod) -> Demand:
-        """The demands of a pod. Raises SelectorError where they cannot be read."""
+    async def of(self, pod: core.Pod) -> Demand:
+        """The demands of a pod; those of a heavy one are read beside the loop, and not remembered. Raises SelectorError
+        where they cannot be read."""
         around = self.around(pod)
+        if is_heavy(pod):
+            return await asyncio.to_thread(read_demand, pod, around, pod.metadata.uid.encode())
         key = demand_key(pod, around)
         found = self._demands.get(key)
         if found is None:

@@ -10,6 +10,7 @@ from steersman.api.core import v1 as core
 from steersman.api.policy.v1 import PodDisruptionBudget
 from steersman.api.resource.v1 import ResourceClaim
 from steersman.scheduler.around import Demands
+from steersman.scheduler.demand.affinity_terms import NO_TERMS, PodTerms
 from steersman.scheduler.demand.demand import Demand
 from steersman.scheduler.devices.pod_claims import ClaimPlan, PodClaims
 from steersman.scheduler.fit.ranking import Choice, Ranking
@@ -39,6 +40,8 @@ class Placed:
     node: NodeInfo
     volumes: Plan | None = None
     claims: ClaimPlan | None = None
+    terms: PodTerms = NO_TERMS
+    """Of the pod."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +74,13 @@ class Cycle:
         self._budgets = budgets
         self._volumes_of = volumes_of
         self._rankings = Rankings(cluster)
+        self.let_go = self._rankings.let_go
 
     async def decide(self, pod: core.Pod) -> Placed | Unplaced:
         """Finds a node. Raises SelectorError where the pod cannot be read."""
         if not self._cluster.size:
             return Unplaced(NO_NODES, nominated="")
-        demand = self._demands.of(pod)
+        demand = await self._demands.of(pod)
         if demand.named_nodes is not None and not demand.named_nodes:
             return self._rejected(_CONFLICTING_NAMES, demand.key)
         volumes = self._volumes_of(pod)
@@ -98,10 +102,10 @@ class Cycle:
                     excluded[index] = rejection
         meant = self._cluster.node(pod.status.nominated_node_name) if pod.status.nominated_node_name else None
         if meant is not None and self._rejection(pod, ranking, meant, more) is None:
-            return self._placed(meant, volumes, claims)
+            return self._placed(meant, volumes, claims, demand)
         choice = ranking.choose(excluded)
         if choice.index is not None:
-            return self._placed(self._cluster.nodes[choice.index], volumes, claims)
+            return self._placed(self._cluster.nodes[choice.index], volumes, claims, demand)
         return await self._unplaced(pod, demand, ranking, choice, excluded, more, claims)
 
     def _rejected(self, rejection: Rejection, likeness: bytes, *, after: str = _EARLY) -> Unplaced:
@@ -109,11 +113,13 @@ class Cycle:
         message = Diagnosis(self._cluster.size, before=rejection, after=after).message()
         return Unplaced(message, frozenset({rejection.plugin}), likeness=likeness)
 
-    def _placed(self, node: NodeInfo, volumes: PodVolumes | None, claims: PodClaims | None) -> Placed:
+    def _placed(
+        self, node: NodeInfo, volumes: PodVolumes | None, claims: PodClaims | None, demand: Demand
+    ) -> Placed:  # fmt: skip
         if node.node is None or (volumes is None and claims is None):
-            return Placed(node)
+            return Placed(node, terms=demand.terms)
         plan = None if volumes is None or volumes.all_bound else volumes.plan(node.node)
-        return Placed(node, plan, None if claims is None else claims.plan(node.node))
+        return Placed(node, plan, None if claims is None else claims.plan(node.node), demand.terms)
 
     def _rejection(self, pod: core.Pod, ranking: Ranking, node: NodeInfo, more: Check | None) -> Rejection | None:
         """What is said against a node, with the pods that are meant for it."""

@@ -32,7 +32,7 @@ async def patch_status(
     if status:
         metadata = pod.metadata
         await client.patch(
-            PODS,
+            PODS.metadata_only,
             metadata.name,
             metadata.namespace,
             {"status": status},

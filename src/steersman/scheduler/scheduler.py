@@ -20,10 +20,12 @@ from steersman.machinery.codec.serializer import encode
 from steersman.machinery.errors.status import StatusError
 from steersman.scheduler.around import Demands
 from steersman.scheduler.cycle import Cycle, Placed, Unplaced
+from steersman.scheduler.demand.weight import is_heavy
 from steersman.scheduler.devices.binding import ClaimBinder
 from steersman.scheduler.devices.pod_claims import ClaimPlan, PodClaims, missing_claim
 from steersman.scheduler.devices.readiness import DevicesNotReady
 from steersman.scheduler.devices.store import DeviceStore
+from steersman.scheduler.fit.rankings import Unsteady
 from steersman.scheduler.fit.status import DEFAULT_PREEMPTION, DYNAMIC_RESOURCES
 from steersman.scheduler.pod_status import patch_status
 from steersman.scheduler.preemption.executor import Executor
@@ -69,6 +71,8 @@ class Scheduler:
         self._cycle = Cycle(
             self.cluster, self._demands, self._nominator, self._budgets.list, self._volumes_of, self._claims_of
         )  # fmt: skip
+        self._heavy: asyncio.Queue[QueuedPod] = asyncio.Queue()
+        """Pods that take long to decide."""
         self._requests: set[asyncio.Task[None]] = set()
         self._waiting: set[asyncio.Task[None]] = set()
         """For devices that drivers make ready."""
@@ -204,21 +208,49 @@ class Scheduler:
         await self._demands.synced()
         await self._volumes.synced()
         await self._devices.synced()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._decide_pods(), name="decisions about pods")
+            group.create_task(self._decide_heavy_pods(), name="decisions about heavy pods")
+
+    async def _decide_pods(self) -> None:
         loop = asyncio.get_running_loop()
         turn = loop.time()
         while True:
             queued = await self.queue.pop()
-            try:
-                await self._schedule(queued)
-            except Exception as error:
-                logger.exception("scheduling of %s", queued.pod.metadata.name)
-                self._fail(queued, Unplaced(str(error)), "SchedulerError")
+            if is_heavy(queued.pod):
+                self._heavy.put_nowait(queued)
+                continue
+            await self._try(queued)
             while len(self._requests) >= _MOST_TOLD:
                 self._fewer.clear()
                 await self._fewer.wait()
             if loop.time() - turn > _TURN:
                 await asyncio.sleep(0)
                 turn = loop.time()
+
+    async def _decide_heavy_pods(self) -> None:
+        """One after the other beside all others, and for a part of the time."""
+        loop = asyncio.get_running_loop()
+        while True:
+            queued = await self._heavy.get()
+            metadata = queued.pod.metadata
+            now = self._pods.get(metadata.namespace, metadata.name)
+            if now is None or now.metadata.uid != queued.uid:
+                self.queue.done(queued.uid)
+                continue
+            began = loop.time()
+            await self._try(queued)
+            await self._cycle.let_go()
+            await asyncio.sleep(loop.time() - began)
+
+    async def _try(self, queued: QueuedPod) -> None:
+        try:
+            await self._schedule(queued)
+        except Unsteady:
+            self._fail(queued, Unplaced("the cluster changes faster than the pod is decided"), "SchedulerError")
+        except Exception as error:
+            logger.exception("scheduling of %s", queued.pod.metadata.name)
+            self._fail(queued, Unplaced(str(error)), "SchedulerError")
 
     async def _schedule(self, queued: QueuedPod) -> None:
         pod = queued.pod
@@ -253,7 +285,7 @@ class Scheduler:
         pod = queued.pod
         name = placed.node.name
         spec = msgspec.structs.replace(pod.spec, node_name=name)
-        self.cluster.assume(msgspec.structs.replace(pod, spec=spec), name)
+        self.cluster.assume(msgspec.structs.replace(pod, spec=spec), name, placed.terms)
         self._nominator.remove(queued.uid)
         self.queue.done(queued.uid)
         volumes = self._binder.assume(placed.volumes, name) if placed.volumes else None

@@ -192,3 +192,21 @@ async def test_the_name_of_an_owner_is_no_path(run: Run) -> None:
 
     await eventually(is_gone)
     assert await names(client) >= {"a", "b", "c", "d"}
+
+
+async def test_an_object_with_thousands_of_owners_goes_with_the_last(run: Run) -> None:
+    client = await run(GarbageCollector)
+    a = await make(client, "a")
+    missing = [
+        OwnerReference(api_version="v1", kind="ConfigMap", name=f"none-{number}", uid=f"uid-{number}")
+        for number in range(1500)
+    ]  # fmt: skip
+    await make(client, "b", *missing, owner(a))
+    await make(client, "c", owner(a))
+
+    async def has_one_owner() -> bool:
+        return len((await client.get(CONFIG_MAPS, "b", "default")).metadata.owner_references) == 1
+
+    await eventually(has_one_owner)
+    await client.delete(CONFIG_MAPS, "a", "default")
+    await until(client, set())

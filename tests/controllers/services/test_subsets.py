@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from steersman.api.core.v1 import EndpointAddress, EndpointPort, EndpointSubset
 from steersman.controllers.services.ports import Port
 from steersman.controllers.services.subsets import (
@@ -52,7 +54,7 @@ def test_subsets_that_somebody_wrote_lose_what_is_said_twice() -> None:
         addresses=[EndpointAddress(ip="2"), EndpointAddress(ip="1"), EndpointAddress(ip="2")],
         ports=[EndpointPort(name="http", port=80, protocol="TCP")],
     )
-    assert plain([group_of_subset(subset, addresses)]) == [(["http"], ["1", "2"], [])]
+    assert plain([asyncio.run(group_of_subset(subset, addresses))]) == [(["http"], ["1", "2"], [])]
 
 
 def numbered(count: int) -> list[AddressKey]:

@@ -35,6 +35,7 @@ from steersman.controllers.workloads.own_writes import OwnWrites
 from steersman.controllers.workloads.pod_control import PodControl, all_of, pod_of, slow_start
 from steersman.controllers.workloads.pod_state import is_available, is_ready, is_terminal
 from steersman.controllers.workloads.revisions import REVISION_HASH
+from steersman.controllers.workloads.selectors import compiled
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.selectors.labels import Selector, from_label_selector
 from steersman.machinery.values import times
@@ -165,7 +166,7 @@ class DaemonSetController(Controller[Key]):
             return
         if daemon_set.metadata.deletion_timestamp:
             return
-        selector = from_label_selector(daemon_set.spec.selector)
+        selector = await compiled(daemon_set.spec.selector)
         history = History(self.client, daemon_set, await self._claimed_revisions(daemon_set, selector))
         pods = await self._claimed_pods(daemon_set, selector)
         current = await history.current(pods)

@@ -41,6 +41,7 @@ from steersman.controllers.workloads.controller_ref import (
     orphans,
     resolve,
 )
+from steersman.controllers.workloads.selectors import compiled
 from steersman.machinery.codec.serializer import deep_copy
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.selectors.labels import from_label_selector
@@ -127,7 +128,7 @@ class DeploymentController(Controller[Key]):
         if deployment.spec.selector == LabelSelector():
             await self._selects_all(deployment)
             return
-        selector = from_label_selector(deployment.spec.selector)
+        selector = await compiled(deployment.spec.selector)
         claims = Claims(
             self.client, DEPLOYMENTS, deployment, REPLICA_SETS, lambda each: selector.matches(each.metadata.labels)
         )  # fmt: skip

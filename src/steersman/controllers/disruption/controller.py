@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from typing import Final, NamedTuple
 
@@ -30,6 +29,7 @@ from steersman.controllers.workloads.controller_ref import controller_of
 from steersman.controllers.workloads.pod_state import condition_of, is_terminal
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError
+from steersman.machinery.large_work.turn import Turn
 from steersman.machinery.selectors.labels import Selector, from_label_selector
 from steersman.machinery.values import times
 
@@ -40,8 +40,6 @@ _BY_KUBELET: Final = "TerminationByKubelet"
 _WAIT_FOR_EACH: Final = 200e-6
 """Seconds for each pod of a budget that a change of one may wait for others."""
 _MOST_WAIT: Final = 0.5
-_AT_ONCE: Final = 500
-"""Pods that are looked at in one turn of the loop."""
 
 
 class Subject(NamedTuple):
@@ -162,11 +160,11 @@ class DisruptionController(Controller[Subject]):
     async def _pods_of(self, budget: PodDisruptionBudget) -> AsyncIterator[Pod]:
         """The pods that a budget selects, some in each turn of the loop."""
         matches = self._selectors[key_of(budget)].matches
-        for count, pod in enumerate(self._pods.list(budget.metadata.namespace), 1):
+        turn = Turn()
+        for pod in self._pods.list(budget.metadata.namespace):
             if matches(pod.metadata.labels):
                 yield pod
-            if count % _AT_ONCE == 0:
-                await asyncio.sleep(0)
+            await turn.give()
 
     async def _expected(self, owned: dict[str, Pod]) -> int:
         """How many pods the owners of these ask for. Raises StatusError, Unreachable, TryLater."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import deque
+from collections.abc import Iterator
 from typing import Any, Final
 
 from steersman.api.core.v1 import ObjectReference
@@ -17,12 +20,15 @@ from steersman.controllers.garbage_collector.graph import (
     group_of,
     is_deleting_dependents,
 )
+from steersman.controllers.other_servers import OtherServers, Patience
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.turn import Turn
 
 _TO_DELETE: Final = "delete"
 _TO_ORPHAN: Final = "orphan"
+_MANY: Final = 500
+"""Owners of an object that reaches the graph in turns: it takes some milliseconds."""
 _MOST_ABSENT: Final = 1 << 15
 """Owners that were looked for in vain and are remembered: somewhat more than an object can name."""
 
@@ -45,21 +51,42 @@ class GarbageCollector(Controller[tuple[str, str]]):
             lambda uid: self.queue.add((_TO_DELETE, uid)), lambda uid: self.queue.add((_TO_ORPHAN, uid)),
             self._tell_of_invalid_owner,
         )  # fmt: skip
+        self._patience = Patience(OtherServers(self.informers), self.workers // 2)
         self._absent: dict[_Identity, None] = {}
+        self._changes: deque[Iterator[None]] = deque()
+        """What has not reached the graph yet, as an object with many owners is on its way into it."""
+        self._come = asyncio.Event()
         self._monitors = given.monitors
         self._monitors.on_change(self._changed)
 
     async def run(self) -> None:
         self._monitors.start()
-        await super().run()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._take_changes(), name="changes of the graph of owners")
+            group.create_task(super().run(), name=self.name)
 
     def _changed(
         self, resource: APIResource[PartialObjectMetadata], old: ObjectMeta | None, new: ObjectMeta | None
     ) -> None:  # fmt: skip
-        if new is not None:
-            self.graph.put(resource, new)
-        elif old is not None:
-            self.graph.remove(old.uid)
+        change = self.graph.putting(resource, new) if new is not None else self.graph.removing(old.uid) if old else None
+        if change is None:
+            return
+        if self._changes or max(len(each.owner_references) for each in (old, new) if each is not None) > _MANY:
+            self._changes.append(change)
+            self._come.set()
+        else:
+            deque(change, maxlen=0)
+
+    async def _take_changes(self) -> None:
+        turn = Turn()
+        while True:
+            while self._changes:
+                for _ in self._changes[0]:
+                    await turn.give()
+                self._changes.popleft()
+            self._come.clear()
+            await self._come.wait()
+            turn = Turn()
 
     def _tell_of_invalid_owner(self, node: Node, reference: OwnerReference) -> None:
         about = ObjectReference(
@@ -108,7 +135,8 @@ class GarbageCollector(Controller[tuple[str, str]]):
     ) -> ObjectMeta | None:
         """The metadata of an object as it is now, None if it is gone or another one."""
         try:
-            found = (await self.client.get(resource, name, namespace)).metadata
+            async with self._patience.of(resource, namespace):
+                found = (await self.client.get(resource, name, namespace)).metadata
         except StatusError as error:
             if is_not_found(error):
                 return None
@@ -186,7 +214,8 @@ class GarbageCollector(Controller[tuple[str, str]]):
         preconditions = Preconditions(uid=node.uid, resource_version=latest.resource_version or None)
         options = DeleteOptions(preconditions=preconditions, propagation_policy=policy)
         try:
-            await self.client.delete(node.resource, node.name, node.namespace, options)
+            async with self._patience.of(node.resource, node.namespace):
+                await self.client.delete(node.resource, node.name, node.namespace, options)
         except StatusError as error:
             if is_not_found(error):
                 self.graph.remove(node.uid)
@@ -240,7 +269,8 @@ class GarbageCollector(Controller[tuple[str, str]]):
         assert node.resource is not None
         patch = {"metadata": {"resourceVersion": latest.resource_version, "uid": latest.uid, **metadata}}
         try:
-            await self.client.patch(node.resource, node.name, node.namespace, patch)
+            async with self._patience.of(node.resource, node.namespace):
+                await self.client.patch(node.resource, node.name, node.namespace, patch)
         except StatusError as error:
             if not is_not_found(error):
                 raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from steersman.api.meta.v1 import ObjectMeta, OwnerReference, PartialObjectMetadata
@@ -89,14 +89,19 @@ class Graph:
 
     def put(self, resource: APIResource[PartialObjectMetadata], metadata: ObjectMeta) -> None:
         """An object is there, or has changed."""
+        for _ in self.putting(resource, metadata):
+            pass
+
+    def putting(self, resource: APIResource[PartialObjectMetadata], metadata: ObjectMeta) -> Iterator[None]:
+        """The same in steps, one an owner. Between them some owners do not know of it yet, as if nobody had told."""
         node = self._nodes.get(metadata.uid)
         orphaning = deleting = False
         if node is None or not node.observed:
             node = self._observe(node, resource, metadata)
-            self._add_to_owners(node, metadata.owner_references)
+            yield from self._add_to_owners(node, metadata.owner_references)
             orphaning, deleting = _is_orphaning(metadata), is_deleting_dependents(metadata)
         else:
-            self._change_owners(node, metadata.owner_references)
+            yield from self._change_owners(node, metadata.owner_references)
             orphaning = _is_orphaning(metadata) and not node.being_deleted
             deleting = is_deleting_dependents(metadata) and not node.deleting_dependents
         node.being_deleted = metadata.deletion_timestamp is not None
@@ -117,18 +122,22 @@ class Graph:
         self._nodes[node.uid] = node
         for dependent in known.dependents.values() if known is not None else ():
             node.dependents[dependent.uid] = dependent
-            self._judge_reference(node, dependent)
+            self._judge_references(node, dependent)
         return node
 
-    def _judge_reference(self, owner: Node, dependent: Node) -> None:
-        """Has a dependent looked at whose reference has the uid of its owner and another name or namespace."""
+    def _judge_references(self, owner: Node, dependent: Node) -> None:
         for reference in dependent.owners:
-            if reference.uid == owner.uid and not owner.is_meant_by(reference, dependent.namespace):
-                self._attempt_to_delete(dependent.uid)
-                if owner.namespace and owner.namespace != dependent.namespace:
-                    self._invalid_owner(dependent, reference)
+            if reference.uid == owner.uid:
+                self._judge_reference(owner, dependent, reference)
 
-    def _add_to_owners(self, node: Node, references: Sequence[OwnerReference]) -> None:
+    def _judge_reference(self, owner: Node, dependent: Node, reference: OwnerReference) -> None:
+        """Has a dependent looked at whose reference has the uid of its owner and another name or namespace."""
+        if not owner.is_meant_by(reference, dependent.namespace):
+            self._attempt_to_delete(dependent.uid)
+            if owner.namespace and owner.namespace != dependent.namespace:
+                self._invalid_owner(dependent, reference)
+
+    def _add_to_owners(self, node: Node, references: Sequence[OwnerReference]) -> Iterator[None]:
         for reference in references:
             owner = self._nodes.get(reference.uid)
             if owner is None:
@@ -137,16 +146,17 @@ class Graph:
                 self._attempt_to_delete(reference.uid)
             owner.dependents[node.uid] = node
             if owner.observed:
-                self._judge_reference(owner, node)
+                self._judge_reference(owner, node, reference)
             elif not owner.is_meant_by(reference, node.namespace):
                 self._attempt_to_delete(node.uid)
+            yield
 
-    def _change_owners(self, node: Node, references: Sequence[OwnerReference]) -> None:
+    def _change_owners(self, node: Node, references: Sequence[OwnerReference]) -> Iterator[None]:
         if references == node.owners:
             return
         before, after = ({each.uid: each for each in some} for some in (node.owners, references))
         node.owners = references
-        self._add_to_owners(node, [each for uid, each in after.items() if before.get(uid) != each])
+        yield from self._add_to_owners(node, [each for uid, each in after.items() if before.get(uid) != each])
         for uid, reference in before.items():
             now = after.get(uid)
             owner = self._nodes.get(uid)
@@ -164,6 +174,11 @@ class Graph:
 
     def remove(self, uid: str) -> None:
         """An object is gone; or an owner was never there."""
+        for _ in self.removing(uid):
+            pass
+
+    def removing(self, uid: str) -> Iterator[None]:
+        """The same in steps, one an owner."""
         node = self._nodes.pop(uid, None)
         if node is None:
             return
@@ -175,3 +190,4 @@ class Graph:
                 self._leave(owner, node)
                 if owner.deleting_dependents:
                     self._attempt_to_delete(owner.uid)
+            yield

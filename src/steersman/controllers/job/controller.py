@@ -42,6 +42,7 @@ from steersman.controllers.workloads.controller_ref import (
 )
 from steersman.controllers.workloads.own_writes import OwnWrites
 from steersman.controllers.workloads.pod_control import PodControl
+from steersman.controllers.workloads.selectors import compiled
 from steersman.machinery.codec.serializer import deep_copy
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.selectors.labels import from_label_selector
@@ -210,7 +211,7 @@ class JobController(Controller[Key | OrphanPod]):
             raise error
 
     async def _claimed(self, job: Job) -> list[Pod]:
-        selector = from_label_selector(job.spec.selector)
+        selector = await compiled(job.spec.selector)
         claims = Claims(
             self.client, JOBS, job, PODS, lambda pod: selector.matches(pod.metadata.labels), finalizers=(FINALIZER,)
         )

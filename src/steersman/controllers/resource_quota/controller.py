@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Final
 
 from steersman.api.core.v1 import ResourceQuota, ResourceQuotaStatus
@@ -23,6 +24,8 @@ from steersman.machinery.values.quantity import Quantity, parse
 
 RESYNC: Final = 300.0
 """Seconds after which all quotas are looked at anew (`--resource-quota-sync-period`)."""
+_PATIENCE: Final = 10.0
+"""Seconds after which quotas are looked at though not all objects are known."""
 _SHARE: Final = 4
 """How many times as long as it took, a quota is left alone until it is looked at again for what was given back."""
 
@@ -53,7 +56,9 @@ class ResourceQuotaController(Controller[Key]):
 
     async def run(self) -> None:
         self._monitors.start()
-        await self._monitors.synced()
+        with suppress(TimeoutError):  # another server may be silent: what it serves is not known then
+            async with asyncio.timeout(_PATIENCE):
+                await self._monitors.synced()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._resync(), name="resync of quotas")
             group.create_task(super().run(), name=self.name)

@@ -26,6 +26,7 @@ from steersman.controllers.services.subsets import MOST, AddressKey, Subset, gro
 from steersman.controllers.services.trigger_times import ANNOTATION
 from steersman.controllers.workloads.own_writes import OwnWrites
 from steersman.machinery.errors.status import StatusError
+from steersman.machinery.large_work.turn import Turn
 
 MANAGER: Final = "endpointslicemirroring-controller.k8s.io"
 _SKIP: Final = "endpointslice.kubernetes.io/skip-mirror"
@@ -45,16 +46,18 @@ class Mirrored:
     skipped: int = 0
     """Of all addresses; those that are invalid, and those beyond MOST of a subset."""
 
-    def add(self, subset: Subset, addresses: Mapping[AddressKey, EndpointAddress]) -> None:
+    async def add(self, subset: Subset, addresses: Mapping[AddressKey, EndpointAddress]) -> None:
         """Adds a subset, those that are ready first."""
         ports = in_order(subset.ports)
         for family in ("IPv4", "IPv6"):
             self.endpoints.setdefault((family, ports), {})
         added = 0
+        turn = Turn()
         given = [(each, True) for each in subset.ready] + [(each, False) for each in subset.not_ready]
         for key, ready in given:
             if added >= MOST:
                 break
+            await turn.give()
             found = _endpoint(addresses[key], ready=ready)
             if found is None:
                 self.invalid += 1
@@ -118,9 +121,9 @@ class EndpointSliceMirroringController(Controller[Key]):
             return  # what is newer will be told of
         mirrored = Mirrored()
         addresses: dict[AddressKey, EndpointAddress] = {}
-        groups = [group_of_subset(each, addresses) for each in endpoints.subsets]
+        groups = [await group_of_subset(each, addresses) for each in endpoints.subsets]
         for subset in repacked(groups):
-            mirrored.add(subset, addresses)
+            await mirrored.add(subset, addresses)
             await asyncio.sleep(0)
         self._tell(endpoints, mirrored)
         await self._write(key, endpoints, mirrored, slices)

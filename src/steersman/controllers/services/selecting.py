@@ -18,7 +18,11 @@ def add_selector_index(services: Informer[Service]) -> None:
 
 
 def services_of(services: Informer[Service], namespace: str, labels: Mapping[str, str]) -> Iterator[Key]:
-    """The Services that select pods with these labels. Work follows labels, not Services."""
+    """The Services that select pods with these labels. Work follows labels, or Services where there are fewer of
+    these."""
+    if services.count(namespace) < len(labels):
+        yield from (key_of(each) for each in services.list(namespace) if selects(each, labels))
+        return
     for key, value in labels.items():
         for each in services.indexed(_BY_LABEL, _label(namespace, key, value)):
             if selects(each, labels):

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from steersman.api.core.v1 import EndpointAddress, EndpointSubset
 from steersman.controllers.services.ports import Port, in_order_of_endpoints, ports_of_subset
+from steersman.machinery.large_work.turn import Turn
 
 MOST: Final = 1000
 """Addresses in Endpoints."""
@@ -54,11 +55,16 @@ def key_of_address(address: EndpointAddress) -> AddressKey:
     return AddressKey(address.ip, address.target_ref.uid if address.target_ref is not None else "")
 
 
-def group_of_subset(subset: EndpointSubset, addresses: dict[AddressKey, EndpointAddress]) -> Group:
-    """A subset that anybody wrote; its addresses are added to `addresses`, those that are there stay."""
-    ready, not_ready = (
-        {addresses_key(each, addresses) for each in given} for given in (subset.addresses, subset.not_ready_addresses)
-    )
+async def group_of_subset(subset: EndpointSubset, addresses: dict[AddressKey, EndpointAddress]) -> Group:
+    """A subset that anybody wrote; its addresses are added to `addresses`, those that are there stay. There may be
+    thousands, and others have their turn between them."""
+    turn = Turn()
+    ready: set[AddressKey] = set()
+    not_ready: set[AddressKey] = set()
+    for keys, given in ((ready, subset.addresses), (not_ready, subset.not_ready_addresses)):
+        for each in given:
+            keys.add(addresses_key(each, addresses))
+            await turn.give()
     return Group(list(ports_of_subset(subset.ports)), sorted(ready - not_ready), sorted(not_ready))
 
 

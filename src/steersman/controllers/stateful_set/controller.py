@@ -27,6 +27,7 @@ from steersman.controllers.workloads.controller_ref import (
 from steersman.controllers.workloads.expectations import TIMEOUT
 from steersman.controllers.workloads.own_writes import OwnWrites
 from steersman.controllers.workloads.pod_state import next_availability
+from steersman.controllers.workloads.selectors import compiled
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.selectors.labels import Selector, from_label_selector
 from steersman.machinery.values import times
@@ -103,7 +104,7 @@ class StatefulSetController(Controller[Key]):
             await self._sync(key, stateful_set)
 
     async def _sync(self, key: Key, stateful_set: StatefulSet) -> None:
-        selector = from_label_selector(stateful_set.spec.selector)
+        selector = await compiled(stateful_set.spec.selector)
         known = await self._own_revisions(stateful_set, selector)
         pods = await self._claimed(stateful_set, selector)
         found = await history.find(self.client, stateful_set, known)

@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 
 from steersman.net.ascii import SPACE, lower
 from steersman.net.message import BodyAborted, Headers, Response, Stream, Upgraded
-from steersman.net.turns import SLICE
+from steersman.net.turns import SLICE, FewAtOnce
 
 if TYPE_CHECKING:
     from websockets.protocol import Protocol
@@ -109,36 +109,8 @@ def new_protocol(max_size: int) -> Protocol:
     return protocol
 
 
-class _Turns:
-    """Lets one of those who have frames to read work in a turn of the loop, in the order in which they came."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._call_soon = loop.call_soon
-        self._create_future = loop.create_future
-        self._taken = False
-        self._waiting: deque[asyncio.Future[None]] = deque()
-
-    async def take(self) -> None:
-        """Returns when it is the caller's turn, at once if it is nobody's."""
-        if not self._taken:
-            self._taken = True
-            self._call_soon(self._next)
-            return
-        turn = self._create_future()
-        self._waiting.append(turn)
-        await turn
-
-    def _next(self) -> None:
-        while self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                self._call_soon(self._next)
-                return
-        self._taken = False
-
-
-_turns: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, _Turns]] = WeakKeyDictionary()
+_turns: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, FewAtOnce]] = WeakKeyDictionary()
+"""Those who have frames to read work one in a turn of a loop."""
 
 
 class Incoming:
@@ -150,7 +122,7 @@ class Incoming:
         loop = asyncio.get_running_loop()
         turns = _turns.get(loop)
         if turns is None:
-            turns = _turns[loop] = _Turns(loop)
+            turns = _turns[loop] = FewAtOnce(1)
         self._turns = turns
         self._protocol = protocol
         self._data = b""
@@ -166,7 +138,7 @@ class Incoming:
         if self._at >= len(data):
             self._data = b""
             return False
-        await self._turns.take()
+        await self._turns.turn()
         end = time.monotonic() + SLICE
         while True:
             protocol.receive_data(data[self._at : self._at + _RECEIVED_AT_ONCE])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from steersman.api.core import v1 as core
 from steersman.machinery.selectors.labels import NOTHING, Labels, Selector, SelectorError, from_label_selector
@@ -11,11 +11,19 @@ from steersman.machinery.selectors.labels import NOTHING, Labels, Selector, Sele
 
 @dataclass(frozen=True, slots=True)
 class PodSelection:
-    """Pods by namespace and labels."""
+    """Pods by namespace and labels. It remembers its hash, as there may be thousands that are looked for again and
+    again."""
 
     namespaces: frozenset[str]
     namespace_selector: Selector
     selector: Selector
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.namespaces, self.namespace_selector, self.selector)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def matches(self, namespace: str, labels: Labels, namespace_labels: Labels) -> bool:
         """Whether a pod is meant."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Final
 
 from steersman.api.core import v1 as core
 from steersman.machinery.built_in.node_affinity import Matcher, named_nodes, preferred, required
@@ -19,6 +21,9 @@ from steersman.scheduler.demand.ports import HostPort, host_ports
 from steersman.scheduler.demand.requests import Requests, asked_by
 from steersman.scheduler.demand.spread import Spreading, spreading_of
 from steersman.scheduler.demand.taints import UNSCHEDULABLE_TAINT, tolerates
+from steersman.scheduler.demand.weight import MOST, is_heavy
+
+_LONGEST_KEY: Final = 2048
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,6 +61,8 @@ class Demand:
     spreading: Spreading
     kept_away_by: Sequence[AffinityTerm]
     liked_by: Sequence[AffinityTerm]
+    is_heavy: bool
+    """Whether holding it against a node takes long."""
 
     @property
     def is_of_one_node(self) -> bool:
@@ -67,7 +74,7 @@ class Demand:
 
 
 def demand_key(pod: core.Pod, around: Around) -> bytes:
-    """Equal for pods with equal demands."""
+    """Equal for pods with equal demands, and short."""
     spec = pod.spec
     affinity = spec.affinity
     by_labels = bool(spec.topology_spread_constraints) or (
@@ -78,13 +85,14 @@ def demand_key(pod: core.Pod, around: Around) -> bytes:
         (each.image, each.restart_policy, each.resources, each.ports)
         for each in (*(spec.containers or ()), *spec.init_containers)
     ]
-    return encode((
+    whole = encode((
         pod.metadata.namespace, labels,
         spec.node_name, spec.node_selector, affinity, spec.tolerations, spec.topology_spread_constraints,
         spec.overhead, spec.resources, containers, len(spec.init_containers),
         [each.image.reference for each in spec.volumes if each.image is not None],
         str(around.alike), [repr(each) for each in around.kept_away_by], [repr(each) for each in around.liked_by],
     ))  # fmt: skip
+    return whole if len(whole) <= _LONGEST_KEY else sha256(whole).digest()
 
 
 def read_demand(pod: core.Pod, around: Around, key: bytes) -> Demand:
@@ -102,4 +110,5 @@ def read_demand(pod: core.Pod, around: Around, key: bytes) -> Demand:
         containers=len(spec.containers or ()) + len(spec.init_containers),
         terms=terms, matches_itself=itself, spreading=spreading_of(pod, around.alike),
         kept_away_by=around.kept_away_by, liked_by=around.liked_by,
+        is_heavy=len(around.kept_away_by) + len(around.liked_by) > MOST or is_heavy(pod),
     )  # fmt: skip

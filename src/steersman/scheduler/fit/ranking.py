@@ -82,12 +82,13 @@ class Choice:
 class Ranking:
     """Call `refresh` with the nodes that have changed, then `choose`."""
 
-    def __init__(self, demand: Demand, cluster: ClusterState) -> None:
+    def __init__(self, demand: Demand, cluster: ClusterState, topology: Topology) -> None:
+        """`topology` is filled."""
         self.demand: Final = demand
         self.position = cluster.changes.end
         """How far the log of changes is read."""
         self._cluster = cluster
-        self.topology = Topology(demand, cluster)
+        self.topology = topology
         self._seen: list[_Seen | None] = []
         self._groups: dict[Key, _Group] = {}
         self._rejections: Counter[Rejection] = Counter()

@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Final
 
+from steersman.machinery.large_work.turn import Turn
 from steersman.scheduler.demand.demand import Demand
 from steersman.scheduler.fit.ranking import Ranking
+from steersman.scheduler.fit.topology import Topology
 from steersman.scheduler.state.cluster import ClusterState
 
 _SLICE: Final = 256
@@ -20,6 +22,7 @@ _RANKINGS: Final = 1024
 _LEAST_RANKINGS: Final = 16
 _IN_USE: Final = 4
 """A ranking is in use that was asked for within so many decisions a ranking."""
+_TRIES: Final = 3
 _SEEN: Final = 16_384
 _ALL_LOOKED_AT: Final = 100
 _LEAST_PERCENT: Final = 5
@@ -33,6 +36,10 @@ def enough_nodes(nodes: int) -> int:
     return max(nodes * percent // 100, _ALL_LOOKED_AT)
 
 
+class Unsteady(Exception):
+    """Too much has changed while a heavy demand was held against the nodes: it is to be tried again later."""
+
+
 class Rankings:
     """A ranking is remembered from the second pod with a demand on: the first may be the only one."""
 
@@ -43,6 +50,7 @@ class Rankings:
         self._decisions = 0
         self._used: dict[bytes, int] = {}
         """At which decision each ranking was asked for last."""
+        self._heavy: Topology | None = None
         self._next_node = 0
         """Where the search for enough nodes goes on, so that all have the same chance."""
 
@@ -56,11 +64,58 @@ class Rankings:
             if not found.is_outdated and await self._catch_up(found):
                 return found
             self._forget(demand.key)
+        if demand.is_heavy:
+            return await self._of_heavy(demand)
         if demand.named_nodes is not None:
             return await self._of_some(demand, demand.named_nodes)
         if self._cluster.size > _ALL_LOOKED_AT and not (self._is_known(demand.key) and self._has_room()):
             return await self._of_enough(demand)
         return await self._of_all(demand)
+
+    def _ranking(self, demand: Demand) -> Ranking:
+        topology = Topology(demand, self._cluster)
+        for _ in topology.fill():
+            pass
+        return Ranking(demand, self._cluster, topology)
+
+    async def _of_heavy(self, demand: Demand) -> Ranking:
+        """For one decision, which takes long: in steps, so that others are decided meanwhile. Raises Unsteady where the
+        pods that matter come faster than that."""
+        turn = Turn()
+        for _ in range(_TRIES):
+            await self.let_go()
+            self._heavy = topology = Topology(demand, self._cluster)
+            for _ in topology.fill(without_empty=True):
+                await turn.give()
+            ranking = Ranking(demand, self._cluster, topology)
+            if await self._look(ranking, range(len(self._cluster.nodes)), turn) and topology.nothing_is_missing:
+                return ranking
+        raise Unsteady
+
+    async def let_go(self) -> None:
+        """Lets go of what was found out for the last heavy demand."""
+        topology, self._heavy = self._heavy, None
+        if topology is not None:
+            turn = Turn()
+            for _ in topology.empty():
+                await turn.give()
+
+    async def _look(self, ranking: Ranking, indices: Iterable[int], turn: Turn) -> bool:
+        """Looks at nodes one by one, and at those that change meanwhile; False if it is not known which do."""
+        names, changes = ranking.demand.named_nodes, self._cluster.changes
+        while True:
+            for index in indices:
+                if names is None or self._cluster.nodes[index].name in names:
+                    ranking.refresh((index,))
+                else:
+                    ranking.sum_up((index,))
+                await turn.give()
+            if ranking.position == changes.end:
+                return True
+            changed = changes.since(ranking.position)
+            if changed is None:
+                return False
+            ranking.position, indices = changes.end, changed
 
     async def _catch_up(self, ranking: Ranking) -> bool:
         """Looks at what has changed; False if that is not known any more."""
@@ -76,7 +131,7 @@ class Rankings:
 
     async def _of_all(self, demand: Demand) -> Ranking:
         while True:
-            ranking = Ranking(demand, self._cluster)
+            ranking = self._ranking(demand)
             await _in_slices(ranking.refresh, range(len(self._cluster.nodes)))
             if await self._catch_up(ranking):
                 break
@@ -104,7 +159,7 @@ class Rankings:
         del self._used[key]
 
     async def _of_some(self, demand: Demand, names: Iterable[str]) -> Ranking:
-        ranking = Ranking(demand, self._cluster)
+        ranking = self._ranking(demand)
         if not ranking.topology.is_trivial:
             await _in_slices(ranking.sum_up, range(len(self._cluster.nodes)))
         nodes = (self._cluster.node(name) for name in names)
@@ -114,7 +169,7 @@ class Rankings:
     async def _of_enough(self, demand: Demand) -> Ranking:
         """Looks at nodes, beginning where the last such search ended, until enough do."""
         count = len(self._cluster.nodes)
-        ranking = Ranking(demand, self._cluster)
+        ranking = self._ranking(demand)
         if not ranking.topology.is_trivial:
             await _in_slices(ranking.sum_up, range(count))
         enough = enough_nodes(self._cluster.size)

@@ -40,6 +40,11 @@ class Tally:
         self._domains: Counter[str] = Counter()
         self._with_amount: Counter[int] = Counter()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no node amounts to anything."""
+        return not self._amounts
+
     def contribution(self, info: NodeInfo) -> Contribution | None:
         """What a node adds, and where; None if it does not count."""
         node = info.node

@@ -7,9 +7,9 @@ the value its nodes have, and for what is counted host by host the amount itself
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from steersman.machinery.selectors.labels import NOTHING
 from steersman.scheduler.demand.affinity_terms import AffinityTerm, PodSelection
@@ -61,30 +61,75 @@ class Topology:
     """The tallies of a demand, and what is made of them. `counts` are held, so that they are kept up."""
 
     def __init__(self, demand: Demand, cluster: ClusterState) -> None:
+        """To be filled: `fill`."""
         self._demand = demand
         self._cluster = cluster
         self._held: list[PodCount] = []
         self._uses: list[TermUse] = []
-        spreading = demand.spreading
-        self._hard = [_Spread(each, self._spread_tally(each, spreading.hard)) for each in spreading.hard]
-        all_of_soft = spreading.soft if spreading.all_keys_needed else ()
-        self._soft = [self._soft_spread(each, all_of_soft) for each in spreading.soft]
-        near = demand.terms.required_affinity
-        self._near = [self._pods_tally(each.topology_key, tuple(t.pods for t in near)) for each in near]
-        self._far = [self._pods_tally(each.topology_key, (each.pods,)) for each in demand.terms.required_anti_affinity]
-        self._kept_away = [
-            self._use_tally(each, cluster.keeping_away.of(each), anti=True) for each in demand.kept_away_by
-        ]
-        preferred = demand.terms.preferred
-        self._scored = [
-            *((each.weight, self._pods_tally(each.term.topology_key, (each.term.pods,))) for each in preferred),
-            *((1, self._use_tally(each, cluster.liking.of(each), anti=False)) for each in demand.liked_by),
-        ]  # fmt: skip
-        self.tallies: Sequence[Tally] = [
+        self._hard: list[_Spread] = []
+        self._soft: list[_SoftSpread] = []
+        self._near: list[Tally] = []
+        self._far: list[Tally] = []
+        self._kept_away: list[Tally] = []
+        self._scored: list[tuple[int, Tally]] = []
+        self._left_out: list[Tally] = []
+        self.tallies: list[Tally] = []
+
+    def fill(self, *, without_empty: bool = False) -> Iterator[None]:
+        """Makes the tallies in steps. Those of anti-affinity and of wishes that come to nothing now may be left out, if
+        `nothing_is_missing` is asked in the end."""
+        demand, cluster = self._demand, self._cluster
+        spreading, terms = demand.spreading, demand.terms
+        keys = tuple(each.topology_key for each in spreading.hard)
+        for each in spreading.hard:
+            self._hard.append(_Spread(each, self._spread_tally(each, keys)))
+            yield
+        keys = tuple(each.topology_key for each in spreading.soft) if spreading.all_keys_needed else ()
+        for each in spreading.soft:
+            self._soft.append(self._soft_spread(each, keys))
+            yield
+        near = tuple(each.pods for each in terms.required_affinity)
+        for key in dict.fromkeys(each.topology_key for each in terms.required_affinity):
+            self._near.append(self._pods_tally(key, near))
+            yield
+        for term in terms.required_anti_affinity:
+            tally = self._pods_tally(term.topology_key, (term.pods,))
+            (self._left_out if without_empty and tally.is_empty else self._far).append(tally)
+            yield
+        for term in demand.kept_away_by:
+            self._kept_away.append(self._use_tally(term, cluster.keeping_away.of(term), anti=True))
+            yield
+        for wish in terms.preferred:
+            tally = self._pods_tally(wish.term.topology_key, (wish.term.pods,))
+            if without_empty and tally.is_empty:
+                self._left_out.append(tally)
+            else:
+                self._scored.append((wish.weight, tally))
+            yield
+        for term in demand.liked_by:
+            self._scored.append((1, self._use_tally(term, cluster.liking.of(term), anti=False)))
+            yield
+        self.tallies = [
             *(each.tally for each in self._hard), *(each.tally for each in self._soft if each.tally is not None),
             *self._near, *self._far, *self._kept_away, *(tally for _, tally in self._scored),
         ]  # fmt: skip
         self._lay_out()
+
+    def empty(self) -> Iterator[None]:
+        """Lets go of everything in steps, as thousands of counts that end at once take long."""
+        parts: tuple[list[Any], ...] = (
+            self.by_host, self._counted, self.tallies, self._held, self._left_out, self._hard, self._soft, self._near,
+            self._far, self._kept_away, self._scored, self._uses,
+        )  # fmt: skip
+        for some in parts:
+            while some:
+                some.pop()
+                yield
+
+    @property
+    def nothing_is_missing(self) -> bool:
+        """Whether the tallies that were left out still come to nothing."""
+        return all(each.is_empty for each in self._left_out)
 
     def _lay_out(self) -> None:
         """Gives each label and each amount its place in descriptions."""
@@ -127,7 +172,7 @@ class Topology:
     # tallies
 
     def _count(self, selections: tuple[PodSelection, ...], *, terminating: bool) -> PodCount:
-        count = self._cluster.counts.of(Counted(selections, terminating), self._cluster.nodes)
+        count = self._cluster.counts.of(Counted(selections, terminating))
         self._held.append(count)
         return count
 
@@ -136,23 +181,20 @@ class Topology:
         pods = PodSelection(frozenset({self._demand.namespace}), NOTHING, selector)
         return self._count((pods,), terminating=False)
 
-    def _spread_tally(self, constraint: SpreadConstraint, together: Iterable[SpreadConstraint]) -> Tally:
+    def _spread_tally(self, constraint: SpreadConstraint, keys: Sequence[str]) -> Tally:
         count = self._of_namespace(constraint)
-        return Tally(constraint.topology_key, count.on_node, _one_for(count), self._eligible(constraint, together))
+        return Tally(constraint.topology_key, count.on_node, _one_for(count), self._eligible(constraint, keys))
 
-    def _soft_spread(self, constraint: SpreadConstraint, together: Iterable[SpreadConstraint]) -> _SoftSpread:
+    def _soft_spread(self, constraint: SpreadConstraint, keys: Sequence[str]) -> _SoftSpread:
         count = self._of_namespace(constraint)
         if constraint.topology_key == HOSTNAME:
             return _SoftSpread(constraint, None, count)
-        eligible = self._eligible(constraint, together)
+        eligible = self._eligible(constraint, keys)
         return _SoftSpread(constraint, Tally(constraint.topology_key, count.on_node, _one_for(count), eligible), count)
 
-    def _eligible(
-        self, constraint: SpreadConstraint, together: Iterable[SpreadConstraint]
-    ) -> Callable[[NodeInfo], bool]:
-        """Whether a node counts: it has all labels that are asked for, and the pod may be on it, if that matters."""
+    def _eligible(self, constraint: SpreadConstraint, keys: Sequence[str]) -> Callable[[NodeInfo], bool]:
+        """Whether a node counts: it has the labels `keys`, and the pod may be on it, if that matters."""
         demand = self._demand
-        keys = tuple(each.topology_key for each in together)
 
         def eligible(info: NodeInfo) -> bool:
             node = info.node

@@ -17,8 +17,9 @@ class Nominator:
 
     def nominate(self, pod: core.Pod, node_name: str) -> None:
         """A pod is meant for a node from now on."""
+        known = self._by_node.get(self.node_of(pod.metadata.uid), {}).get(pod.metadata.uid)
         self.remove(pod.metadata.uid)
-        self._by_node.setdefault(node_name, {})[pod.metadata.uid] = PodInfo(pod)
+        self._by_node.setdefault(node_name, {})[pod.metadata.uid] = PodInfo(pod, known)
         self._node_of[pod.metadata.uid] = node_name
 
     def update(self, pod: core.Pod) -> None:

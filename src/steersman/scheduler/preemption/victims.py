@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -11,6 +10,7 @@ from typing import Final
 
 from steersman.api.core import v1 as core
 from steersman.api.policy.v1 import PodDisruptionBudget
+from steersman.machinery.large_work.turn import Turn
 from steersman.machinery.selectors.labels import Selector, SelectorError, from_label_selector
 from steersman.machinery.values import times
 from steersman.scheduler.fit.ranking import Ranking
@@ -23,8 +23,6 @@ NO_VICTIMS: Final = Rejection("", ("No preemption victims found for incoming pod
 NOT_HELPFUL: Final = Rejection("", ("Preemption is not helpful for scheduling",))
 _LEAST_CANDIDATES: Final = 100
 _CANDIDATES_PERCENT: Final = 10
-_SLICE: Final = 16
-"""Nodes that are tried out before others have their turn."""
 _LARGE: Final = 1 << 31
 
 Nominated = Callable[[NodeInfo], Sequence[PodInfo]]
@@ -122,7 +120,8 @@ class Search:
         start = random.randrange(len(nodes))
         found: list[Candidate] = []
         harmless = 0
-        for number, index in enumerate([*nodes[start:], *nodes[:start]], 1):
+        turn = Turn()
+        for index in (*nodes[start:], *nodes[:start]):
             result = self.on_node(self._cluster.nodes[index])
             if isinstance(result, Candidate):
                 found.append(result)
@@ -131,8 +130,7 @@ class Search:
                     break
             else:
                 rejections[result] += 1
-            if not number % _SLICE:
-                await asyncio.sleep(0)
+            await turn.give()
         return found
 
     def on_node(self, node: NodeInfo) -> Candidate | Rejection:

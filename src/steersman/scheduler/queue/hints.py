@@ -16,6 +16,7 @@ from steersman.scheduler.demand.ports import conflict, host_ports
 from steersman.scheduler.demand.requests import Resources, allocatable, asked_by, taken_by
 from steersman.scheduler.demand.spread import SpreadConstraint, spreading_of
 from steersman.scheduler.demand.taints import UNSCHEDULABLE_TAINT, tolerates, untolerated
+from steersman.scheduler.demand.weight import is_heavy
 from steersman.scheduler.fit import status as plugins
 from steersman.scheduler.queue.cluster_events import Action, ClusterEvent
 
@@ -174,7 +175,9 @@ def _near_or_far(pod: core.Pod, event: ClusterEvent, labels_of: NamespaceLabels)
         return came or (_mean(far, old, labels_of) and not _mean(far, new, labels_of))
     if new is not None:
         return _mean(near, new, labels_of)
-    return _mean(far, old, labels_of) or _mean(terms_of(old).required_anti_affinity, pod, labels_of)
+    if is_heavy(old) or _mean(far, old, labels_of):
+        return True
+    return _mean(terms_of(old).required_anti_affinity, pod, labels_of)
 
 
 def _moved_node(pod: core.Pod, event: ClusterEvent, labels_of: NamespaceLabels) -> bool:
@@ -292,10 +295,13 @@ REGISTERED: Final[Mapping[str, Sequence[Registered]]] = {
 
 
 def may_help(names: Iterable[str], pod: core.Pod, event: ClusterEvent, labels_of: NamespaceLabels) -> Iterable[str]:
-    """Those of the plugins that rejected a pod whose mind an event may change."""
+    """Those of the plugins that rejected a pod whose mind an event may change. What a heavy pod asks for is not looked
+    at."""
     for name in names:
         for resource, actions, hint in REGISTERED.get(name, ()):
-            if resource == event.resource and event.action in actions and hint(pod, event, labels_of):
+            if resource == event.resource and event.action in actions and (
+                is_heavy(pod) or hint(pod, event, labels_of)
+            ):  # fmt: skip
                 yield name
                 break
 

@@ -22,6 +22,8 @@ _WINDOW: Final = 1.0
 MAX_UNSCHEDULABLE: Final = 300.0
 """Seconds after which a pod is tried again whatever happened."""
 _LEFTOVER_PERIOD: Final = 30.0
+_MOST_EVENTS: Final = 1000
+"""That are kept while a pod is decided."""
 
 
 class Place(Enum):
@@ -138,7 +140,8 @@ class SchedulingQueue:
         if not is_of_interest(event):
             return
         for flight in self._in_flight.values():
-            flight.events.append(event)
+            if len(flight.events) < _MOST_EVENTS:
+                flight.events.append(event)
         for group in list(self._unschedulable.values()):
             sample = next(iter(group.values()))
             if not self._may_matter(sample, event):
@@ -195,7 +198,11 @@ class SchedulingQueue:
         if not rejectors:
             self._back(queued, at_once=False)
             return
-        for event in flight.events if flight is not None else ():
+        events = flight.events if flight is not None else []
+        if len(events) >= _MOST_EVENTS:  # nobody knows what came after
+            self._back(queued, at_once=False)
+            return
+        for event in events:
             if self._requeue(queued, event):
                 return
 

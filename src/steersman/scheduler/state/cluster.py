@@ -8,7 +8,7 @@ from typing import Final
 
 from steersman.api.core import v1 as core
 from steersman.machinery.selectors.labels import Labels
-from steersman.scheduler.demand.affinity_terms import AffinityTerm
+from steersman.scheduler.demand.affinity_terms import AffinityTerm, PodTerms
 from steersman.scheduler.state.node_info import NodeInfo, PodInfo
 from steersman.scheduler.state.pod_counts import PodCounts, TermUses
 
@@ -125,9 +125,9 @@ class ClusterState:
 
     # pods
 
-    def assume(self, pod: core.Pod, node_name: str) -> PodInfo:
+    def assume(self, pod: core.Pod, node_name: str, terms: PodTerms | None = None) -> PodInfo:
         """A pod will have a node, of which the server is being told; `pod` says so already."""
-        info = self._add(PodInfo(pod), self._info(node_name))
+        info = self._add(PodInfo(pod, terms=terms), self._info(node_name))
         self._assumed.add(pod.metadata.uid)
         return info
 
@@ -151,12 +151,13 @@ class ClusterState:
             self._add(PodInfo(pod), self._info(pod.spec.node_name))
             return True
         info, node = known
-        new = PodInfo(pod)
-        if node.name == pod.spec.node_name and _alike(info, new):
+        if node.name == pod.spec.node_name and _alike(info.pod, pod):
             info.pod = pod
+            if node.change_requests(info):
+                self._changed(node)
             return False
         self._remove(uid)
-        self._add(new, self._info(pod.spec.node_name))
+        self._add(PodInfo(pod, info), self._info(pod.spec.node_name))
         return node.name != pod.spec.node_name
 
     def remove_pod(self, uid: str) -> PodInfo | None:
@@ -226,7 +227,7 @@ class ClusterState:
         else:
             self.namespace_labels[name] = labels
         self._terms_meaning.clear()
-        if self.counts.recount(self.nodes):
+        if self.counts.recount():
             for info in self.nodes:
                 self._changed(info)
 
@@ -261,12 +262,11 @@ class _Image:
 _NO_LABELS: Final[Labels] = {}
 
 
-def _alike(old: PodInfo, new: PodInfo) -> bool:
-    """Whether nothing has changed that matters to other pods."""
-    before, after = old.pod.metadata, new.pod.metadata
+def _alike(old: core.Pod, new: core.Pod) -> bool:
+    """Whether nothing has changed that matters to other pods but what the pod takes."""
+    before, after = old.metadata, new.metadata
     return (
-        old.requests is new.requests
-        and before.labels == after.labels
+        before.labels == after.labels
         and bool(before.deletion_timestamp) == bool(after.deletion_timestamp)
-        and old.priority == new.priority
+        and (old.spec.priority or 0) == (new.spec.priority or 0)
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from steersman.api.core import v1 as core
 from steersman.scheduler.demand.affinity_terms import NO_TERMS, PodTerms, terms_of
@@ -18,17 +19,26 @@ class PodInfo:
 
     __slots__ = ("claims", "pod", "ports", "requests", "terms")
 
-    def __init__(self, pod: core.Pod) -> None:
+    def __init__(self, pod: core.Pod, before: PodInfo | None = None, terms: PodTerms | None = None) -> None:
+        """`before` is the same pod, which had its node before, `terms` are those of the pod if they are known."""
         self.pod = pod
         self.requests: Requests = taken_by(pod)
+        self.terms: PodTerms
+        self.ports: Sequence[HostPort]
+        self.claims: frozenset[tuple[str, str]]
+        if before is not None:  # what follows does not change once there is a node
+            self.ports, self.terms, self.claims = before.ports, before.terms, before.claims
+            return
+        if terms is None:
+            terms = terms_of(pod) if pod.spec.affinity is not None else NO_TERMS
+        self.terms = terms
         self.ports = host_ports(pod.spec)
-        self.terms: PodTerms = terms_of(pod) if pod.spec.affinity is not None else NO_TERMS
         namespace = pod.metadata.namespace
-        self.claims = {
+        self.claims = frozenset(
             (namespace, volume.persistent_volume_claim.claim_name)
             for volume in pod.spec.volumes
             if volume.persistent_volume_claim is not None
-        }
+        )
 
     @property
     def priority(self) -> int:
@@ -92,6 +102,16 @@ class NodeInfo:
             self.claims[claim] -= 1
             if not self.claims[claim]:
                 del self.claims[claim]
+
+    def change_requests(self, info: PodInfo) -> bool:
+        """A pod has changed, and may take more or less. Returns whether it does."""
+        requests = taken_by(info.pod)
+        if requests is info.requests:
+            return False
+        self._take(info, -1)
+        info.requests = requests
+        self._take(info, 1)
+        return True
 
     def _take(self, info: PodInfo, sign: int) -> None:
         requests = info.requests

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 from weakref import WeakValueDictionary
 
 from steersman.machinery.selectors.labels import Labels
 from steersman.scheduler.demand.affinity_terms import AffinityTerm, PodSelection
-from steersman.scheduler.state.node_info import NodeInfo, PodInfo
+from steersman.scheduler.state.anchors import Anchor, anchors_at, anchors_of
+from steersman.scheduler.state.node_info import PodInfo
 
 NamespaceLabels = Callable[[str], Labels]
 
@@ -28,6 +29,7 @@ class PodCount:
 
     def __init__(self, counted: Counted, labels_of: NamespaceLabels) -> None:
         self.counted: Final = counted
+        self.anchors: Final = anchors_of(counted.selections[0])
         self._labels_of = labels_of
         self.on_node: dict[int, int] = {}
 
@@ -54,45 +56,65 @@ class PodCount:
             else:
                 self.on_node.pop(index, None)
 
-    def among(self, pods: Iterable[PodInfo]) -> int:
-        """How many of some pods are counted."""
-        return sum(map(self.matches, pods))
-
 
 class PodCounts:
-    """All counts that somebody holds."""
+    """All counts that somebody holds, and the pods on nodes, both by anchors: a pod that comes or goes changes few
+    counts, and few pods are looked at for a new one."""
 
     def __init__(self, labels_of: NamespaceLabels) -> None:
         self._labels_of = labels_of
         self._counts: WeakValueDictionary[Counted, PodCount] = WeakValueDictionary()
+        self._by_anchor: dict[Anchor, WeakValueDictionary[Counted, PodCount]] = {}
+        self._most_anchors = 1024
+        self._pods: dict[Anchor, dict[PodInfo, int]] = {}
+        """With the indices of their nodes."""
 
-    def of(self, counted: Counted, nodes: Iterable[NodeInfo]) -> PodCount:
-        """The count of a kind of pods; `nodes` are all there are."""
+    def of(self, counted: Counted) -> PodCount:
+        """The count of a kind of pods."""
         found = self._counts.get(counted)
         if found is None:
             found = self._counts[counted] = PodCount(counted, self._labels_of)
-            self._fill(found, nodes)
+            self._sweep()
+            for anchor in found.anchors:
+                self._by_anchor.setdefault(anchor, WeakValueDictionary())[counted] = found
+            self._fill(found)
         return found
 
     def change(self, info: PodInfo, index: int, sign: int) -> None:
         """A pod comes to a node, or goes."""
-        for count in self._counts.values():
+        concerned: dict[int, PodCount] = {}
+        metadata = info.pod.metadata
+        for anchor in anchors_at(metadata.namespace, metadata.labels):
+            if sign > 0:
+                self._pods.setdefault(anchor, {})[info] = index
+            elif pods := self._pods.get(anchor):
+                pods.pop(info, None)
+                if not pods:
+                    del self._pods[anchor]
+            counts = self._by_anchor.get(anchor)
+            if counts is not None:
+                concerned |= {id(count): count for count in counts.values()}
+        for count in concerned.values():
             count.change(info, index, sign)
 
-    def recount(self, nodes: Iterable[NodeInfo]) -> bool:
+    def recount(self) -> bool:
         """Counts anew what depends on labels of namespaces, as these have changed. Returns whether anything does."""
-        every = list(nodes)
         dependent = [count for count in self._counts.values() if count.depends_on_namespaces]
         for count in dependent:
             count.on_node.clear()
-            self._fill(count, every)
+            self._fill(count)
         return bool(dependent)
 
-    def _fill(self, count: PodCount, nodes: Iterable[NodeInfo]) -> None:
-        for node in nodes:
-            number = count.among(node.pods.values())
-            if number:
-                count.on_node[node.index] = number
+    def _fill(self, count: PodCount) -> None:
+        pods = {info: index for anchor in count.anchors for info, index in self._pods.get(anchor, {}).items()}
+        for info, index in pods.items():
+            count.change(info, index, 1)
+
+    def _sweep(self) -> None:
+        """Forgets anchors of counts that nobody holds any more."""
+        if len(self._by_anchor) > self._most_anchors:
+            self._by_anchor = {anchor: counts for anchor, counts in self._by_anchor.items() if counts}
+            self._most_anchors = 2 * len(self._by_anchor) + 1024
 
 
 class TermUse:
@@ -111,8 +133,10 @@ class TermUses:
 
     def __init__(self) -> None:
         self._uses: dict[AffinityTerm, TermUse] = {}
+        self._by_anchor: dict[Anchor, dict[AffinityTerm, None]] = {}
         self._held: WeakValueDictionary[AffinityTerm, TermUse] = WeakValueDictionary()
-        """Also those that nobody has any more: whoever holds one sees it when the term comes again."""
+        """Those that were asked for, also if nobody has them any more: whoever holds one sees it when the term comes
+        again."""
         self.version = 0
         """Grows when a term comes or goes."""
 
@@ -120,11 +144,17 @@ class TermUses:
         """A pod with this term comes to a node, or goes."""
         use = self._uses.get(term)
         if use is None:
-            use = self._uses[term] = self.of(term)
+            use = self._uses[term] = self._held.get(term) or TermUse(term)
+            for anchor in anchors_of(term.pods):
+                self._by_anchor.setdefault(anchor, {})[term] = None
             self.version += 1
         use.uses += sign
         if not use.uses:
             del self._uses[term]
+            for anchor in anchors_of(term.pods):
+                del self._by_anchor[anchor][term]
+                if not self._by_anchor[anchor]:
+                    del self._by_anchor[anchor]
             self.version += 1
         total = use.on_node.get(index, 0) + sign * weight
         if total:
@@ -134,13 +164,16 @@ class TermUses:
 
     def meaning(self, namespace: str, labels: Labels, namespace_labels: Labels) -> tuple[AffinityTerm, ...]:
         """The terms that mean a pod."""
-        return tuple(term for term in self._uses if term.pods.matches(namespace, labels, namespace_labels))
+        found: dict[AffinityTerm, None] = {}
+        for anchor in anchors_at(namespace, dict(sorted(labels.items()))):
+            found |= self._by_anchor.get(anchor, {})
+        return tuple(term for term in found if term.pods.matches(namespace, labels, namespace_labels))
 
     def of(self, term: AffinityTerm) -> TermUse:
         """How a term is used now."""
         found = self._held.get(term)
         if found is None:
-            found = self._held[term] = TermUse(term)
+            found = self._held[term] = self._uses.get(term) or TermUse(term)
         return found
 
     def __bool__(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 
 from steersman.api.core.v1 import ObjectReference, PersistentVolume, PersistentVolumeStatus
@@ -25,7 +26,7 @@ def of(*volumes: PersistentVolume) -> Available:
 
 
 def found(available: Available, size: str = "1Gi", *, delayed: bool = False, **spec: object) -> str:
-    match = available.match(claim("a", size, **spec), delayed=delayed)  # type: ignore[arg-type]
+    match = asyncio.run(available.match(claim("a", size, **spec), delayed=delayed))  # type: ignore[arg-type]
     return "" if match is None else match.metadata.name
 
 

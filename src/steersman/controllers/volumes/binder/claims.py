@@ -128,7 +128,7 @@ class ClaimSync:
         storage_class = self._classes.get("", name) if name else None
         delayed = storage_class is not None and storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
         try:
-            volume = self._known.available.match(claim, delayed=delayed)
+            volume = await self._known.available.match(claim, delayed=delayed)
         except SelectorError as error:
             raise TryLater(str(error)) from None
         if volume is not None:

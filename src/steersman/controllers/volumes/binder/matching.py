@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 from steersman.api.core.v1 import PersistentVolume, PersistentVolumeClaim
 from steersman.client.informer import Key
+from steersman.controllers.workloads.selectors import compiled
 from steersman.machinery.built_in.classes import storage_class_of
 from steersman.machinery.built_in.volumes import attributes_class_of, is_bound_to, mode_of, storage_of
-from steersman.machinery.selectors.labels import from_label_selector
+from steersman.machinery.large_work.turn import Turn
 from steersman.machinery.values.quantity import parse
 
 _Kind = tuple[str, str, str]
@@ -43,7 +44,7 @@ class Available:
         ref = volume.spec.claim_ref
         if ref is not None:
             self._meant.setdefault((ref.namespace, ref.name), {})[volume.metadata.name] = None
-        elif volume.status.phase == "Available" and not volume.metadata.deletion_timestamp:
+        elif _is_free(volume):
             of_kind = self._kinds.setdefault(_kind(volume), _OfAKind())
             insort(of_kind.by_modes.setdefault(_modes(volume), []), _sized(volume))
 
@@ -59,7 +60,7 @@ class Available:
             del meant[name]
             if not meant:
                 del self._meant[key]
-        elif volume.status.phase == "Available" and not volume.metadata.deletion_timestamp:
+        elif _is_free(volume):
             kind, modes, sized = _kind(volume), _modes(volume), _sized(volume)
             of_kind = self._kinds[kind]
             volumes = of_kind.by_modes[modes]
@@ -69,7 +70,7 @@ class Available:
                 if not of_kind.by_modes:
                     del self._kinds[kind]
 
-    def match(self, claim: PersistentVolumeClaim, *, delayed: bool) -> PersistentVolume | None:
+    async def match(self, claim: PersistentVolumeClaim, *, delayed: bool) -> PersistentVolume | None:
         """The volume that is meant for a claim, else the smallest that will do; where binding is delayed, only the
         former (FindMatchingVolume). Raises SelectorError."""
         metadata = claim.metadata
@@ -79,19 +80,31 @@ class Available:
                 return volume
         if delayed:
             return None
-        selector = None if claim.spec.selector is None else from_label_selector(claim.spec.selector)
+        selector = None if claim.spec.selector is None else await compiled(claim.spec.selector)
+        turn = Turn()
         of_kind = self._kinds.get(_kind(claim))
         wanted = set(claim.spec.access_modes)
         for modes in sorted(of_kind.by_modes, key=len) if of_kind is not None else ():
             if not wanted <= set(modes):
                 continue
             assert of_kind is not None
-            sizes = of_kind.by_modes[modes]
-            for number in range(bisect_left(sizes, (_wanted(claim), "")), len(sizes)):
-                volume = self._volumes[sizes[number][1]]
-                if selector is None or selector.matches(volume.metadata.labels):
-                    return volume
+            sizes = of_kind.by_modes.get(modes, [])
+            first = bisect_left(sizes, (_wanted(claim), ""))
+            if selector is None:
+                if first < len(sizes):
+                    return self._volumes[sizes[first][1]]
+                continue
+            for _, name in sizes[first:]:
+                found = self._volumes.get(name)  # others have had their turn meanwhile
+                if found is not None and _is_free(found) and selector.matches(found.metadata.labels):
+                    return found
+                await turn.give()
         return None
+
+
+def _is_free(volume: PersistentVolume) -> bool:
+    available = volume.status.phase == "Available" and volume.spec.claim_ref is None
+    return available and not volume.metadata.deletion_timestamp
 
 
 def _is_meant_well(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:

@@ -1,18 +1,18 @@
-"""Deletes what is in namespaces that are being deleted (pkg/controller/namespace)."""
+"""Namespaces that are being deleted: what is in them goes, then they."""
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator
 
-from steersman.api.core.v1 import Namespace, NamespaceCondition, NamespaceSpec, Pod
+from steersman.api.core.v1 import Namespace, NamespaceSpec, Pod
 from steersman.api.meta.v1 import DeleteOptions, PartialObjectMetadata
-from steersman.client.api_resource import APIResource
 from steersman.client.backoff import Backoff
 from steersman.client.discovery import Discovered, Served, preferred_resources
 from steersman.client.errors import is_conflict, is_not_found
 from steersman.client.resources import NAMESPACES, PODS
 from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.namespaces.findings import Findings, Left
+from steersman.controllers.other_servers import OtherServers, Patience
 from steersman.machinery.codec.serializer import deep_copy
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
@@ -21,22 +21,12 @@ FINALIZER = "kubernetes"
 _BACKGROUND = DeleteOptions(propagation_policy="Background")
 _PODS_AT_ONCE = 100
 """Read in one piece: some milliseconds' work."""
-_MOST_OBJECTS = 100_000
+_PAGE = 500
+_MOST_PAGES = 200
 """Of one resource that are looked at at a time: a server behind this one may never come to an end."""
-_ESTIMATE_OF_FINALIZERS = 15
-"""Seconds that finalizers are given."""
 _FIRST_PAUSE = 0.1
 """Seconds after which a namespace is looked at again in which something was left; they double until they are what
 upstream waits, which is half of what is estimated."""
-_GOOD = (
-    ("NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered"),
-    ("NamespaceDeletionGroupVersionParsingFailure", "ParsedGroupVersions", "All legacy kube types successfully parsed"),
-    ("NamespaceDeletionContentFailure", "ContentDeleted",
-     "All content successfully deleted, may be waiting on finalization"),
-    ("NamespaceContentRemaining", "ContentRemoved", "All content successfully removed"),
-    ("NamespaceFinalizersRemaining", "ContentHasNoFinalizers", "All content-preserving finalizers finished"),
-)  # fmt: skip
-"""The conditions, and what they say when nothing is wrong."""
 
 
 class NamespaceController(Controller[str]):
@@ -45,6 +35,7 @@ class NamespaceController(Controller[str]):
     name = "namespace-controller"
     account = "namespace-controller"
     workers = 10
+    longest_retry_delay = 60
 
     def __init__(self, given: Surroundings) -> None:
         super().__init__(given)
@@ -53,6 +44,8 @@ class NamespaceController(Controller[str]):
         self._namespaces.on_change(self._changed)
         self._pods = self.informers.of(PODS)
         self._pods.on_change(self._pod_changed)
+        self._others = OtherServers(self.informers)
+        self._patience = Patience(self._others, self.workers // 2)
         self._pauses: dict[str, Backoff] = {}
 
     def _changed(self, _: Namespace | None, new: Namespace | None) -> None:
@@ -97,19 +90,23 @@ class NamespaceController(Controller[str]):
                 return None
             raise
 
-    async def _delete_content(self, namespace: Namespace) -> _Found:
-        found = _Found()
+    async def _delete_content(self, namespace: Namespace) -> Findings:
+        found = Findings()
         discovered = await self._discovered(found)
         deletable = [each for each in discovered.served if each.resource.namespaced and "delete" in each.verbs]
         pods = [each for each in deletable if each.resource == PODS.metadata_only]
-        for some in (pods, [each for each in deletable if each not in pods]):
+        rest = [each for each in deletable if each not in pods]
+        rest.sort(key=lambda each: self._others.answer(each.resource))  # what may have to be waited for comes last
+        silent: set[str] = set()
+        for some in (pods, rest):
             for each in some:
-                await self._delete_all(each, namespace, found)
+                if each.resource.api_version not in silent and await self._delete_all(each, namespace, found) == 504:
+                    silent.add(each.resource.api_version)
             if found.remaining:
                 break  # pods may need what is around them until they have ended
         return found
 
-    async def _discovered(self, found: _Found) -> Discovered:
+    async def _discovered(self, found: Findings) -> Discovered:
         try:
             discovered = await preferred_resources(self.client)
         except StatusError as error:
@@ -125,42 +122,52 @@ class NamespaceController(Controller[str]):
             found.errors.append(StatusError(503, "ServiceUnavailable", found.discovery))
         return discovered
 
-    async def _delete_all(self, each: Served, namespace: Namespace, found: _Found) -> None:
-        """Deletes the objects of a resource, and looks what is left."""
+    async def _delete_all(self, each: Served, namespace: Namespace, found: Findings) -> int:
+        """Deletes the objects of a resource, and looks what is left. The code of the error that kept it from that, or
+        200."""
         resource, name = each.resource, namespace.metadata.name
         estimate = await self._longest_grace(namespace) if resource == PODS.metadata_only else 0
         try:
-            left = await self._left(each, name)
-            if left and "deletecollection" in each.verbs:
-                await self.client.delete_collection(resource, name, options=_BACKGROUND)
-            elif left:
-                await self._delete_each(resource, name, left)
-            if left:
+            if (left := await self._left(each, name)).number:
+                if "deletecollection" in each.verbs:
+                    async with self._patience.of(resource, name):
+                        await self.client.delete_collection(resource, name, options=_BACKGROUND)
+                else:
+                    await self._delete_each(each, name)
                 left = await self._left(each, name)
         except StatusError as error:
             if error.code not in (404, 405):
                 found.failed(error, estimate)
-            return
-        if left:
-            finalizers = Counter(name for obj in left for name in obj.metadata.finalizers)
-            found.remain(resource, name, len(left), finalizers, estimate)
+            return error.code
+        if left.number:
+            found.remain(resource, name, left, estimate)
+        return 200
 
-    async def _left(self, each: Served, namespace: str) -> list[PartialObjectMetadata]:
+    async def _left(self, each: Served, namespace: str) -> Left:
+        left = Left()
+        async for obj in self._objects(each, namespace):
+            left.number += 1
+            left.finalizers.update(obj.metadata.finalizers)
+        return left
+
+    async def _objects(self, each: Served, namespace: str) -> AsyncIterator[PartialObjectMetadata]:
         if "list" not in each.verbs:
-            return []
-        found: list[PartialObjectMetadata] = []
-        async for obj in self.client.each(each.resource, namespace):
-            found.append(obj)
-            if len(found) == _MOST_OBJECTS:
-                break
-        return found
+            return
+        token = ""
+        for _ in range(_MOST_PAGES):
+            async with self._patience.of(each.resource, namespace):
+                page = await self.client.list(each.resource, namespace, limit=_PAGE, continue_token=token)
+            for obj in page.items:
+                yield obj
+            token = page.metadata.continue_
+            if not token:
+                return
 
-    async def _delete_each(
-        self, resource: APIResource[PartialObjectMetadata], namespace: str, objects: list[PartialObjectMetadata]
-    ) -> None:
-        for obj in objects:
+    async def _delete_each(self, each: Served, namespace: str) -> None:
+        async for obj in self._objects(each, namespace):
             try:
-                await self.client.delete(resource, obj.metadata.name, namespace, _BACKGROUND)
+                async with self._patience.of(each.resource, namespace):
+                    await self.client.delete(each.resource, obj.metadata.name, namespace, _BACKGROUND)
             except StatusError as error:
                 if error.code not in (404, 405):
                     raise
@@ -174,7 +181,7 @@ class NamespaceController(Controller[str]):
         deleted = times.unix(namespace.metadata.deletion_timestamp or times.now())
         return longest if times.unix(times.now()) - deleted < longest else 0
 
-    async def _tell(self, namespace: Namespace, found: _Found) -> None:
+    async def _tell(self, namespace: Namespace, found: Findings) -> None:
         """Writes the conditions, if they have changed."""
         changed = deep_copy(namespace)
         if found.change(changed.status.conditions):
@@ -197,78 +204,3 @@ class NamespaceController(Controller[str]):
                 if not is_not_found(error):
                     raise
             return
-
-
-@dataclass(slots=True)
-class _Found:
-    """What is left of a namespace, and why."""
-
-    estimate: int = 0
-    """Seconds until it may be gone."""
-    discovery: str = ""
-    errors: list[StatusError] = field(default_factory=list)
-    contents: list[str] = field(default_factory=list)
-    remaining: dict[str, int] = field(default_factory=dict)
-    finalizers: Counter[str] = field(default_factory=Counter)
-
-    def failed(self, error: StatusError, estimate: int) -> None:
-        self.errors.append(error)
-        self.contents.append(str(error))
-        self.estimate = max(self.estimate, estimate)
-
-    def remain(
-        self, resource: APIResource[PartialObjectMetadata], namespace: str, number: int, finalizers: Counter[str],
-        estimate: int,
-    ) -> None:  # fmt: skip
-        self.remaining[f"{resource.plural}.{resource.group}"] = number
-        self.finalizers += finalizers
-        if not estimate and finalizers:
-            estimate = _ESTIMATE_OF_FINALIZERS
-        elif not estimate:
-            text = (
-                f"unexpected items still remain in namespace: {namespace} for gvr: "
-                f"{resource.group or ''}/{resource.version}, Resource={resource.plural}"
-            )
-            self.failed(StatusError(500, "InternalError", text), 0)
-        self.estimate = max(self.estimate, estimate)
-
-    def change(self, conditions: list[NamespaceCondition]) -> bool:
-        """Makes conditions say how it is; whether any has changed."""
-        wrong = self._wrong()
-        changed = False
-        for type_, reason, message in _GOOD:
-            status, reason, message = ("True", *wrong[type_]) if type_ in wrong else ("False", reason, message)
-            condition = next((each for each in conditions if each.type == type_), None)
-            if condition is None:
-                conditions.append(NamespaceCondition(
-                    type=type_, status=status, last_transition_time=times.now(), reason=reason, message=message
-                ))  # fmt: skip
-                changed = True
-            elif (condition.status, condition.reason, condition.message) != (status, reason, message):
-                if condition.status != status:
-                    condition.last_transition_time = times.now()
-                condition.status, condition.reason, condition.message = status, reason, message
-                changed = True
-        return changed
-
-    def _wrong(self) -> dict[str, tuple[str, str]]:
-        wrong: dict[str, tuple[str, str]] = {}
-        if self.discovery:
-            wrong["NamespaceDeletionDiscoveryFailure"] = "DiscoveryFailed", self.discovery
-        if self.contents:
-            text = ", ".join(sorted(self.contents))
-            wrong["NamespaceDeletionContentFailure"] = (
-                "ContentDeletionFailed", f"Failed to delete all resource types, {len(self.contents)} remaining: {text}"
-            )  # fmt: skip
-        if self.remaining:
-            texts = sorted(f"{resource} has {number} resource instances" for resource, number in self.remaining.items())
-            wrong["NamespaceContentRemaining"] = (
-                "SomeResourcesRemain", f"Some resources are remaining: {', '.join(texts)}"
-            )  # fmt: skip
-        if self.finalizers:
-            texts = sorted(f"{name} in {number} resource instances" for name, number in self.finalizers.items())
-            wrong["NamespaceFinalizersRemaining"] = (
-                "SomeFinalizersRemain",
-                f"Some content in the namespace has finalizers remaining: {', '.join(texts)}",
-            )  # fmt: skip
-        return wrong

@@ -6,7 +6,7 @@ from steersman.api.core.v1 import ConfigMap, Namespace, Secret
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.client import Client
 from steersman.client.resources import CONFIG_MAPS, NAMESPACES, SECRETS
-from steersman.controllers.namespace import NamespaceController
+from steersman.controllers.namespaces.controller import NamespaceController
 from tests.controllers.waiting import Run, eventually
 
 

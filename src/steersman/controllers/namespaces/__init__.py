@@ -1,0 +1,1 @@
+"""Deletes what is in namespaces that are being deleted (pkg/controller/namespace)."""

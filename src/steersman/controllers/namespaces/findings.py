@@ -1,0 +1,104 @@
+"""What is left of a namespace that is being deleted, and what its conditions say of that."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from steersman.api.core.v1 import NamespaceCondition
+from steersman.client.api_resource import APIResource
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.values import times
+
+_ESTIMATE_OF_FINALIZERS: Final = 15
+"""Seconds that finalizers are given."""
+_GOOD: Final = (
+    ("NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered"),
+    ("NamespaceDeletionGroupVersionParsingFailure", "ParsedGroupVersions", "All legacy kube types successfully parsed"),
+    ("NamespaceDeletionContentFailure", "ContentDeleted",
+     "All content successfully deleted, may be waiting on finalization"),
+    ("NamespaceContentRemaining", "ContentRemoved", "All content successfully removed"),
+    ("NamespaceFinalizersRemaining", "ContentHasNoFinalizers", "All content-preserving finalizers finished"),
+)  # fmt: skip
+"""The conditions, and what they say when nothing is wrong."""
+
+
+@dataclass(slots=True)
+class Left:
+    """The objects of one resource."""
+
+    number: int = 0
+    finalizers: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(slots=True)
+class Findings:
+    """What is left of a namespace, and why."""
+
+    estimate: int = 0
+    """Seconds until it may be gone."""
+    discovery: str = ""
+    errors: list[StatusError] = field(default_factory=list)
+    contents: list[str] = field(default_factory=list)
+    remaining: dict[str, int] = field(default_factory=dict)
+    finalizers: Counter[str] = field(default_factory=Counter)
+
+    def failed(self, error: StatusError, estimate: int) -> None:
+        self.errors.append(error)
+        self.contents.append(str(error))
+        self.estimate = max(self.estimate, estimate)
+
+    def remain(self, resource: APIResource[Any], namespace: str, left: Left, estimate: int) -> None:
+        self.remaining[f"{resource.plural}.{resource.group}"] = left.number
+        self.finalizers += left.finalizers
+        if not estimate and left.finalizers:
+            estimate = _ESTIMATE_OF_FINALIZERS
+        elif not estimate:
+            text = (
+                f"unexpected items still remain in namespace: {namespace} for gvr: "
+                f"{resource.group or ''}/{resource.version}, Resource={resource.plural}"
+            )
+            self.failed(StatusError(500, "InternalError", text), 0)
+        self.estimate = max(self.estimate, estimate)
+
+    def change(self, conditions: list[NamespaceCondition]) -> bool:
+        """Makes conditions say how it is; whether any has changed."""
+        wrong = self._wrong()
+        changed = False
+        for type_, reason, message in _GOOD:
+            status, reason, message = ("True", *wrong[type_]) if type_ in wrong else ("False", reason, message)
+            condition = next((each for each in conditions if each.type == type_), None)
+            if condition is None:
+                conditions.append(NamespaceCondition(
+                    type=type_, status=status, last_transition_time=times.now(), reason=reason, message=message
+                ))  # fmt: skip
+                changed = True
+            elif (condition.status, condition.reason, condition.message) != (status, reason, message):
+                if condition.status != status:
+                    condition.last_transition_time = times.now()
+                condition.status, condition.reason, condition.message = status, reason, message
+                changed = True
+        return changed
+
+    def _wrong(self) -> dict[str, tuple[str, str]]:
+        wrong: dict[str, tuple[str, str]] = {}
+        if self.discovery:
+            wrong["NamespaceDeletionDiscoveryFailure"] = "DiscoveryFailed", self.discovery
+        if self.contents:
+            text = ", ".join(sorted(self.contents))
+            wrong["NamespaceDeletionContentFailure"] = (
+                "ContentDeletionFailed", f"Failed to delete all resource types, {len(self.contents)} remaining: {text}"
+            )  # fmt: skip
+        if self.remaining:
+            texts = sorted(f"{resource} has {number} resource instances" for resource, number in self.remaining.items())
+            wrong["NamespaceContentRemaining"] = (
+                "SomeResourcesRemain", f"Some resources are remaining: {', '.join(texts)}"
+            )  # fmt: skip
+        if self.finalizers:
+            texts = sorted(f"{name} in {number} resource instances" for name, number in self.finalizers.items())
+            wrong["NamespaceFinalizersRemaining"] = (
+                "SomeFinalizersRemain",
+                f"Some content in the namespace has finalizers remaining: {', '.join(texts)}",
+            )  # fmt: skip
+        return wrong

@@ -1,0 +1,150 @@
+"""A cluster that is attacked, and what it costs the others."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from steersman.testing import BlockingClient, ServerProcess
+
+Plain = dict[str, Any]
+
+NAMESPACE: Final = "attacker"
+_HELD: Final = re.compile(r"the loop was held for ([0-9.]+) s \(.* the process ([0-9.]+) s,.* looks? in (\S+):")
+_TOLD_FROM: Final = 0.015
+"""Seconds of a hold that the watchdog tells of."""
+_EVERY: Final = 1.0
+_LONGEST: Final = 120.0
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Times in seconds, memory in bytes."""
+
+    holds: list[tuple[float, str]]
+    """How long the loop was held while the process worked, and by what."""
+    longest: list[str]
+    """What was told of the longest."""
+    running: list[float]
+    """How long the pods of others took."""
+    cpu: float
+    memory: int
+
+
+class AttackedCluster:
+    """`with AttackedCluster(folder) as cluster`; `client` is the attacker's, `admin` the administrator's."""
+
+    def __init__(self, folder: Path, nodes: int) -> None:
+        self._server = ServerProcess(
+            folder / "data", "--storage=memory", f"--nodes={nodes}",
+            f"--debug-loop-watchdog={int(_TOLD_FROM * 1000)}ms", verb="up",
+        )  # fmt: skip
+        self._other = threading.Thread(target=self._run_pods, daemon=True)
+        self._over = threading.Event()
+        self._running: list[float] = []
+
+    def __enter__(self) -> AttackedCluster:
+        self._server.start()
+        self.admin = self._server.client(timeout=120)
+        self.client = BlockingClient(self._server.address, self._server.context(admin=False), 120, token=self._token())
+        time.sleep(2)  # what the start holds is not counted
+        self._from = self._server.errors.stat().st_size
+        self._cpu = self._cpu_seconds()
+        self._other.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._other.join(_LONGEST)
+        self._server.kill()
+
+    def _token(self) -> str:
+        base = f"/api/v1/namespaces/{NAMESPACE}"
+        self.make("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}}, by=self.admin)
+        self.make(f"{base}/serviceaccounts", {"metadata": {"name": "attacker"}}, by=self.admin)
+        self.make(f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}/rolebindings", {
+            "metadata": {"name": "attacker"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "admin"},
+            "subjects": [{"kind": "ServiceAccount", "name": "attacker", "namespace": NAMESPACE}],
+        }, by=self.admin)  # fmt: skip
+        made = self.make(f"{base}/serviceaccounts/attacker/token", {"spec": {}}, by=self.admin)
+        token: str = made["status"]["token"]
+        return token
+
+    def make(self, path: str, body: Plain | bytes, *, by: BlockingClient | None = None) -> Plain:
+        """Makes an object, of the attacker's if nobody else is named. Raises AssertionError where it is refused."""
+        while True:
+            code, made = (by or self.client).json("POST", path, body)
+            if code != 429:
+                break
+            time.sleep(0.2)
+        assert code < 300, (path, code, str(made)[:500])
+        found: Plain = made
+        return found
+
+    def costs(self) -> Costs:
+        """What it has cost since the beginning."""
+        with self._server.errors.open() as told:
+            told.seek(self._from)
+            lines = told.readlines()
+        matches = [(match, line.rstrip()) for line in lines if (match := _HELD.search(line))]
+        holds = [(_worked(match), match[3]) for match, _ in matches]
+        longest = [line for _, line in sorted(matches, key=lambda each: -_worked(each[0]))[:10]]
+        return Costs(
+            holds, longest, list(self._running), self._cpu_seconds() - self._cpu, self._server.resident_bytes()
+        )
+
+    def is_idle(self, seconds: float) -> bool:
+        """Waits some time; whether the process had next to nothing to do."""
+        before = self._cpu_seconds()
+        time.sleep(seconds)
+        return self._cpu_seconds() - before < 0.25 * seconds
+
+    def _cpu_seconds(self) -> float:
+        fields = Path(f"/proc/{self._server.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def _run_pods(self) -> None:
+        """A pod a second; the time until each runs."""
+        path = "/api/v1/namespaces/default/pods"
+        client = self._server.client(timeout=120)
+        number = 0
+        while not self._over.is_set():
+            number += 1
+            pod = {"metadata": {"name": f"other-{number}"}, "spec": {"containers": [{"name": "c", "image": "app"}]}}
+            began = time.monotonic()
+            self.make(path, pod, by=client)
+            while not self._over.is_set():
+                phase = client.json("GET", f"{path}/other-{number}")[1].get("status", {}).get("phase")
+                if phase == "Running" or time.monotonic() - began > _LONGEST:
+                    break
+                time.sleep(0.02)
+            took = time.monotonic() - began
+            self._running.append(took)
+            client.request("DELETE", f"{path}/other-{number}?gracePeriodSeconds=0")
+            self._over.wait(max(_EVERY - took, 0))
+
+
+def _worked(match: re.Match[str]) -> float:
+    """Seconds of a hold in which the process worked: on a busy machine it waits too, for others."""
+    return min(float(match[1]), float(match[2]))
+
+
+def told(costs: Costs) -> str:
+    """One line."""
+    holds = [(time, where) for time, where in costs.holds if time > _TOLD_FROM]
+    longest, where = max(holds, default=(0.0, "nothing"))
+    most = Counter(where for _, where in holds).most_common(2)
+    frequent = ", ".join(f"{where} {number}" for where, number in most)
+    running = sorted(costs.running) or [0.0]
+    return (
+        f"{len(holds)} holds over {_TOLD_FROM * 1000:.0f} ms, of {longest * 1000:.0f} ms at most ({where}; most: "
+        f"{frequent}); {len(running)} pods of others ran after {running[len(running) // 2]:.2f} s, "
+        f"at most {running[-1]:.2f} s; {costs.cpu:.1f} s of CPU; {costs.memory >> 20} MiB"
+    )
