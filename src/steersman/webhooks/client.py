@@ -60,16 +60,16 @@ class WebhookClient:
     """Posts to one endpoint, over connections that are kept.
 
     `backoff` is in seconds, before the second attempt; before later ones it is longer; None: there is one attempt only.
-    At most `at_once` requests are under way, the others wait. An attempt takes at most `timeout` seconds. One that
-    `only_delivers` needs no answer but that it was taken, and tries again whatever went wrong.
+    At most `at_once` requests are under way, the others wait. An attempt takes at most `timeout` seconds, or `TIMEOUT`.
+    One that `only_delivers` needs no answer but that it was taken, and tries again whatever went wrong.
     """
 
     def __init__(
         self, endpoint: Endpoint, backoff: float | None, sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep, *,
         max_answer_bytes: int = MAX_ANSWER_BYTES, at_once: int = AT_ONCE, user_agent: str = "steersman",
-        timeout: float = TIMEOUT, only_delivers: bool = False,
+        timeout: float | None = None, only_delivers: bool = False,
     ) -> None:  # fmt: skip
-        self._timeout = timeout
+        self._timeout = TIMEOUT if timeout is None else timeout
         self._endpoint = endpoint
         self._backoff = backoff
         self._sleep = sleep
