@@ -203,8 +203,8 @@ _JUDGES = {
     "request_info.py", "installer.py", "metrics.py", "authorization.py", "max_in_flight.py", "watch_termination.py",
     "instrument.py", "server.py", "journal.py", "given_metrics.py", "audit.py",
 }  # fmt: skip
-"""Who may read what the path says of a request's info: who makes it, judges it, counts it, records or tells of it, holds it
-against the route, or has no route and answers for what was judged."""
+"""Who may read what the path says of a request's info: who makes it, judges it, counts it, records or tells of it,
+holds it against the route, or has no route and answers for what was judged."""
 
 
 def test_only_the_judges_read_what_a_requests_info_names() -> None:

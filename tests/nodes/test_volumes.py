@@ -7,17 +7,20 @@ from ipaddress import IPv4Network
 
 import pytest_asyncio
 
-from steersman.api.core.v1 import CSIPersistentVolumeSource
+from steersman.api.core.v1 import CSIPersistentVolumeSource, Node
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.api.storage.v1 import CSIDriver, CSIDriverSpec
 from steersman.client.client import Client
 from steersman.client.events import Broadcaster
 from steersman.client.in_process import InProcessTransport
-from steersman.client.informer import Informers
-from steersman.client.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS
+from steersman.client.informer import Informers, key_of
+from steersman.client.resources import CSI_DRIVERS, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS
 from steersman.machinery.built_in.volumes import reference_to
 from steersman.nodes.containers import Containers
 from steersman.nodes.kubelets import Kubelets
 from steersman.nodes.server.servers import NodeServers
 from steersman.nodes.simulated_node import NodeTemplate, SimulatedNode
+from steersman.nodes.volumes import NodeVolumes
 from steersman.testing import Environment
 from tests.controllers.volumes.objects import claim, pod, volume
 from tests.controllers.waiting import eventually
@@ -101,3 +104,26 @@ async def test_a_pod_whose_volume_never_comes_can_be_deleted(client: Client) -> 
         return not (await client.list(PODS, "default")).items
 
     await eventually(gone)
+
+
+async def test_nodes_say_what_is_in_use_whatever_has_been_told_of_them_by_then() -> None:
+    """The second change comes before the first is known to who makes them."""
+    async with Environment() as environment:
+        server = environment.plane.server
+        assert server is not None
+        client = Client(InProcessTransport(server.handler, environment.token()), "kubelet")
+        await client.create(PERSISTENT_VOLUME_CLAIMS, claim())
+        await bind(client)
+        attached_first = CSIDriver(metadata=ObjectMeta(name="d"), spec=CSIDriverSpec(attach_required=True))
+        await client.create(CSI_DRIVERS, attached_first)
+        await client.create(NODES, Node(metadata=ObjectMeta(name="n")))
+        informers = Informers(client)
+        volumes = NodeVolumes(client, informers, {})
+        informers.start()
+        await informers.synced()
+        await informers.stop()
+        user = pod("p", "a", "n")
+        assert await volumes.mounted(user, "n") is None
+        assert (await client.get(NODES, "n")).status.volumes_in_use == [NAME]
+        await volumes.release(key_of(user), "n")
+        assert (await client.get(NODES, "n")).status.volumes_in_use == []

@@ -177,9 +177,9 @@ class Kubelets:
         known = self._places.get(key)
         if known is not None and known is not node:
             known.release(key)
-            del self._places[key]
             known.allocated.remove(key)
             await self._release_volumes(key, known)
+            self._places.pop(key, None)
         if pod is None or node is None or node.unreachable:
             return
         is_new = not pod.status.start_time and not is_over(pod) and pod.metadata.deletion_timestamp is None

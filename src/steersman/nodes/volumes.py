@@ -6,6 +6,7 @@ What a kubelet's volume manager tells of is told: which volumes are in use, and 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
@@ -45,6 +46,9 @@ class NodeVolumes:
         """The claims that such a pod uses."""
         self._in_use: dict[str, dict[str, set[Key]]] = {}
         """On each node the volumes in use, and by which pods."""
+        self._said: dict[str, list[str]] = {}
+        """What nodes were last made to say of that."""
+        self._telling: dict[str, asyncio.Lock] = {}
         self._waiting: dict[str, set[Key]] = {}
         """On each node the pods that wait for a volume to be attached."""
 
@@ -61,6 +65,8 @@ class NodeVolumes:
                 wake(pod)
 
         def node_changed(old: Node | None, new: Node | None) -> None:
+            if new is None and old is not None:
+                self._said.pop(old.metadata.name, None)
             if new is not None and (old is None or old.status.volumes_attached != new.status.volumes_attached):
                 for pod in self._waiting.get(new.metadata.name, ()):
                     wake(pod)
@@ -97,18 +103,18 @@ class NodeVolumes:
 
     async def release(self, pod: Key, node: str) -> None:
         """A pod uses nothing any more on a node. Raises StatusError, Unreachable."""
-        for claim in self._claims_of.pop(pod, ()):
-            users = self._users[claim]
-            users.discard(pod)
-            if not users:
-                del self._users[claim]
         waiting = self._waiting.get(node)
         if waiting is not None:
             waiting.discard(pod)
             if not waiting:
                 del self._waiting[node]
-        if any(pod in users for users in self._in_use.get(node, {}).values()):
-            await self._use(pod, node, set())
+        if self._said.get(node) or any(pod in users for users in self._in_use.get(node, {}).values()):
+            await self._use(pod, node, set())  # where this fails, it is asked for again
+        for claim in self._claims_of.pop(pod, ()):
+            users = self._users[claim]
+            users.discard(pod)
+            if not users:
+                del self._users[claim]
 
     def has(self, pod: Key) -> bool:
         """Whether a pod is known to use claims."""
@@ -141,18 +147,26 @@ class NodeVolumes:
             in_use[name].discard(pod)
             if not in_use[name]:
                 del in_use[name]
-        known = self._node_objects.get("", node)
-        wanted = sorted(in_use)
         if not in_use:
             del self._in_use[node]
-        if known is None or sorted(known.status.volumes_in_use) == wanted:
-            return
-        try:
+        await self._tell(node)
+
+    async def _tell(self, node: str) -> None:
+        """Has the status of a node say which volumes are in use, if that is not what was said last: what is known of
+        the node's object may be older."""
+        async with self._telling.setdefault(node, asyncio.Lock()):
+            known = self._node_objects.get("", node)
+            wanted = sorted(self._in_use.get(node, ()))
+            if known is None or self._said.get(node, sorted(known.status.volumes_in_use)) == wanted:
+                return
             patch = {"status": {"volumesInUse": wanted or None}}
-            await self._client.patch(NODES, node, "", patch, subresource="status")
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
+            try:
+                await self._client.change(NODES, node, "", patch, subresource="status")
+            except StatusError as error:
+                if not is_not_found(error):
+                    raise
+            else:
+                self._said[node] = wanted
 
     async def _resized(self, key: Key) -> str:
         """Makes the file system of a claim's volume as large as the volume, where that is left to the node. The name
