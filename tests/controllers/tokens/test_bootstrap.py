@@ -13,8 +13,9 @@ from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.client import Client
 from steersman.client.resources import CONFIG_MAPS, SECRETS
 from steersman.controllers.tokens.bootstrap_signer import BootstrapSigner, detached_signature
-from steersman.controllers.tokens.bootstrap_tokens import SECRET_TYPE, seconds_left, signing_token
+from steersman.controllers.tokens.bootstrap_tokens import signing_token
 from steersman.controllers.tokens.token_cleaner import TokenCleaner
+from steersman.machinery.built_in.bootstrap_tokens import SECRET_TYPE, seconds_left
 from steersman.machinery.values import times
 from tests.controllers.waiting import Run, eventually
 
@@ -39,7 +40,7 @@ def token(name: str = "abcdef", **data: str) -> Secret:
     ],
 )
 def test_until_when_a_token_is_good(expiration: str, left: float | None) -> None:
-    assert seconds_left(token(expiration=expiration), NOW) == left
+    assert seconds_left(token(expiration=expiration).data, NOW) == left
 
 
 def test_which_tokens_sign() -> None:

@@ -12,7 +12,8 @@ from steersman.api.core.v1 import ConfigMap
 from steersman.client.errors import is_conflict, is_not_found
 from steersman.client.resources import CONFIG_MAPS, SECRETS
 from steersman.controllers.controller import Controller, Surroundings
-from steersman.controllers.tokens.bootstrap_tokens import NAMESPACE, SECRET_TYPE, signing_token
+from steersman.controllers.tokens.bootstrap_tokens import NAMESPACE, signing_token
+from steersman.machinery.built_in.bootstrap_tokens import SECRET_TYPE
 from steersman.machinery.codec.serializer import deep_copy, encode
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
@@ -72,7 +73,8 @@ def detached_signature(content: str, token_id: str, token: str) -> str:
     """A JWS without its content (RFC 7515, appendix F), by HMAC with SHA-256 and a token as the key."""
     header = _base64url(encode({"alg": "HS256", "kid": token_id}))
     signed = f"{header}.{_base64url(content.encode())}"
-    return f"{header}..{_base64url(hmac.digest(token.encode(), signed.encode(), hashlib.sha256))}"
+    key = token.encode("utf-8", "surrogateescape")
+    return f"{header}..{_base64url(hmac.digest(key, signed.encode(), hashlib.sha256))}"
 
 
 def _base64url(data: bytes) -> str:

@@ -8,7 +8,8 @@ from steersman.client.errors import is_conflict, is_not_found
 from steersman.client.informer import Key, key_of
 from steersman.client.resources import SECRETS
 from steersman.controllers.controller import Controller, Surroundings
-from steersman.controllers.tokens.bootstrap_tokens import NAMESPACE, SECRET_TYPE, seconds_left
+from steersman.controllers.tokens.bootstrap_tokens import NAMESPACE
+from steersman.machinery.built_in.bootstrap_tokens import SECRET_TYPE, seconds_left
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 
@@ -32,7 +33,7 @@ class TokenCleaner(Controller[Key]):
 
     async def sync(self, key: Key) -> None:
         secret = self._secrets.get(*key)
-        left = None if secret is None else seconds_left(secret, times.moment())
+        left = None if secret is None else seconds_left(secret.data, times.moment())
         if secret is None or left is None:
             return
         if left > 0:

@@ -19,6 +19,8 @@ EXPIRATION: Final = "expiration"
 GROUPS: Final = "auth-extra-groups"
 AUTHENTICATES: Final = "usage-bootstrap-authentication"
 """The member whose value "true" lets the token stand for a user."""
+SIGNS: Final = "usage-bootstrap-signing"
+"""The same for signing the cluster's information."""
 
 _TOKEN: Final = re.compile(r"([a-z0-9]{6})\.([a-z0-9]{16})", re.ASCII)
 _GROUP: Final = re.compile(r"system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]", re.ASCII)
@@ -35,15 +37,21 @@ def text_of(data: Mapping[str, bytes], key: str) -> str:
     return data.get(key, b"").decode("utf-8", "surrogateescape")
 
 
-def has_expired(data: Mapping[str, bytes], now: float) -> bool:
-    """Whether the token has ended at `now` (seconds since the epoch), or nobody can tell when it does."""
+def seconds_left(data: Mapping[str, bytes], now: float) -> float | None:
+    """How long the token is good for at `now` (seconds since the epoch), 0 if its time is over or cannot be read; None
+    if it has no end."""
     expiration = text_of(data, EXPIRATION)
     if not expiration:
-        return False
+        return None
     try:
-        return times.parse(expiration).timestamp() <= now
+        return max(0.0, times.parse(expiration).timestamp() - now)
     except times.TimeError:
-        return True
+        return 0.0
+
+
+def has_expired(data: Mapping[str, bytes], now: float) -> bool:
+    """Whether the token has ended, or nobody can tell when it does."""
+    return seconds_left(data, now) == 0
 
 
 def groups_of(data: Mapping[str, bytes]) -> tuple[str, ...] | None:
