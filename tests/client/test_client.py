@@ -144,12 +144,16 @@ async def test_a_refusal_that_names_no_time_is_told_at_once() -> None:
 
 async def test_only_so_many_requests_wait_at_the_same_time() -> None:
     waiting, most = 0, 0
+    many = asyncio.Event()
 
     async def handler(request: Request) -> Response:
         nonlocal waiting, most
         waiting += 1
         most = max(most, waiting)
-        await asyncio.sleep(0)
+        if waiting == 64:
+            many.set()
+        await many.wait()
+        await asyncio.sleep(0.01)  # in which more would come
         waiting -= 1
         return Response(200, [], b"{}")
 

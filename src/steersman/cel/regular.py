@@ -51,6 +51,11 @@ def _refused(reason: str, what: str) -> PatternError:
 def compile_pattern(pattern: str) -> Any:
     """A compiled expression. Raises PatternError; TakesLong on the loop where it is not compiled yet."""
     takes_long()
+    return compiled_at_once(pattern)
+
+
+def compiled_at_once(pattern: str) -> Any:
+    """The same for the few expressions of flags, whoever waits meanwhile. Raises PatternError."""
     if wrong := too_large_to_compile(pattern):
         raise _refused(wrong, pattern)
     _refuse_bytes(pattern)

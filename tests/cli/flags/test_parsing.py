@@ -85,14 +85,14 @@ def test_flags_of_several_values_take_them_one_by_one_too():
     options = parsed(
         "--authorization-mode=RBAC", "--authorization-mode=AlwaysAllow", "--runtime-config=api/all=true",
         "--runtime-config=apps/v1=false", "--api-audiences=a,b", "--api-audiences=c",
-        "--cors-allowed-origins=a", "--cors-allowed-origins=b",
+        "--cors-allowed-origins=^a$", "--cors-allowed-origins=//b:,//c(:|$)",
         "--strict-transport-security-directives=max-age=1", "--strict-transport-security-directives=preload",
         "--tls-cipher-suites=TLS_AES_128_GCM_SHA256", "--tls-cipher-suites=TLS_AES_256_GCM_SHA384",
     )  # fmt: skip
     assert options.authorization_mode == ("RBAC", "AlwaysAllow")
     assert options.runtime_config == {"api/all": "true", "apps/v1": "false"}
     assert options.api_audiences == ("a", "b", "c")
-    assert options.cors_allowed_origins == ("a", "b")
+    assert options.cors_allowed_origins == ("^a$", "//b:", "//c(:|$)")
     assert options.strict_transport_security_directives == ("max-age=1", "preload")
     assert options.tls_cipher_suites == ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384")
     with pytest.raises(OptionsError, match="modes must be given, each once"):
@@ -133,7 +133,23 @@ def test_a_mistyped_flag_is_told_with_what_was_meant():
         ),
         ("--authorization-mode=Whim", "--authorization-mode: unknown mode 'Whim'"),
         ("--goaway-chance=0.5", "--goaway-chance: must be between 0 and 0.02"),
-        ("--cors-allowed-origins=(", "--cors-allowed-origins: '(' is no regular expression: "),
+        (
+            "--cors-allowed-origins=(",
+            "--cors-allowed-origins: invalid regular expression: error parsing regexp: missing ",
+        ),
+        (
+            "--cors-allowed-origins=^a$(?!b)",
+            "--cors-allowed-origins: invalid regular expression: error parsing regexp: invalid or unsupported",
+        ),
+        ("--cors-allowed-origins=^a$,,^b$", "--cors-allowed-origins: an expression is empty"),
+        (
+            "--cors-allowed-origins=//a.com",
+            "--cors-allowed-origins: invalid regular expression: regular expression does not pin to start/end of host",
+        ),
+        (
+            "--cors-allowed-origins=a.com$",
+            "--cors-allowed-origins: invalid regular expression: regular expression does not pin to start/end of host",
+        ),
         ("--service-account-issuer=:a", "--service-account-issuer: ':a' contained a ':' but was not a valid URL: "),
         ("--service-account-issuer=", "--service-account-issuer: should not be an empty string"),
         ("--token-auth-file=/no/such", "--token-auth-file: /no/such: No such file or directory"),

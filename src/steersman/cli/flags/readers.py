@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from ipaddress import ip_address
 from pathlib import Path
@@ -112,13 +111,29 @@ def one_file(text: str) -> tuple[str, ...]:
 
 
 def patterns(text: str) -> tuple[str, ...]:
-    given = names(text)
+    """Regular expressions of origins (RE2).
+
+    Each must say where the host begins and ends, as upstream asks for: `//example.com` lets example.com.evil.org in.
+    """
+    from steersman.cel.regular import PatternError, compiled_at_once
+
+    given = tuple(text.split(",")) if text else ()
     for pattern in given:
+        if not pattern:
+            raise ValueError("an expression is empty")
         try:
-            re.compile(pattern)
-        except re.error as error:
-            raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+            compiled_at_once(pattern)
+        except PatternError as error:
+            raise ValueError(f"invalid regular expression: {error}") from None
+        if not any(each in pattern for each in _BEGINNINGS) or not any(each in pattern for each in _ENDS):
+            raise ValueError(
+                "invalid regular expression: regular expression does not pin to start/end of host in the origin header"
+            )
     return given
+
+
+_BEGINNINGS: Final = ("^", "//")
+_ENDS: Final = ("$", ":")
 
 
 def issuer(text: str) -> tuple[str, ...]:
