@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from steersman.api.core.v1 import ResourceQuota
 from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
@@ -16,6 +18,7 @@ from steersman.client.resources import (
     SECRETS,
     SERVICES,
 )
+from steersman.controllers.resource_quota import controller as controller_module
 from steersman.controllers.resource_quota.controller import ResourceQuotaController
 from steersman.machinery.codec.serializer import from_plain, to_plain
 from tests.controllers.waiting import Run, eventually
@@ -165,3 +168,18 @@ async def test_what_is_limited_may_change_and_nothing_is_written_without_need(ru
     assert to_plain(after.status) == to_plain(before.status)
     managers = {(each.manager, each.subresource) for each in after.metadata.managed_fields}
     assert managers == {("tests", ""), ("kube-controller-manager", "status")}
+
+
+async def test_what_was_summed_up_while_something_was_made_is_put_right(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Admission has counted the object, but there was none yet when somebody wrote what was used."""
+    monkeypatch.setattr(controller_module, "_QUIET", 0.3)
+    client = await run(ResourceQuotaController)
+    await limit(client, "q", {"configmaps": "10"})
+    await until(client, "q", {"configmaps": "0"})
+    await make(client, CONFIG_MAPS, "a")
+    await until(client, "q", {"configmaps": "1"})
+    await client.patch(RESOURCE_QUOTAS, "q", "default", {"status": {"used": {"configmaps": "0"}}}, subresource="status")
+    assert await used(client, "q") == {"configmaps": "0"}
+    await until(client, "q", {"configmaps": "1"})

@@ -26,6 +26,8 @@ RESYNC: Final = 300.0
 """Seconds after which all quotas are looked at anew (`--resource-quota-sync-period`)."""
 _PATIENCE: Final = 10.0
 """Seconds after which quotas are looked at though not all objects are known."""
+_QUIET: Final = 2.0
+"""Seconds without anything new in a namespace after which its quotas are looked at again."""
 _SHARE: Final = 4
 """How many times as long as it took, a quota is left alone until it is looked at again for what was given back."""
 
@@ -46,6 +48,8 @@ class ResourceQuotaController(Controller[Key]):
         self._quotas = self.informers.of(RESOURCE_QUOTAS)
         self._quotas.on_change(self._quota_changed)
         self._pauses: dict[Key, float] = {}
+        self._settling: dict[Key, asyncio.TimerHandle] = {}
+        """Quotas in whose namespaces something was made a moment ago."""
         self._counted: dict[GroupResource, Counted[Any]] = {}
         for each in counted(self.informers):
             self._counted[each.measure.resource] = each
@@ -77,6 +81,8 @@ class ResourceQuotaController(Controller[Key]):
         if new is None:
             if old is not None:
                 self._pauses.pop(key_of(old), None)
+                if (timer := self._settling.pop(key_of(old), None)) is not None:
+                    timer.cancel()
                 if not self._quotas.count(old.metadata.namespace):
                     for each in self._counted.values():
                         each.forget(old.metadata.namespace)
@@ -87,20 +93,43 @@ class ResourceQuotaController(Controller[Key]):
         def changed(old: Any, new: Any) -> None:
             if old is not None and (new is None or each.gives_back(old, new)):
                 self._replenish(each.measure, old.metadata.namespace)
+            elif old is None:
+                self._settle(each.measure, new.metadata.namespace)
 
         each.objects.on_change(changed)
 
     def _object_changed(
         self, resource: APIResource[PartialObjectMetadata], old: ObjectMeta | None, new: ObjectMeta | None
     ) -> None:  # fmt: skip
-        if old is not None and new is None and resource.group_resource not in self._counted:
+        if resource.group_resource in self._counted:
+            return
+        if old is not None and new is None:
             self._replenish(counting(resource.group_resource), old.namespace)
+        elif old is None and new is not None:
+            self._settle(counting(resource.group_resource), new.namespace)
 
     def _replenish(self, measure: Measure[Any], namespace: str) -> None:
         for quota in self._quotas.list(namespace) if namespace else ():
             if measure.matching(quota.status.hard):
                 key = key_of(quota)
                 self.queue.add_after(key, self._pauses.get(key, 0.0))
+
+    def _settle(self, measure: Measure[Any], namespace: str) -> None:
+        """Has quotas looked at again once nothing more is made.
+
+        Admission counts an object before there is one. Whoever sums up in between does not find it, and what that
+        writes would stay until the next look at everything, as upstream.
+        """
+        for quota in self._quotas.list(namespace) if namespace and self._quotas.count(namespace) else ():
+            if measure.matching(quota.status.hard):
+                key = key_of(quota)
+                if (timer := self._settling.pop(key, None)) is not None:
+                    timer.cancel()
+                self._settling[key] = asyncio.get_running_loop().call_later(_QUIET, self._settled, key)
+
+    def _settled(self, key: Key) -> None:
+        del self._settling[key]
+        self.queue.add(key)
 
     def _resource_added(self, resource: APIResource[PartialObjectMetadata]) -> None:
         name = counting(resource.group_resource).count
