@@ -14,6 +14,7 @@ import msgspec
 from steersman.authentication.interface import AuthenticationError, TokenIdentity
 from steersman.authentication.service_account_claims import BoundObjects, Claims, common_audiences, judge
 from steersman.authentication.service_account_keys import ServiceAccountKeys
+from steersman.authentication.signatures import registry_of
 from steersman.authentication.user import authenticated
 from steersman.machinery.values import times
 
@@ -199,13 +200,5 @@ def _signing_key(keys: ServiceAccountKeys) -> RSAKey | ECKey:
     return _web_key(keys.signing_key, keys.signing.algorithm)
 
 
-@lru_cache(maxsize=8)
 def _registry(algorithm: str) -> JWSRegistry:
-    """Allows one algorithm, and header fields that nobody knows."""
-    from joserfc.jws import JWSRegistry
-
-    registry = JWSRegistry(algorithms=[algorithm], strict_check_header=False)
-    registry.max_header_length = _MAX_HEADER
-    registry.max_payload_length = MAX_TOKEN
-    registry.max_signature_length = _MAX_SIGNATURE
-    return registry
+    return registry_of(algorithm, _MAX_HEADER, MAX_TOKEN, _MAX_SIGNATURE)

@@ -136,16 +136,20 @@ class Client:
         media: str = MERGE_PATCH, subresource: str = "",
     ) -> T:  # fmt: skip
         """Changes an object by a patch of plain data."""
-        target = _target(resource.path(namespace, name, subresource), fieldManager=self.manager)
-        return resource.decode(await self._ask("PATCH", target, resource.accept(), encode(patch), media))
+        return resource.decode(await self._patch(resource, name, namespace, patch, media, subresource))
 
     async def change(
         self, resource: APIResource[Any], name: str, namespace: str, patch: object, *,
         media: str = MERGE_PATCH, subresource: str = "",
     ) -> None:  # fmt: skip
         """The same for who follows the object anyway, and does not look at the answer."""
+        await self._patch(resource, name, namespace, patch, media, subresource)
+
+    async def _patch(
+        self, resource: APIResource[Any], name: str, namespace: str, patch: object, media: str, subresource: str
+    ) -> bytes:
         target = _target(resource.path(namespace, name, subresource), fieldManager=self.manager)
-        await self._ask("PATCH", target, resource.accept(), encode(patch), media)
+        return await self._ask("PATCH", target, resource.accept(), encode(patch), media)
 
     async def apply(
         self, resource: APIResource[T], name: str, namespace: str, configuration: dict[str, Any], *,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, Literal
 
 from steersman.machinery.errors.field import quote
 from steersman.machinery.identity.schema import GroupVersionError, parse_group_version
@@ -88,46 +88,32 @@ def webhook_backoff(options: AuditOptions) -> float:
     return options.audit_webhook_batch_initial_backoff
 
 
-def log_options(options: AuditOptions) -> BackendOptions:
-    """Those of the log."""
-    return BackendOptions(
-        plugin="log",
-        version=options.audit_log_version,
-        mode=options.audit_log_mode,
-        buffer_size=options.audit_log_batch_buffer_size,
-        max_size=options.audit_log_batch_max_size,
-        max_wait=options.audit_log_batch_max_wait,
-        throttle=options.audit_log_batch_throttle_enable,
-        qps=options.audit_log_batch_throttle_qps,
-        burst=options.audit_log_batch_throttle_burst,
-        truncate=options.audit_log_truncate_enabled,
-        max_batch_bytes=options.audit_log_truncate_max_batch_size,
-        max_event_bytes=options.audit_log_truncate_max_event_size,
-    )
+def backend_options(options: AuditOptions, plugin: Literal["log", "webhook"]) -> BackendOptions:
+    """Those of one backend."""
 
+    def given(name: str) -> Any:
+        return getattr(options, f"audit_{plugin}_{name}")
 
-def webhook_options(options: AuditOptions) -> BackendOptions:
-    """Those of the webhook."""
     return BackendOptions(
-        plugin="webhook",
-        version=options.audit_webhook_version,
-        mode=options.audit_webhook_mode,
-        buffer_size=options.audit_webhook_batch_buffer_size,
-        max_size=options.audit_webhook_batch_max_size,
-        max_wait=options.audit_webhook_batch_max_wait,
-        throttle=options.audit_webhook_batch_throttle_enable,
-        qps=options.audit_webhook_batch_throttle_qps,
-        burst=options.audit_webhook_batch_throttle_burst,
-        truncate=options.audit_webhook_truncate_enabled,
-        max_batch_bytes=options.audit_webhook_truncate_max_batch_size,
-        max_event_bytes=options.audit_webhook_truncate_max_event_size,
+        plugin=plugin,
+        version=given("version"),
+        mode=given("mode"),
+        buffer_size=given("batch_buffer_size"),
+        max_size=given("batch_max_size"),
+        max_wait=given("batch_max_wait"),
+        throttle=given("batch_throttle_enable"),
+        qps=given("batch_throttle_qps"),
+        burst=given("batch_throttle_burst"),
+        truncate=given("truncate_enabled"),
+        max_batch_bytes=given("truncate_max_batch_size"),
+        max_event_bytes=given("truncate_max_event_size"),
     )
 
 
 def wrong_with(options: AuditOptions) -> Iterator[str]:
     """What is wrong with the flags of the backends that are on, in upstream's words."""
     if options.audit_log_path:
-        yield from _wrong_with_backend(log_options(options))
+        yield from _wrong_with_backend(backend_options(options, "log"))
         if options.audit_log_format not in _FORMATS:
             allowed = quote(",".join(_FORMATS))
             yield f"invalid audit log format {options.audit_log_format}, allowed formats are {allowed}"
@@ -136,7 +122,7 @@ def wrong_with(options: AuditOptions) -> Iterator[str]:
             if value < 0:
                 yield f"--audit-log-{name} {value} can't be a negative number"
     if options.audit_webhook_config_file:
-        yield from _wrong_with_backend(webhook_options(options))
+        yield from _wrong_with_backend(backend_options(options, "webhook"))
 
 
 def _wrong_with_backend(options: BackendOptions) -> Iterator[str]:

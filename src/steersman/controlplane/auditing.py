@@ -23,9 +23,8 @@ from steersman.controlplane.audit_options import (
     BLOCKING,
     AuditOptions,
     BackendOptions,
-    log_options,
+    backend_options,
     webhook_backoff,
-    webhook_options,
     wrong_with,
 )
 from steersman.controlplane.options import OptionsError
@@ -60,10 +59,10 @@ def auditor(options: AuditOptions, metrics: AuditMetrics, lane: SlowLane, execut
             raise OptionsError(f"initializing audit webhook: {error}") from None
     if lines is not None:
         render = as_text if options.audit_log_format == "legacy" else as_json
-        backends.append(_wrapped(LogBackend(lines, render, errors), log_options(options), errors))
+        backends.append(_wrapped(LogBackend(lines, render, errors), backend_options(options, "log"), errors))
     if endpoint is not None:
         client = WebhookClient(endpoint, webhook_backoff(options), user_agent=_USER_AGENT, only_delivers=True)
-        backends.append(_wrapped(WebhookBackend(client, lane, errors), webhook_options(options), errors))
+        backends.append(_wrapped(WebhookBackend(client, lane, errors), backend_options(options, "webhook"), errors))
     if not backends:
         return None
     return Auditor(rules, backends[0] if len(backends) == 1 else Union(backends), metrics, lane)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from steersman.authentication.jwt.id_token import ALGORITHMS, MAX_TOKEN, CompactToken
+from steersman.authentication.jwt.id_token import MAX_TOKEN, CompactToken
+from steersman.authentication.signatures import registry_of
 from steersman.machinery.codec.json_syntax import syntax_error
 
 if TYPE_CHECKING:
     from joserfc.jwk import ECKey, RSAKey
-    from joserfc.jws import JWSRegistry
 
 MOST_KEYS: Final = 256
 _MAX_HEADER: Final = 16 * 1024
@@ -94,7 +93,7 @@ def verified(token: CompactToken, keys: tuple[PublicKey, ...]) -> bytes | None:
     from joserfc import jws
     from joserfc.errors import JoseError
 
-    registry = _registry(token.algorithm)
+    registry = registry_of(token.algorithm, _MAX_HEADER, MAX_TOKEN, _MAX_SIGNATURE)
     for each in keys:
         if each.key is None or (token.key_id and token.key_id != each.key_id):
             continue
@@ -103,15 +102,3 @@ def verified(token: CompactToken, keys: tuple[PublicKey, ...]) -> bytes | None:
         except (JoseError, ValueError, TypeError):
             continue
     return None
-
-
-@lru_cache(maxsize=len(ALGORITHMS))
-def _registry(algorithm: str) -> JWSRegistry:
-    """Allows one algorithm, and header fields that nobody knows."""
-    from joserfc.jws import JWSRegistry
-
-    registry = JWSRegistry(algorithms=[algorithm], strict_check_header=False)
-    registry.max_header_length = _MAX_HEADER
-    registry.max_payload_length = MAX_TOKEN
-    registry.max_signature_length = _MAX_SIGNATURE
-    return registry
