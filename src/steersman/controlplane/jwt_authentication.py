@@ -11,6 +11,7 @@ import logging
 import os
 import socket
 from collections.abc import Awaitable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +34,7 @@ from steersman.authentication.jwt.metrics import JWTMetrics, ReloadMetrics
 from steersman.authentication.jwt.validation import configuration_errors
 from steersman.controlplane.identity_lease import server_id
 from steersman.controlplane.options import Options, OptionsError
+from steersman.controlplane.periodic import Periodic
 from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors import field
 from steersman.machinery.errors.field import FieldError, quote
@@ -81,7 +83,9 @@ class JWTAuthentication:
         self._reloads = ReloadMetrics(registry, "authentication_config_controller", server) if self._path else None
         if self._reloads is not None:
             self._reloads.counts(self._data)
-        self._following: asyncio.Task[None] | None = None
+        self._following: Periodic | None = None
+        self._seen: tuple[int, int, int] | None = None
+        """The stamp of the file that was looked at last."""
         self._ending: set[asyncio.Task[None]] = set()
 
     def _first(self, options: Options) -> AuthenticationConfiguration:
@@ -114,25 +118,23 @@ class JWTAuthentication:
     def start(self) -> None:
         """Follows the file, if there is one."""
         if self._path is not None:
-            self._following = asyncio.create_task(self._follow(self._path))
+            self._seen = _stamp(self._path)
+            self._following = Periodic("authentication configuration", partial(self._follow, self._path), LOOK_EVERY)
+            self._following.start()
 
     async def stop(self) -> None:
         """Asks nobody any more."""
-        tasks = [*self._ending, *([] if self._following is None else [self._following])]
-        for task in tasks:
+        if self._following is not None:
+            await self._following.stop()
+        for task in self._ending:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*self._ending, return_exceptions=True)
         await self._current.close()
 
     async def _follow(self, path: Path) -> None:
-        seen = _stamp(path)
-        while True:
-            await asyncio.sleep(LOOK_EVERY)
-            stamp = _stamp(path)
-            if stamp == seen:
-                continue
-            if await self._look(path):
-                seen = stamp
+        stamp = _stamp(path)
+        if stamp != self._seen and await self._look(path):
+            self._seen = stamp
 
     async def _look(self, path: Path) -> bool:
         """Reads the file anew; False if it is to be tried again."""
