@@ -282,14 +282,21 @@ def namespace_of(file: Path) -> str:
 
 
 def play(server: Server, file: Path, own: OwnServer | None = None) -> list[dict[str, Any]]:
-    """Plays one scenario; its normalised answers, one a step that has any."""
-    scenario = yaml.safe_load(file.read_text())
+    """Plays one scenario; its normalised answers, one a step that has any.
+
+    One that applies begins with a second of the clock: managers are in the order of their times, in seconds, and an
+    apply that changes nothing but that order is written, by kube-apiserver too.
+    """
+    text = file.read_text()
+    scenario = yaml.safe_load(text)
     playing = Play(server, own=own)
     if own is not None:
         playing.variables.update(own.variables)
     namespace = playing.variables["ns"] = namespace_of(file)
     if scenario.get("namespace", True):
         playing.make_namespace(namespace)
+    if "apply-patch" in text:
+        time.sleep(1 - time.time() % 1)
     answers = []
     try:
         for number, raw in enumerate(scenario["steps"], 1):
