@@ -51,6 +51,7 @@ from steersman.controlplane.bootstrap import Bootstrap
 from steersman.controlplane.controllers import check_own
 from steersman.controlplane.data_folder import (
     certificate_files,
+    encryption_of,
     is_storage_unavailable,
     make_data_folder,
     open_storage,
@@ -336,7 +337,8 @@ class ControlPlane:
         ranges = service_ranges(options)
         storage = self.storage = await open_storage(options)  # first: it locks the folder
         running.push_async_callback(storage.close)
-        stores = self._stores = Stores(storage, common.slow_lane)
+        encryption = await encryption_of(options, common.registry, running)
+        stores = self._stores = Stores(storage, common.slow_lane, encryption)
         running.push_async_callback(stores.stop)
         keys = self._keys = TokenKeys(options)
         running.push_async_callback(keys.stop)  # before the lock of the folder is released
@@ -382,6 +384,8 @@ class ControlPlane:
         running.push_async_callback(upkeep.stop)
         running.push_async_callback(server.stop)
         self._add_checks(server, stores)
+        if encryption is not None:
+            encryption.install(server)
         aggregator = Aggregator(
             server, stores.store, stores.objects, common.registry, lambda: openapi.remote, _aggregation(options),
             nearby=self._nearby,

@@ -52,7 +52,7 @@ async def _version(request: Request) -> Response:
 
 
 async def _health(checks: HealthChecks, request: Request) -> Response:
-    return checks.answer(request)
+    return await checks.answer(request)
 
 
 async def _index(server: Server, request: Request) -> Response:
@@ -79,7 +79,7 @@ async def _health_metrics(server: Server, request: Request) -> Response:
     ]
     for checks in (server.healthz, server.livez, server.readyz):
         kind = checks.path.strip("/")
-        for name, wrong in checks.results():
+        async for name, wrong in checks.results():
             lines.append(f'kubernetes_healthcheck{{name="{name}",type="{kind}"}} {int(wrong is None)}\n')
     return Response(200, [_METRICS_TYPE], "".join(lines).encode())
 
