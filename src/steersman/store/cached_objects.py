@@ -131,16 +131,16 @@ class CachedObjects(Generic[T]):
         Raises StatusError 500 for one that cannot be decrypted itself.
         """
         try:
-            found = await available(self.storage.get(key))
-            if found is not None and found.value.startswith(SEALED):
+            found = await self.storage.get(key)
+            if found is None:
+                return None
+            if found.value.startswith(SEALED):
                 raise Unreadable(key, "identity transformer tried to read encrypted data")
         except Unreadable as error:
             raise errors.internal(error.why) from error
-        return (
-            None
-            if found is None
-            else Entry(key, self.kind.present(found.value, found.mod_revision), found.mod_revision)
-        )
+        except StorageUnavailable as error:
+            raise not_ready(error) from error
+        return Entry(key, self.kind.present(found.value, found.mod_revision), found.mod_revision)
 
     async def find(self, key: str) -> Entry | None:
         """The object, None if there is none. Raises StatusError 429 while that cannot be told, 500 (`stored`)."""
