@@ -1,4 +1,4 @@
-"""A KMS v2 plugin for tests, on a Unix socket: it wraps with keys of its own, and fails, waits and lies when it is told to.
+"""A KMS v2 plugin for tests, on a Unix socket: it wraps with its own keys, and fails, waits and lies when told to.
 
 `python -m tests.storage.encryption.kms_plugin SOCKET` serves until it is ended.
 """

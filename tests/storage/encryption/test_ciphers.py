@@ -1,10 +1,9 @@
-"""What ciphers make of values: bytes that kube-apiserver has written can be read, and those that were changed cannot."""
+"""What ciphers make of values: what kube-apiserver has written can be read, and what was changed cannot."""
 
 from __future__ import annotations
 
 import base64
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -103,8 +102,6 @@ async def test_what_kube_apiserver_has_stored_is_read(resource: str, start_plugi
 async def test_kube_apiserver_reads_what_is_stored_here(tmp_path: Path) -> None:
     if not (find_program("kube-apiserver") and find_program("etcd")):
         pytest.skip("no kube-apiserver and etcd in the folder that $STEERSMAN_REFERENCE names, or in PATH")
-    shutil.rmtree(tmp_path)
-    tmp_path.mkdir()
     with KubeAPIServer(tmp_path) as server:
         async with providers_of(configuration(server.kms_endpoint)) as providers:
             for resource in KINDS:

@@ -78,7 +78,8 @@ async def test_an_answer_is_good_for_a_while(start_plugin: StartPlugin) -> None:
         times.advance(21)
         wrong = await providers.wrong_with_plugins()
         assert wrong == (
-            "kms-provider-0: kmsv2 Provider plugin is not healthy, error: got unexpected healthz status: the moon is full"
+            "kms-provider-0: kmsv2 Provider plugin is not healthy, error: got unexpected healthz status: "
+            "the moon is full"
         )
         plugin.healthz = "ok"
         assert await providers.wrong_with_plugins() is not None
