@@ -1,22 +1,14 @@
-"""KMS plugins on sockets of their own, and providers made of configurations."""
+"""KMS plugins on sockets of their own."""
 
 from __future__ import annotations
 
-import json
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import Any
+from collections.abc import AsyncIterator
 
 import pytest
 
-from steersman.storage.encryption.configuration import parse_configuration
-from steersman.storage.encryption.metrics import EnvelopeMetrics, TransformationMetrics
-from steersman.storage.encryption.providers import Metrics, Providers
+from tests.storage.encryption.configured import StartPlugin
 from tests.storage.encryption.kms_plugin import KMSPlugin
-
-StartPlugin = Callable[[], Awaitable[KMSPlugin]]
 
 
 @pytest.fixture
@@ -27,29 +19,9 @@ async def start_plugin() -> AsyncIterator[StartPlugin]:
 
         async def start() -> KMSPlugin:
             started.append(KMSPlugin(f"{folder}/{len(started)}.sock"))
-            return await started[-1].start()
+            await started[-1].start()
+            return started[-1]
 
         yield start
         for each in started:
             await each.stop()
-
-
-@asynccontextmanager
-async def providers_of(document: dict[str, Any], *, reloads: bool = False) -> AsyncIterator[Providers]:
-    """The providers of a configuration, whose plugins are being asked."""
-    configuration = parse_configuration(json.dumps(document).encode(), Path("encryption.yaml"), reloads=reloads)
-    providers = Providers.of(configuration, Metrics(TransformationMetrics(), EnvelopeMetrics("server")))
-    await providers.start()
-    try:
-        yield providers
-    finally:
-        await providers.stop()
-
-
-def of_resources(*resources: str, providers: list[dict[str, Any]]) -> dict[str, Any]:
-    """A configuration with one rule."""
-    return {
-        "apiVersion": "apiserver.config.k8s.io/v1",
-        "kind": "EncryptionConfiguration",
-        "resources": [{"resources": list(resources), "providers": providers}],
-    }

@@ -17,7 +17,7 @@ from steersman.storage.encryption.ciphers import (
     SecretboxCipher,
 )
 from steersman.storage.encryption.transformer import NeedsKey, Transformer, TransformError
-from tests.storage.encryption.conftest import StartPlugin, providers_of
+from tests.storage.encryption.configured import StartPlugin, providers_of
 from tests.storage.encryption.kube_apiserver import (
     KINDS,
     RECORDED,

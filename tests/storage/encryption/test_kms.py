@@ -16,7 +16,7 @@ from steersman.storage.encryption.storage import EncryptedStorage
 from steersman.storage.encryption.transformer import NeedsKey, Transformer, TransformError
 from steersman.storage.interface import Event, Unreadable, Unwritable
 from steersman.storage.memory import MemoryStorage
-from tests.storage.encryption.conftest import StartPlugin, of_resources, providers_of
+from tests.storage.encryption.configured import StartPlugin, of_resources, providers_of
 from tests.storage.encryption.kms_plugin import KMSPlugin
 
 SECRETS = GroupResource("", "secrets")
@@ -148,7 +148,7 @@ LIES: list[tuple[dict[str, Any], str]] = [
     ({"ciphertext": b"c" * 1025}, "encrypted DEK source is 1025 bytes, which exceeds the max size of 1024"),
     ({"annotations": {"nodots": b""}}, "errGen=failed to validate annotations: annotations: Invalid value: "),
     ({"annotations": {"a.b": b"a" * 32768}}, "total size of annotations is 32771, which exceeds the max size of 32768"),
-    ({"failure": grpc.StatusCode.INTERNAL}, "rpc error: code = Internal desc = the plugin was told to fail"),
+    ({"failure": grpc.StatusCode.INTERNAL}, "rpc error: code = Internal desc = the server was told to fail"),
 ]
 
 
