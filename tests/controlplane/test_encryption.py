@@ -1,4 +1,4 @@
-"""Servers that encrypt: what is in the file, what is read after keys have changed, and what a file that changes does."""
+"""Servers that encrypt: what is in the file of storage, and what is read after keys and configurations change."""
 
 from __future__ import annotations
 
@@ -47,6 +47,11 @@ def body_of(name: str, **content: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, **content}
 
 
+def stored_in(folder: Path) -> bytes:
+    """The file of storage and its log."""
+    return b"".join(each.read_bytes() for each in folder.glob("steersman.db*"))
+
+
 SECRETS = "/api/v1/namespaces/default/secrets"
 
 
@@ -59,7 +64,7 @@ async def test_the_file_and_its_log_show_nothing(folder: Path) -> None:
         await client.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
         widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "text": PLAIN.decode()}
         await client.request("POST", "/apis/example.com/v1/namespaces/default/widgets", widget)
-        stored = b"".join(each.read_bytes() for each in folder.glob("steersman.db*"))
+        stored = stored_in(folder)
         assert b"k8s:enc:secretbox:v1:key:" in stored
         assert PLAIN not in stored
         assert base64.b64encode(PLAIN)[:30] not in stored
@@ -166,7 +171,9 @@ async def is_ok(client: Any, path: str) -> bool:
 
 async def eventually(holds: Callable[[], Awaitable[bool]]) -> None:
     async with asyncio.timeout(20):
-        while not await holds():
+        while True:
+            if await holds():
+                return
             await asyncio.sleep(0.05)
 
 
@@ -188,7 +195,7 @@ async def test_a_file_that_changes_counts_without_a_restart(
         second = (await client.request("PUT", f"{SECRETS}/a", first)).json()
         assert second["metadata"]["resourceVersion"] != first["metadata"]["resourceVersion"]
         assert plugin.calls == ["Status", "Encrypt"]
-        assert b"k8s:enc:kms:v2:p:" in b"".join(each.read_bytes() for each in folder.glob("steersman.db*"))
+        assert b"k8s:enc:kms:v2:p:" in stored_in(folder)
 
 
 async def reloads(client: Any, status: str) -> bool:

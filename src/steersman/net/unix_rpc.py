@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from time import perf_counter
 from typing import Final
 
-import grpc
-import grpc.aio
+os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # it would tell of each connection that ends, on stderr
+
+import grpc  # noqa: E402
+import grpc.aio  # noqa: E402
 
 _OPTIONS: Final = (
     ("grpc.default_authority", "localhost"),
@@ -21,12 +24,11 @@ _OPTIONS: Final = (
 )
 _MAX_DETAILS: Final = 1024
 """Characters of what the other side says of an error."""
-_LOCAL: Final = {
-    grpc.StatusCode.DEADLINE_EXCEEDED: "context deadline exceeded",
-    grpc.StatusCode.CANCELLED: "context canceled",
-    grpc.StatusCode.UNAVAILABLE: "error reading from server: EOF",
-}
-"""What errors mean that the other side knows nothing of: the library's own words are not passed on."""
+_LOST: Final = (
+    "Broken pipe", "Cancelling all calls", "Connection reset", "End of", "Endpoint", "GOAWAY", "Socket closed", "Stream",
+    "failed to connect", "keepalive", "recvmsg", "sendmsg",
+)  # fmt: skip
+"""How the library begins to tell of a connection that was lost."""
 _NAMES: Final = {
     each: "".join(part.capitalize() for part in each.name.split("_")).replace("Cancelled", "Canceled")
     for each in grpc.StatusCode
@@ -75,7 +77,10 @@ class UnixChannel:
 
 
 def _details(error: grpc.aio.AioRpcError) -> str:
-    local = _LOCAL.get(error.code())
-    if local is not None and "received from peer" not in (error.debug_error_string() or ""):
-        return local
-    return (error.details() or "")[:_MAX_DETAILS]
+    """What the other side says of an error; for what the library says of its own, Go's words."""
+    details = (error.details() or "")[:_MAX_DETAILS]
+    if details == "Deadline Exceeded":
+        return "context deadline exceeded"
+    if error.code() is grpc.StatusCode.UNAVAILABLE and details.startswith(_LOST):
+        return "error reading from server: EOF"
+    return details

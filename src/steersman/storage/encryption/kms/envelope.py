@@ -112,13 +112,23 @@ def _check_annotations(annotations: Mapping[str, bytes]) -> None:
         raise TransformError(f"failed to validate annotations: {together(errors)}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Writing:
     """What values are sealed with now."""
 
     cipher: DerivedGCMCipher
     source: Wrapped
-    source_type: int = SEED
+    fingerprint: bytes
+    after_data: bytes
+    """What follows the data in an EncryptedObject."""
+    source_type = SEED
+
+    @classmethod
+    def of(cls, seed: bytes, source: Wrapped) -> Writing:
+        """Raises TransformError for a wrapped seed that may not be stored."""
+        check_source(source)
+        without_data = EncryptedObject(b"", source, SEED).encode()
+        return cls(DerivedGCMCipher(seed), source, _fingerprint(source, SEED), without_data)
 
 
 class Current:
@@ -156,10 +166,10 @@ class EnvelopeTransformer:
                 f'encryptedDEKSource with keyID hash "{hashed(writing.source.key_id)}" expired at '
                 f"{self._current.expiration} (current time is {_time(times.moment())})"
             )
-        self._keep(_fingerprint(writing.source, writing.source_type), writing.cipher)
+        self._keep(writing.fingerprint, writing.cipher)
         data = writing.cipher.seal(value, path)
         self._metrics.used("to_storage", self._name, writing.source.key_id)
-        return EncryptedObject(data, writing.source, writing.source_type).encode()
+        return proto.encode([(1, data)]) + writing.after_data
 
     def open(self, stored: bytes, path: bytes) -> Opened:
         found = EncryptedObject.decode(stored)

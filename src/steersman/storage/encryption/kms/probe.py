@@ -15,11 +15,10 @@ from time import perf_counter
 from typing import Final
 
 from steersman.machinery.values import times
-from steersman.storage.encryption.ciphers import SEED_SIZE, DerivedGCMCipher
+from steersman.storage.encryption.ciphers import SEED_SIZE
 from steersman.storage.encryption.kms.envelope import (
     Current,
     Writing,
-    check_source,
     wrong_with_key_id,
 )
 from steersman.storage.encryption.kms.plugin import Plugin, Status, Wrapped
@@ -150,11 +149,11 @@ class Probe:
         source, fault = Wrapped(b"", "", {}), "<nil>"
         try:
             source = await self._plugin.encrypt(seed, uid)
-            check_source(source)
+            made = Writing.of(seed, source)
         except TransformError as error:
             fault = f"failed to encrypt DEK, error: {error}" if not source.key_id else str(error)
         if fault == "<nil>" and source.key_id == key_id:
-            current.writing, current.expires = Writing(DerivedGCMCipher(seed), source), expires
+            current.writing, current.expires = made, expires
             logger.info("values of the KMS provider %s are sealed with a new seed from now on", self.name)
             return ""
         state = "<nil>" if writing is not None else "got unexpected nil transformer"
