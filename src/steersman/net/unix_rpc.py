@@ -9,8 +9,8 @@ from typing import Final
 
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # it would tell of each connection that ends, on stderr
 
-import grpc  # noqa: E402
-import grpc.aio  # noqa: E402
+import grpc
+import grpc.aio
 
 _OPTIONS: Final = (
     ("grpc.default_authority", "localhost"),
@@ -25,8 +25,8 @@ _OPTIONS: Final = (
 _MAX_DETAILS: Final = 1024
 """Characters of what the other side says of an error."""
 _LOST: Final = (
-    "Broken pipe", "Cancelling all calls", "Connection reset", "End of", "Endpoint", "GOAWAY", "Socket closed", "Stream",
-    "failed to connect", "keepalive", "recvmsg", "sendmsg",
+    "Broken pipe", "Cancelling all calls", "Connection reset", "End of", "Endpoint", "GOAWAY", "Socket closed",
+    "Stream", "failed to connect", "keepalive", "recvmsg", "sendmsg",
 )  # fmt: skip
 """How the library begins to tell of a connection that was lost."""
 _NAMES: Final = {
