@@ -245,8 +245,8 @@ def secret_of(key: Key) -> bytes:
     text = key.secret.replace("\r", "").replace("\n", "")  # which Go passes over
     try:
         return base64.b64decode(text, validate=True)
-    except binascii.Error as error:
-        raise ValueError(str(error)) from None
+    except binascii.Error:
+        raise ValueError("illegal base64") from None
 
 
 def _kms_errors(kms: KMSConfiguration, path: Path, names: set[str], *, reloads: bool) -> Iterator[FieldError]:
