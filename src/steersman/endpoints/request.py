@@ -31,8 +31,8 @@ class Request:
     and `deadline` are loop times in seconds; a deadline of 0 is none. A `query` that takes long to read is there once
     the request is authorized: filters before that ask for `parameter`. A request with a large body has a `place`, which
     it takes when the work on that begins. `audit` is what is recorded of it, None for nothing, and
-    `recorded` what the answer waits for. `flow` is where it stands in priority and fairness, None without; what begins a
-    watch calls `initialized` when its first objects are out.
+    `recorded` what the answer waits for. `flow` is where it stands in priority and fairness, None without; what begins
+    a watch calls `initialized` when its first objects are out.
     """
 
     __slots__ = ("action", "audit", "audit_id", "deadline", "flow", "headers", "http", "info", "initialized", "method",

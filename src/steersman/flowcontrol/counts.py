@@ -51,6 +51,7 @@ class SchemaCounts:
         self.waited = empty(DURATIONS)
         self.waited_in_vain = empty(DURATIONS)
         self.regular = empty(DURATIONS)
+        """How long requests were worked on, but for watches."""
         self.watch = empty(DURATIONS)
         self.watches = empty(WATCHES)
 
@@ -79,12 +80,6 @@ class SchemaCounts:
             observe(WATCHES, self.watches, watches)
         else:
             self.unwatched += 1
-
-    def worked(self, seconds: float) -> None:
-        """A request was worked on for so long."""
-        series = self.regular
-        series[bisect_left(DURATIONS, seconds)] += 1
-        series[-1] += seconds
 
     def watched(self, seconds: float) -> None:
         """A watch had its seat for so long."""

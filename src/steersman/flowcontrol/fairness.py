@@ -16,7 +16,7 @@ from steersman.flowcontrol.bootstrap_configuration import mandatory
 from steersman.flowcontrol.counts import SchemaCounts
 from steersman.flowcontrol.level import CATCH_ALL, EXEMPT, Level, limits_of, queuing_of, shares_of
 from steersman.flowcontrol.matching import Digest, Matcher
-from steersman.flowcontrol.queue_set import Later, QueueSet, Ticket
+from steersman.flowcontrol.queue_set import Later, QueueSet
 from steersman.flowcontrol.retry_after import RefusedRequests
 from steersman.flowcontrol.shuffle_sharding import deal, flow_hash
 from steersman.flowcontrol.watch_tracker import WatchTracker
@@ -53,6 +53,11 @@ class Flow:
         self.hand: Final[tuple[int, ...]] = (
             deal(queuing.queues, queuing.hand, flow_hash(name, self.distinguisher)) if queuing.queues else ()
         )
+
+
+FlowKey = tuple[str, tuple[str, ...], str, str, str, str, str, str | None]
+"""User, groups, verb, resource, namespace, API group, subresource, and the path of a request that is about no resource:
+what a request's flow depends on."""
 
 
 class Finding(NamedTuple):
@@ -93,7 +98,8 @@ class Fairness:
         self._later = later
         self.levels: dict[str, Level] = {}
         self._schemas: list[Schema] = []
-        self._flows: dict[tuple[object, ...], Flow] = {}
+        self.flows: dict[FlowKey, Flow] = {}
+        """Those of the requests of late."""
         self.watches = WatchTracker()
         self.refused = RefusedRequests(wall_clock)
         self.fair_fraction = 0.0
@@ -106,19 +112,19 @@ class Fairness:
 
     def flow(self, user: str, groups: tuple[str, ...], action: Action, path: str | None) -> Flow:
         """The flow of a request; `path` is that of one that is about no resource, else None."""
-        if path is None:
-            key: tuple[object, ...] = (
-                user, groups, action.verb, action.resource, action.namespace, action.group, action.subresource
-            )  # fmt: skip
-        else:
-            key = (user, groups, action.verb, path)
-        found = self._flows.get(key)
-        if found is None:
-            found = self._match(Digest(user, groups, action, path))
-            if (path is None or len(path) <= _LONGEST) and len(groups) <= _MOST_GROUPS:
-                if len(self._flows) >= _KEPT:
-                    self._flows.clear()
-                self._flows[key] = found
+        key = (
+            user, groups, action.verb, action.resource, action.namespace, action.group, action.subresource, path,
+        )  # fmt: skip
+        return self.flows.get(key) or self.find(key, Digest(user, groups, action, path))
+
+    def find(self, key: FlowKey, digest: Digest) -> Flow:
+        """The flow of a request of which it is not remembered, under its key."""
+        found = self._match(digest)
+        path = digest.path
+        if (path is None or len(path) <= _LONGEST) and len(digest.groups) <= _MOST_GROUPS:
+            if len(self.flows) >= _KEPT:
+                self.flows.clear()
+            self.flows[key] = found
         return found
 
     def _match(self, digest: Digest) -> Flow:
@@ -131,16 +137,8 @@ class Fairness:
             distinguisher = digest.user if method.type == "ByUser" else digest.action.namespace
         return Flow(self.levels[found.level], found.schema, distinguisher)
 
-    def finished(self, flow: Flow, ticket: Ticket) -> float:
-        """Ends a request that had a seat; for how many seconds it had it."""
-        seconds = flow.seats.finish(ticket)
-        level = flow.level
-        if level.is_quiescing and level.seats.is_idle:
-            self.reload()
-        return seconds
-
     def left(self, flow: Flow) -> None:
-        """A request of the flow was refused, or has waited in vain."""
+        """A request of the flow is over, or was refused, at a level that is not configured any more."""
         if flow.level.is_quiescing and flow.level.seats.is_idle:
             self.reload()
 
@@ -170,7 +168,7 @@ class Fairness:
         shares = sum(shares_of(level.configuration.spec) for level in kept.values())
         for level in kept.values():
             level.set_limits(limits_of(level.configuration.spec, self._seats, shares))
-        self._flows.clear()
+        self.flows.clear()
         self.share_out()
         return findings
 
@@ -238,7 +236,9 @@ class Fairness:
             return {name: self.levels[name].limits.least for name in claims}
         if left <= needed:
             share = (left - least) / (needed - least)
-            return {name: _between(self.levels[name].limits.least, claim.lower, share) for name, claim in claims.items()}
+            return {
+                name: _between(self.levels[name].limits.least, claim.lower, share) for name, claim in claims.items()
+            }
         try:
             got, self.fair_fraction = share_out(all_seats, list(claims.values()))
         except Unsolvable as error:

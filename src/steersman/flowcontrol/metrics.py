@@ -98,8 +98,8 @@ def _of_schemas(registry: Registry, fairness: Fairness) -> None:
           "Number of seats currently pending in queues of the API Priority and Fairness subsystem",
           lambda counts: counts.queued_seats)  # fmt: skip
     gauge("current_executing_requests", "BETA",
-          "Number of requests in initial (for a WATCH) or any (for a non-WATCH) execution stage in the API Priority and "
-          "Fairness subsystem", lambda counts: counts.executing)  # fmt: skip
+          "Number of requests in initial (for a WATCH) or any (for a non-WATCH) execution stage in the API Priority "
+          "and Fairness subsystem", lambda counts: counts.executing)  # fmt: skip
     gauge("current_executing_seats", "BETA",
           "Concurrency (number of seats) occupied by the currently executing (initial stage for a WATCH, any stage "
           "otherwise) requests in the API Priority and Fairness subsystem",
@@ -110,7 +110,8 @@ def _of_schemas(registry: Registry, fairness: Fairness) -> None:
               "Duration of initial stage (for a WATCH) or any (for a non-WATCH) stage of request execution in the API "
               "Priority and Fairness subsystem", DURATIONS, (*_SCHEMA, "type"), executions)  # fmt: skip
     histogram("request_queue_length_after_enqueue", "ALPHA",
-              "Length of queue in the API Priority and Fairness subsystem, as seen by each request after it is enqueued",
+              "Length of queue in the API Priority and Fairness subsystem, as seen by each request after it is "
+              "enqueued",
               LENGTHS, _SCHEMA, queue_lengths)  # fmt: skip
     histogram("work_estimated_seats", "ALPHA",
               "Number of estimated seats (maximum of initial and final seats) associated with requests in API Priority "

@@ -132,6 +132,8 @@ class QueueSet:
         self.r = 0
         self.dispatch_r = self.served_r = 0
         """R when a request last got a seat, and where that request began, in R."""
+        self._kept = 0
+        """Queues below this index stay when they are empty."""
         self._robin = 0
         self._joined = 0
         self._active = 0
@@ -153,6 +155,7 @@ class QueueSet:
             queuing = Queuing(0, self.queuing.hand, self.queuing.length, queuing.exempt)
         self.queuing = queuing
         self.limit = limit
+        self._kept = min(queuing.queues, _KEPT)
         self._dispatch()
 
     @property
@@ -172,22 +175,33 @@ class QueueSet:
     # Requests
 
     def start(
-        self, counts: Counts, hand: tuple[int, ...], about: Any = None, initial: int = 1, final: int = 0,
-        linger: float = 0.0,
+        self, counts: Counts, hand: tuple[int, ...], about: Any, now: float,
+        initial: int = 1, final: int = 0, linger: float = 0.0,
     ) -> Ticket | None:  # fmt: skip
-        """The ticket of a request that comes now: with a seat, or waiting in a queue of the `hand` of its flow.
+        """The ticket of a request that has come at `now`: with a seat, or waiting in a queue of the `hand` of its flow.
 
         None if it is refused: no seat, and no room in the queue. Who has a seat is to `finish`.
         """
-        now = self._sync()
+        if now > self._last:
+            self._pass(now)
+        else:
+            now = self._last  # it was held up on its way
         width = initial if initial >= final else final
-        if self.queuing.queues:
-            queue = self._chosen(hand)
+        queuing = self.queuing
+        if queuing.queues:
+            queue = self._chosen(hand) if self.waiting else self._first(hand)
             ticket = Ticket(counts, queue, now, self.r, _NOT_YET, width, about)
             if width != 1 or final:
                 _widen(ticket, initial, final, linger)
-            return self._enqueued(ticket, queue, now)
-        if not self._accommodates(width):
+            if self.waiting or self.seats + width > self.limit:
+                return self._enqueued(ticket, queue)
+            if not queue.executing:
+                queue.next_r = self.r
+                self._active += 1
+            counts.at_once += 1
+            self._serve(ticket, queue, now)
+            return ticket
+        if not queuing.exempt and not self._accommodates(width):
             self.rejected += 1
             counts.refused("concurrency-limit")
             return None
@@ -196,26 +210,37 @@ class QueueSet:
             _widen(ticket, initial, final, linger)
         self.without_queue.add(ticket)
         counts.unqueued += 1
-        self._seat(ticket, counts)
+        self.executing += 1
+        self.seats += width
+        self.dispatched += 1
+        counts.executing += 1
+        counts.executing_seats += width
         return ticket
+
+    def _first(self, hand: tuple[int, ...]) -> Queue:
+        """The next queue of the hand, where nothing waits in any."""
+        index = hand[self._joined % len(hand)]
+        self._joined += 1
+        queue = self.queues.get(index)
+        if queue is None:
+            queue = self.queues[index] = Queue(index)
+        return queue
 
     def _chosen(self, hand: tuple[int, ...]) -> Queue:
         """The queue of the hand with the least work waiting; the first to be looked at is another one each time."""
         offset = self._joined % len(hand)
         self._joined += 1
         queues = self.queues
-        index = hand[offset]
-        if self.waiting and (queue := queues.get(index)) is not None and queue.work_waiting:
-            index = min(
-                hand[offset:] + hand[:offset],
-                key=lambda each: 0 if (queue := queues.get(each)) is None else queue.work_waiting,
-            )
-        chosen = queues.get(index)
-        if chosen is None:
-            chosen = queues[index] = Queue(index)
-        return chosen
+        index = min(
+            hand[offset:] + hand[:offset],
+            key=lambda each: 0 if (queue := queues.get(each)) is None else queue.work_waiting,
+        )
+        queue = queues.get(index)
+        if queue is None:
+            queue = queues[index] = Queue(index)
+        return queue
 
-    def _enqueued(self, ticket: Ticket, queue: Queue, now: float) -> Ticket | None:
+    def _enqueued(self, ticket: Ticket, queue: Queue) -> Ticket | None:
         counts = ticket.counts
         length = len(queue.waiting)
         if self.seats >= self.limit and length >= self.queuing.length:
@@ -223,14 +248,9 @@ class QueueSet:
             counts.refused("queue-full")
             self._forget(queue)
             return None
-        if not length and not queue.executing:
+        if queue.is_idle:
             queue.next_r = self.r
             self._active += 1
-        if not self.waiting and self.seats < self.limit and self._accommodates(ticket.width):
-            # it is the only one that waits, and would be taken out again at once
-            counts.at_once += 1
-            self._serve(ticket, queue, now)
-            return ticket
         queue.waiting.append(ticket)
         queue.work_waiting += ticket.work
         self._waits(ticket, 1)
@@ -250,42 +270,47 @@ class QueueSet:
         """Gives a seat to a request that waits in no queue any more."""
         if ticket.final > self.limit:
             _narrow(ticket, self.limit)
+        width, counts = ticket.width, ticket.counts
         self._robin = queue.index
         ticket.started = now
         queue.executing.add(ticket)
-        queue.seats += ticket.width
+        queue.seats += width
         self.dispatch_r, self.served_r = self.r, queue.next_r
         queue.next_r += ticket.work
-        self._seat(ticket, ticket.counts)
-
-    def _seat(self, ticket: Ticket, counts: Counts) -> None:
-        width = ticket.width
         self.executing += 1
         self.seats += width
+        self.dispatched += 1
         counts.executing += 1
         counts.executing_seats += width
-        self.dispatched += 1
 
     def finish(self, ticket: Ticket) -> float:
         """Frees the seats of a request, or lets them linger, and lets others in; how long it was worked on."""
-        now = self._sync()
+        now = self._clock()
+        if now > self._last:
+            self._pass(now)
         took = now - ticket.started
+        counts, queue, width = ticket.counts, ticket.queue, ticket.width
         self.executing -= 1
-        ticket.counts.executing -= 1
-        queue = ticket.queue
+        counts.executing -= 1
         if queue is None:
             self.without_queue.discard(ticket)
         else:
-            queue.executing.discard(ticket)
+            executing = queue.executing
+            executing.discard(ticket)
             queue.next_r -= round(ticket.initial * (GUESSED_SECONDS - took) * SCALE)
             if queue.waiting:
                 self._bound(queue)
-            elif not queue.executing:
+            elif not executing:
                 self._active -= 1
-        if ticket.linger > 0:
+        if ticket.linger > 0.0:
             self._later(ticket.linger, lambda: self._over(ticket))
         else:
-            self._free(ticket)
+            self.seats -= width
+            counts.executing_seats -= width
+            if queue is not None:
+                queue.seats -= width
+                if queue.index >= self._kept:
+                    self._forget(queue)
         if self.waiting:
             self._dispatch()
         return took
@@ -302,12 +327,11 @@ class QueueSet:
         ticket.counts.executing_seats -= width
         if queue is not None:
             queue.seats -= width
-            if queue.index >= _KEPT or queue.index >= self.queuing.queues:
-                self._forget(queue)
+            self._forget(queue)
 
     def _forget(self, queue: Queue) -> None:
         """A queue that is empty is as good as none, unless it is one that is used often."""
-        if (queue.index >= _KEPT or queue.index >= self.queuing.queues) and queue.is_idle and not queue.seats:
+        if queue.index >= self._kept and queue.is_idle and not queue.seats:
             self.queues.pop(queue.index, None)
 
     def give_up(self, ticket: Ticket) -> bool:
@@ -334,26 +358,27 @@ class QueueSet:
 
     # Fair queuing
 
-    def _sync(self) -> float:
-        """The time now, with R and `spent` brought up to it: what is there now has been there since last time."""
+    def _sync(self) -> None:
         now = self._clock()
+        if now > self._last:
+            self._pass(now)
+
+    def _pass(self, now: float) -> None:
+        """Brings R and `spent` up to the time: what is there now has been there since last time."""
         seconds = now - self._last
-        if seconds > 0:
-            self._last = now
-            spent = self.spent
-            seats, wanted = self.seats, self.seats_waiting
-            state = (self.executing, seats, self.waiting, wanted)
-            if state in spent:
-                spent[state] += seconds
-            else:
-                spent[state] = seconds
-                if len(spent) > _MOST_STATES and self.full is not None:
-                    self.full()
-            active = self._active
-            if active:
-                taken = seats + wanted
-                self.r += round((taken if taken < self.limit else self.limit) / active * seconds * SCALE)
-        return now
+        self._last = now
+        spent = self.spent
+        seats, wanted = self.seats, self.seats_waiting
+        state = (self.executing, seats, self.waiting, wanted)
+        if state in spent:
+            spent[state] += seconds
+        else:
+            spent[state] = seconds
+            if len(spent) > _MOST_STATES and self.full is not None:
+                self.full()
+        if self._active:
+            taken = seats + wanted
+            self.r += round((taken if taken < self.limit else self.limit) / self._active * seconds * SCALE)
 
     def _accommodates(self, width: int) -> bool:
         if self.queuing.exempt:

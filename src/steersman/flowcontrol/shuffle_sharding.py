@@ -26,8 +26,8 @@ def can_deal(deck: int, hand: int) -> bool:
 
 def flow_hash(schema: str, distinguisher: str) -> int:
     """The hash of the flow that a flow schema and a user or namespace make, 64 bits."""
-    digest = sha256(schema.encode("utf-8", "surrogateescape") + b"\0" + distinguisher.encode("utf-8", "surrogateescape"))
-    return int.from_bytes(digest.digest()[:8], "little")
+    flow = f"{schema}\0{distinguisher}".encode("utf-8", "surrogateescape")
+    return int.from_bytes(sha256(flow).digest()[:8], "little")
 
 
 def deal(deck: int, hand: int, hash_value: int) -> tuple[int, ...]:

@@ -35,9 +35,9 @@ def new_executor() -> Executor:
 class Config:
     """What a server is to be. Times are in seconds. Fields left None are filled by `complete()`.
 
-    `external_host` is the name or address by which others reach it, `bind_address` unless given. With `fairness` requests
-    have their seats by that, and `stored_objects` tells how large lists are; without, `max_requests_in_flight` bounds
-    them.
+    `external_host` is the name or address by which others reach it, `bind_address` unless given. With `fairness`
+    requests have their seats by that, and `stored_objects` tells how large lists are; without, `max_requests_in_flight`
+    bounds them.
     """
 
     authenticator: Authenticator

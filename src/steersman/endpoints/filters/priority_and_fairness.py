@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
 from collections.abc import Callable
 from functools import partial
 from typing import Final
@@ -11,8 +12,18 @@ from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.query import truthy
 from steersman.endpoints.request import Filter, Handler, Request
 from steersman.endpoints.responses import NOSNIFF, TEXT_TYPE
-from steersman.flowcontrol.estimates import ONE_SEAT, Estimate, ListQuery, Stored, estimate_list, estimate_write
+from steersman.flowcontrol.counts import DURATIONS
+from steersman.flowcontrol.estimates import (
+    ONE_SEAT,
+    WATCHES_PER_SEAT,
+    Estimate,
+    ListQuery,
+    Stored,
+    estimate_list,
+    estimate_write,
+)
 from steersman.flowcontrol.fairness import Fairness, Flow
+from steersman.flowcontrol.matching import Digest
 from steersman.flowcontrol.queue_set import Ticket
 from steersman.machinery.values.times import monotonic
 from steersman.net.message import Response
@@ -36,43 +47,53 @@ def with_priority_and_fairness(
     has taken it, that of a watch until its first objects are out. Who has no deadline waits `default_wait` seconds.
     """
     metrics.count_inflight(lambda: (fairness.running[0], fairness.running[1]))
-    running, watches, find = fairness.running, fairness.watches, fairness.flow
+    running, watches, flows = fairness.running, fairness.watches, fairness.flows
 
     def over(flow: Flow, ticket: Ticket, is_writing: int) -> None:
         running[is_writing] -= 1
-        flow.counts.worked(fairness.finished(flow, ticket))
+        seconds = flow.seats.finish(ticket)
+        series = flow.counts.regular
+        series[bisect_left(DURATIONS, seconds)] += 1
+        series[-1] += seconds
+        if flow.level.is_quiescing:
+            fairness.left(flow)
 
     async def in_turn(request: Request, next_: Handler) -> Response:
+        # on the way of every request: what is done here is done without calls where it can be
         info = request.info
         action, user = info.action, request.user
         verb = action.verb
         if info.long_running and verb != "watch":
             return await next_(request)
-        flow = request.flow = find(user.name, user.groups, action, None if info.resource_request else info.path)
+        path = None if info.resource_request else info.path
+        key = (
+            user.name, user.groups, verb, action.resource, action.namespace, action.group, action.subresource, path,
+        )  # fmt: skip
+        flow = flows.get(key) or fairness.find(key, Digest(user.name, user.groups, action, path))
+        request.flow = flow
         counts = flow.counts
-        is_writing = verb not in _READING
-        if verb in _TOLD and info.resource_request:
-            told = 0 if action.subresource == "token" else watches.interested(action)
-            estimate = estimate_write(told, flow.level.most_seats) if told >= 10 else ONE_SEAT
-            counts.told(told)
-        elif verb == "list" or verb == "watch":
+        estimate = ONE_SEAT
+        if verb == "list" or verb == "watch":
             estimate = _estimate_list(request, flow, stored)
-        else:
-            estimate = ONE_SEAT
+        elif verb in _TOLD and path is None:
+            told = 0 if action.subresource == "token" else watches.interested(action)
+            counts.told(told)
+            if told >= WATCHES_PER_SEAT:
+                estimate = estimate_write(told, flow.level.most_seats)
         if estimate is ONE_SEAT:
             counts.narrow += 1
-            ticket = flow.seats.start(counts, flow.hand, request)
+            ticket = flow.seats.start(counts, flow.hand, request, request.received)
         else:
             counts.estimated(max(estimate.initial, estimate.final))
-            ticket = flow.seats.start(counts, flow.hand, request, *estimate)
+            ticket = flow.seats.start(counts, flow.hand, request, request.received, *estimate)
         if ticket is None:
-            if not flow.is_exempt:
-                counts.waited_for(0.0, executed=False)
+            counts.waited_for(0.0, executed=False)
             return _refused(fairness, metrics, request, flow)
         if ticket.started < 0.0 and not await _seated(fairness, request, flow, ticket, default_wait):
             return _refused(fairness, metrics, request, flow)
+        is_writing = verb not in _READING
         running[is_writing] += 1
-        if verb == "watch" and info.resource_request:
+        if verb == "watch" and path is None:
             return await _watched(fairness, request, flow, ticket, next_)
         try:
             response = await next_(request)
@@ -130,7 +151,8 @@ async def _seated(fairness: Fairness, request: Request, flow: Flow, ticket: Tick
         if flow.seats.give_up(ticket):
             fairness.left(flow)
         elif ticket.started >= 0.0:
-            fairness.finished(flow, ticket)
+            flow.seats.finish(ticket)
+            fairness.left(flow)
         raise
     finally:
         timer.cancel()
@@ -152,7 +174,8 @@ async def _watched(fairness: Fairness, request: Request, flow: Flow, ticket: Tic
         if has_seat:
             has_seat = False
             fairness.running[0] -= 1
-            flow.counts.watched(fairness.finished(flow, ticket))
+            flow.counts.watched(flow.seats.finish(ticket))
+            fairness.left(flow)
 
     def over() -> None:
         initialized()
