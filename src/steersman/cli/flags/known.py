@@ -83,6 +83,7 @@ KNOWN: Final = frozenset(
         "enable-bootstrap-token-auth",
         "enable-garbage-collector",
         "enable-logs-handler",
+        "enable-priority-and-fairness",
         "encryption-provider-config",
         "encryption-provider-config-automatic-reload",
         "endpoint-reconciler-type",
