@@ -414,6 +414,8 @@ class ControlPlane:
         if options.listen:
             await listen(server, options)
         await server.run_post_start_hooks()
+        if fair is not None:
+            await fair.begin()
         upkeep.follow()
         authorizers.follow(server_id(socket.gethostname()))
         return self._announced(server.external_address.port)

@@ -96,6 +96,16 @@ class FlowControl:
         for plural in (LEVELS, SCHEMAS):
             Follower(self._stores.store(GROUP, plural), lambda *_: self._changed()).begin()
         await self._take_configuration()
+
+    async def begin(self) -> None:
+        """Says of the schemas that were made at the start what is to be said, and follows what changes from now on.
+
+        Who has just started a server finds nothing of that written behind their back.
+        """
+        try:
+            await self._sync(_CONFIGURATION)
+        except StatusError as error:
+            logger.error("the status of flow schemas is not written yet: %s", error.message)
         self._queue.start()
         self._sharing.start()
 
