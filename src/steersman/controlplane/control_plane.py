@@ -57,6 +57,7 @@ from steersman.controlplane.data_folder import (
     open_storage,
     unreadable,
 )
+from steersman.controlplane.flow_control import FlowControl
 from steersman.controlplane.given_files import (
     check_kubelet_files,
     check_proxy_client,
@@ -368,7 +369,11 @@ class ControlPlane:
         if recorder is not None:
             running.push_async_callback(recorder.close)
         judge = authenticator(options, tokens, files, None if jwt is None else jwt.anonymous)
+        fair = FlowControl(options, stores, common.registry) if options.enable_priority_and_fairness else None
         config = _config(options, common, host, files, judge, rights, admission, recorder)
+        if fair is not None:
+            running.push_async_callback(fair.stop)
+            config.fairness, config.stored_objects = fair.fairness, fair.stored
         config.observe = self._observe
         server = self.server = Server(config.complete())
         for resource, implementation in served:
@@ -391,6 +396,7 @@ class ControlPlane:
             nearby=self._nearby,
         )  # fmt: skip
         running.push_async_callback(aggregator.stop)
+        _install_seats(server, fair)
         definitions.install(server.add_post_start_hook)
         bootstrap.install()
         upkeep.install()
@@ -412,6 +418,8 @@ class ControlPlane:
         if options.listen:
             await listen(server, options)
         await server.run_post_start_hooks()
+        if fair is not None:
+            await fair.begin()
         upkeep.follow()
         authorizers.follow(server_id(socket.gethostname()))
         return self._announced(server.external_address.port)
@@ -454,6 +462,18 @@ class ControlPlane:
 
     def _wrong_with_storage(self) -> str | None:
         return "storage is closed" if self.storage is None else self.storage.refusal or None
+
+
+def _install_seats(server: Server, fair: FlowControl | None) -> None:
+    """Adds the hooks of what bounds the requests that are worked on."""
+    if fair is not None:
+        fair.install(server)
+    else:
+        server.add_post_start_hook("max-in-flight-filter", _nothing_to_start)
+
+
+async def _nothing_to_start() -> None:
+    """That of a filter which keeps its own marks."""
 
 
 def _loop_watchdog(options: Options, common: _Common) -> LoopWatchdog | None:

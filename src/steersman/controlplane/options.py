@@ -70,6 +70,7 @@ class Options(AuditOptions):
     admission_control_config_file: str = ""
     max_requests_inflight: int = 400
     max_mutating_requests_inflight: int = 200
+    enable_priority_and_fairness: bool = True
     request_timeout: float = 60.0
     min_request_timeout: int = 1800
     service_account_issuer: tuple[str, ...] = ("https://kubernetes.default.svc.cluster.local",)

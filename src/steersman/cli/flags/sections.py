@@ -89,6 +89,9 @@ SECTIONS: Final[dict[str, dict[str, Flag]]] = {
         "min-request-timeout": Flag("min_request_timeout", number, "shortest default time of a watch, seconds"),
         "max-requests-inflight": Flag("max_requests_inflight", number, "read-only requests at a time"),
         "max-mutating-requests-inflight": Flag("max_mutating_requests_inflight", number, "writing requests at a time"),
+        "enable-priority-and-fairness": Flag(
+            "enable_priority_and_fairness", boolean, "share both by priority and fairness", boolean=True
+        ),
         "goaway-chance": Flag("goaway_chance", chance, "chance that a request ends its HTTP/2 connection"),
         "cors-allowed-origins": Flag("cors_allowed_origins", patterns, "regular expressions of allowed origins", True),
         "strict-transport-security-directives": Flag(

@@ -114,6 +114,8 @@ class Cacher:
         self.large = 0
         """How many of the objects are large (machinery.large_work.slow_lane): where none is, nobody has to weigh
         them."""
+        self.size = 0
+        """Bytes of the objects, as they are served."""
 
     # Life
 
@@ -182,6 +184,7 @@ class Cacher:
                 start = after(page.items[-1].key)
         self._entries = entries
         self.large = sum(is_large(entry.body) for entry in entries.values())
+        self.size = sum(len(entry.body) for entry in entries.values())
         self._keys = SortedList(entries)
         self._window = self._new_window(revision)
         self._applied = revision
@@ -202,7 +205,7 @@ class Cacher:
             watcher.end(error)
         self._watchers.forget_changes()
         self._entries = {}
-        self.large = 0
+        self.large = self.size = 0
         self._keys = SortedList()
         self._window = self._new_window(0)
         self._encoded.clear()
@@ -253,6 +256,7 @@ class Cacher:
         if event.current is not None:
             current = self._entry(event.current)
             self._entries[key] = current
+            self.size += len(current.body)
             if is_large(current.body):
                 self.large += 1
             if previous is None:
@@ -260,8 +264,10 @@ class Cacher:
         elif previous is not None:
             del self._entries[key]
             self._keys.remove(key)
-        if previous is not None and is_large(previous.body):
-            self.large -= 1
+        if previous is not None:
+            self.size -= len(previous.body)
+            if is_large(previous.body):
+                self.large -= 1
         change = Change(event.revision, key, previous, current, now)
         self._applied = event.revision
         self._window.add(change)
