@@ -77,6 +77,7 @@ from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.metrics import Registry
 from steersman.machinery.private_files import write_whole
 from steersman.net.client.own_server import OwnServer, ThisServer
+from steersman.net.limits import Limits
 from steersman.openapi.first_use import OpenAPIOnFirstUse
 from steersman.registry.core.services.locating import locate_service
 from steersman.registry.kubelet import ADDRESS_TYPES, KubeletConnection, ProxyConnection
@@ -125,6 +126,10 @@ _READ_BY_THE_SERVER: Final = (
     ("scheduling.k8s.io", "priorityclasses"),
 )  # fmt: skip
 """What judges requests: without their caches no answer is right."""
+
+
+_MOST_STREAMS: Final = (1 << 31) - 1
+"""Beyond it there are no more numbers of streams."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -537,7 +542,9 @@ def _config(
         admission=admission,
         bind_address=options.bind_address,
         port=options.secure_port,
+        shares_port=options.permit_port_sharing,
         external_host=host,
+        limits=_limits(options),
         tls=serving_tls(options, files),
         request_timeout=options.request_timeout,
         min_request_timeout=options.min_request_timeout,
@@ -555,6 +562,11 @@ def _config(
         executor=common.executor,
         slow_lane=common.slow_lane,
     )
+
+
+def _limits(options: Options) -> Limits:
+    streams = options.http2_max_streams_per_connection
+    return Limits(max_streams=min(streams, _MOST_STREAMS)) if streams > 0 else Limits()
 
 
 def _aggregation(options: Options) -> AggregatorConfig:

@@ -28,12 +28,17 @@ class Options(AuditOptions):
     listen: bool = True
     bind_address: str = "0.0.0.0"
     secure_port: int = 6443
+    permit_address_sharing: bool = False
+    permit_port_sharing: bool = False
+    disable_http2_serving: bool = False
+    http2_max_streams_per_connection: int = 0
     advertise_address: str = ""
     tls_cert_file: str = ""
     tls_private_key_file: str = ""
     tls_sni_cert_key: tuple[str, ...] = ()
     tls_min_version: str = "VersionTLS12"
     tls_cipher_suites: tuple[str, ...] = ()
+    tls_curve_preferences: tuple[int, ...] = ()
     client_ca_file: str = ""
     token_auth_file: str = ""
     anonymous_auth: bool = True

@@ -44,7 +44,7 @@ class FieldDecoder:
             raise TooLarge from None
         except HPACKError:
             raise ConnectionFault(ErrorCode.COMPRESSION_ERROR, "header block cannot be decoded") from None
-        if not all(hpack.is_padded_well(fields[each.field][each.part], each) for each in coded):
+        if not all(hpack.is_padded_well(_text(fields, each), each) for each in coded):
             raise ConnectionFault(ErrorCode.COMPRESSION_ERROR, "a string is padded with something else than ones")
         return fields
 
@@ -52,6 +52,12 @@ class FieldDecoder:
         """Whether a list of fields is longer than the settings allow."""
         size = sum(len(name) + len(value) for name, value, _ in fields)
         return size + _FIELD_OVERHEAD * len(fields) > self._max_bytes
+
+
+def _text(fields: Fields, code: hpack.Coded) -> bytes:
+    """What a string in Huffman code stands for."""
+    name, value, _ = fields[code.field]
+    return value if code.part else name
 
 
 class BlockReader(FieldDecoder):
