@@ -142,7 +142,7 @@ def test_keys_that_only_verify_are_added_to_the_servers_own(made: CertificateFil
 
 def test_suites_of_tls_1_3_alone_leave_none_for_tls_1_2(made: CertificateFiles) -> None:
     suites = ("TLS_AES_128_GCM_SHA256",)
-    with pytest.raises(OptionsError, match="^error configuring http2: http2: TLSConfig.CipherSuites is missing"):
+    with pytest.raises(OptionsError, match=r"^error configuring http2: http2: TLSConfig\.CipherSuites is missing"):
         serving_tls(Options(data_dir=made.folder, tls_cipher_suites=suites), made)
     given = Options(data_dir=made.folder, tls_cipher_suites=suites, disable_http2_serving=True)
     assert serving_tls(given, made).context.minimum_version == ssl.TLSVersion.TLSv1_3

@@ -23,7 +23,7 @@ def test_suites_have_the_names_of_iana(name: str) -> None:
 
 
 def test_a_suite_that_openssl_does_not_have_is_no_mistake() -> None:
-    with pytest.raises(OptionsError, match="is not supported: OpenSSL does not have it$"):
+    with pytest.raises(OptionsError, match=r"is not supported: OpenSSL does not have it$"):
         cipher_suites(("TLS_RSA_WITH_RC4_128_SHA",))
 
 
@@ -46,9 +46,9 @@ def test_http2_needs_a_suite_that_all_its_clients_have() -> None:
 def test_versions_before_1_2_are_not_spoken() -> None:
     assert min_version("") == min_version("VersionTLS12") == ssl.TLSVersion.TLSv1_2
     assert min_version("VersionTLS13") == ssl.TLSVersion.TLSv1_3
-    with pytest.raises(OptionsError, match="nothing before TLS 1.2"):
+    with pytest.raises(OptionsError, match="nothing before TLS"):
         min_version("VersionTLS11")
-    with pytest.raises(OptionsError, match='^unknown tls version "TLS1.3"$'):
+    with pytest.raises(OptionsError, match=r'^unknown tls version "TLS1\.3"$'):
         min_version("TLS1.3")
 
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -31,6 +32,7 @@ from steersman.controlplane.given_files import judges_certificates, service_acco
 from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.stores import Stores
 from steersman.machinery.metrics import Registry
+from steersman.net.client.egress import Egress
 from steersman.rest.objects import Reading
 from steersman.server.basic_paths import install_openid
 from steersman.server.certificates import CertificateFiles
@@ -115,13 +117,15 @@ LOOPBACK: Final = UserInfo("system:apiserver", groups=(SYSTEM_MASTERS,))
 """Who this server is where it asks itself."""
 
 
-def jwt_authentication(options: Options, registry: Registry, running: AsyncExitStack) -> JWTAuthentication | None:
+def jwt_authentication(
+    options: Options, registry: Registry, running: AsyncExitStack, egress: Egress
+) -> JWTAuthentication | None:
     """Who knows users by JSON Web Tokens, if anybody does; `running` ends it. Raises OptionsError."""
     if not (options.authentication_config or options.has_oidc_flags):
         return None
     from steersman.controlplane.jwt_authentication import JWTAuthentication  # which most servers never need
 
-    found = JWTAuthentication(options, registry)
+    found = JWTAuthentication(options, registry, egress)
     running.push_async_callback(found.stop)
     found.start()
     return found
@@ -129,7 +133,7 @@ def jwt_authentication(options: Options, registry: Registry, running: AsyncExitS
 
 def token_authenticator(
     options: Options, keys: TokenKeys, stores: Stores, issued: IssuedTokens, used: Callable[[str, str], None],
-    jwt: TokenAuthenticator | None, running: AsyncExitStack,
+    jwt: TokenAuthenticator | None, running: AsyncExitStack, egress: Egress,
 ) -> TokenAuthenticator:  # fmt: skip
     """Tells whose a bearer token is; `used` is told of secrets whose tokens are used. `running` ends what is connected.
 
@@ -158,11 +162,11 @@ def token_authenticator(
     if jwt is not None:
         found.append(jwt)
     if options.authentication_token_webhook_config_file:
-        found.append(_webhook(options, running))
+        found.append(_webhook(options, running, egress))
     return UnionTokenAuthenticator([issued, CachedTokenAuthenticator(UnionTokenAuthenticator(found))])
 
 
-def _webhook(options: Options, running: AsyncExitStack) -> TokenAuthenticator:
+def _webhook(options: Options, running: AsyncExitStack, egress: Egress) -> TokenAuthenticator:
     """Raises OptionsError."""
     from steersman.authentication import webhook_tokens  # which most servers never need
     from steersman.authentication.token_review import ReviewedTokens
@@ -175,9 +179,10 @@ def _webhook(options: Options, running: AsyncExitStack) -> TokenAuthenticator:
             f'unsupported authentication webhook version "{version}", supported versions are "v1", "v1beta1"'
         )
     try:
-        endpoint = load_kubeconfig(Path(options.authentication_token_webhook_config_file))
+        given = load_kubeconfig(Path(options.authentication_token_webhook_config_file))
     except KubeconfigError as error:
         raise OptionsError(f"--authentication-token-webhook-config-file: {error}") from None
+    endpoint = replace(given, leave=egress.control_plane)
     client = WebhookClient(endpoint, webhook_tokens.BACKOFF, user_agent=webhook_tokens.USER_AGENT)
     running.callback(client.close)
     asked = ReviewedTokens(webhook_tokens.reviews(client.post, version), options.audiences)

@@ -76,6 +76,7 @@ from steersman.machinery.large_work import nesting
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.metrics import Registry
 from steersman.machinery.private_files import write_whole
+from steersman.net.client.egress import USUAL, Egress
 from steersman.net.client.own_server import OwnServer, ThisServer
 from steersman.net.limits import Limits
 from steersman.openapi.first_use import OpenAPIOnFirstUse
@@ -339,6 +340,7 @@ class ControlPlane:
         check_proxy_client(options)
         make_data_folder(options)
         ranges = service_ranges(options)
+        egress = _egress(options, common)
         storage = self.storage = await open_storage(options)  # first: it locks the folder
         running.push_async_callback(storage.close)
         stores = self._stores = Stores(storage, common.slow_lane)
@@ -349,14 +351,14 @@ class ControlPlane:
         files = self._files = certificate_files(options, host, str(ranges[0][1]))
         token_use = TokenUse(lambda: stores.objects("", "secrets"))
         running.push_async_callback(token_use.stop)
-        jwt = jwt_authentication(options, common.registry, running)
-        tokens = token_authenticator(options, keys, stores, self._issued, token_use.note, jwt, running)
-        authorizers = AuthorizerChain(options, common.slow_lane, common.registry)
+        jwt = jwt_authentication(options, common.registry, running, egress)
+        tokens = token_authenticator(options, keys, stores, self._issued, token_use.note, jwt, running, egress)
+        authorizers = AuthorizerChain(options, common.slow_lane, common.registry, egress)
         running.push_async_callback(authorizers.stop)
         rights = authorizers.judges
         services = self._services = _services(
             options, ranges, common, stores, rights, keys, tokens, self._itself, self._nearby,
-            self._kubelets,
+            self._kubelets, egress,
         )  # fmt: skip
         running.callback(services.proxied.close)
         running.callback(services.kubelet.close)
@@ -367,7 +369,7 @@ class ControlPlane:
         authorizers.feed(stores.store)
         admission = _admission(options, common, stores, rights, services)
         running.callback(admission.close)
-        recorder = auditor(options, AuditMetrics(common.registry), common.slow_lane, common.executor)
+        recorder = auditor(options, AuditMetrics(common.registry), common.slow_lane, common.executor, egress)
         if recorder is not None:
             running.push_async_callback(recorder.close)
         judge = authenticator(options, tokens, files, None if jwt is None else jwt.anonymous)
@@ -388,8 +390,8 @@ class ControlPlane:
         running.push_async_callback(server.stop)
         self._add_checks(server, stores)
         aggregator = Aggregator(
-            server, stores.store, stores.objects, common.registry, lambda: openapi.remote, _aggregation(options),
-            nearby=self._nearby,
+            server, stores.store, stores.objects, common.registry, lambda: openapi.remote,
+            _aggregation(options, egress), nearby=self._nearby,
         )  # fmt: skip
         running.push_async_callback(aggregator.stop)
         definitions.install(server.add_post_start_hook)
@@ -465,10 +467,18 @@ def _loop_watchdog(options: Options, common: _Common) -> LoopWatchdog | None:
     return LoopWatchdog(options.debug_loop_watchdog, common.registry)
 
 
+def _egress(options: Options, common: _Common) -> Egress:
+    if not options.egress_selector_config_file:
+        return USUAL
+    from steersman.controlplane.egress_selector import egress_of  # which most servers never need
+
+    return egress_of(options.egress_selector_config_file, common.registry)
+
+
 def _services(
     options: Options, ranges: tuple[IPv4Network | IPv6Network, ...], common: _Common, stores: Stores, rights: Judges,
     keys: TokenKeys, tokens: TokenAuthenticator, itself: ThisServer, nearby: Nearby | None,
-    kubelets: Nearby | None,
+    kubelets: Nearby | None, egress: Egress,
 ) -> Services:  # fmt: skip
     return Services(
         objects=stores.objects,
@@ -492,8 +502,10 @@ def _services(
             client_key=options.kubelet_client_key,
             certificate_authority=options.kubelet_certificate_authority,
             nearby=kubelets,
+            leave=egress.cluster,
         ),
-        proxied=ProxyConnection(nearby),
+        proxied=ProxyConnection(nearby, egress.cluster),
+        egress=egress,
         enable_aggregator_routing=options.enable_aggregator_routing,
         itself=itself,
         slow_lane=common.slow_lane,
@@ -520,6 +532,7 @@ def _admission(
         slow_lane=common.slow_lane,
         locate_service=partial(locate_service, services),
         itself=services.itself,
+        egress=services.egress,
         webhook_metrics=WebhookMetrics(common.registry),
         policy_metrics=PolicyMetrics(common.registry),
         condition_metrics=ConditionMetrics(common.registry),
@@ -569,10 +582,11 @@ def _limits(options: Options) -> Limits:
     return Limits(max_streams=min(streams, _MOST_STREAMS)) if streams > 0 else Limits()
 
 
-def _aggregation(options: Options) -> AggregatorConfig:
+def _aggregation(options: Options, egress: Egress) -> AggregatorConfig:
     return AggregatorConfig(
         proxy_client_cert_file=options.proxy_client_cert_file,
         proxy_client_key_file=options.proxy_client_key_file,
         enable_aggregator_routing=options.enable_aggregator_routing,
         aggregator_reject_forwarding_redirect=options.aggregator_reject_forwarding_redirect,
+        leave=egress.cluster,
     )

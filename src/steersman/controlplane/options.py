@@ -114,6 +114,7 @@ class Options(AuditOptions):
     proxy_client_key_file: str = ""
     enable_aggregator_routing: bool = False
     aggregator_reject_forwarding_redirect: bool = True
+    egress_selector_config_file: str = ""
     controllers: tuple[str, ...] = ()
     """Names of kube-controller-manager's controllers to run here, see `controllers`."""
     debug_loop_watchdog: float = 0.0

@@ -1,4 +1,4 @@
-"""The parameters of TLS that flags give: its least version, cipher suites and key exchanges, by Go's names and numbers."""
+"""Parameters of TLS that flags give, by Go's names and numbers: its least version, cipher suites, key exchanges."""
 
 from __future__ import annotations
 
@@ -87,9 +87,7 @@ def cipher_suites(names: Sequence[str]) -> list[str]:
 
 
 def check_suites_of_http2(names: Sequence[str]) -> None:
-    """Raises OptionsError if suites are given without one that every client of HTTP/2 over TLS 1.2 has (RFC 9113 9.2.2).
-
-    As Go's, which looks at it before TLS 1.3 only."""
+    """Raises OptionsError if suites are given without one that clients of HTTP/2 over TLS 1.2 have (RFC 9113 9.2.2)."""
     if names and not any(each in names for each in _SUITES_OF_HTTP2):
         raise OptionsError(
             "error configuring http2: http2: TLSConfig.CipherSuites is missing an HTTP/2-required AES_128_GCM_SHA256 "

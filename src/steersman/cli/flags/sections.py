@@ -99,6 +99,9 @@ SECTIONS: Final[dict[str, dict[str, Flag]]] = {
         ),
         "shutdown-delay-duration": Flag("shutdown_delay_duration", seconds, "time between not ready and not serving"),
         "shutdown-send-retry-after": Flag("shutdown_send_retry_after", boolean, "429 while draining", boolean=True),
+        "egress-selector-config-file": Flag(
+            "egress_selector_config_file", str, "EgressSelectorConfiguration: through which proxies others are asked"
+        ),
         "etcd-compaction-interval": Flag("etcd_compaction_interval", seconds, "time between compactions, 0 for never"),
     },
     "Secure serving": {
