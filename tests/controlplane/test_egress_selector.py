@@ -85,8 +85,8 @@ async def test_tunnels_are_counted(tmp_path: Path) -> None:
             HEAD + "egressSelections:\n- {name: etcd, connection: {proxyProtocol: HTTPConnect, transport: "
             "{tcp: {url: 'https://x', tlsConfig: {caBundle: /no, clientKey: /no}}}}}\n",
             f'{INVALID}[{AT}.tlsConfig.caBundle: Invalid value: "/no": TLS config ca bundle does not exist, '
-            f'{AT}.tlsConfig.clientCert: Invalid value: "nil": Using TLS requires clientCert, {AT}.tlsConfig.clientKey: '
-            'Invalid value: "/no": TLS client key does not exist]',
+            f'{AT}.tlsConfig.clientCert: Invalid value: "nil": Using TLS requires clientCert, '
+            f'{AT}.tlsConfig.clientKey: Invalid value: "/no": TLS client key does not exist]',
         ),
         (
             HEAD + "egressSelections:\n- {name: etcd, connection: {proxyProtocol: GRPC, transport: {uds: {}}}}\n",

@@ -129,9 +129,7 @@ def _connection_errors(selections: list[_Selection]) -> Iterator[FieldError]:
         match connection.protocol:
             case "Direct":
                 if transport is not None:
-                    yield field.invalid(
-                        _PATH / "transport", "direct", "config must be absent for direct connect"
-                    )
+                    yield field.invalid(_PATH / "transport", "direct", "config must be absent for direct connect")
             case "HTTPConnect" | "GRPC" if transport is None:
                 yield field.required(_PATH / "transport", f"transport must be set for {connection.protocol}")
             case "HTTPConnect":
