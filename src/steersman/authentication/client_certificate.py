@@ -44,8 +44,10 @@ class ClientCertificateAuthenticator:
 
     def __init__(
         self, roots: bytes | None = None, *, authorities: Vouching | None = None,
-        clock: Callable[[], float] = times.moment,
+        clock: Callable[[], float] = times.moment, remaining: Callable[[float], None] | None = None,
     ) -> None:  # fmt: skip
+        """`remaining` is told the seconds until the certificate of a request ends."""
+        self._remaining = remaining
         self._roots_pem = roots
         self._authorities = authorities
         self._roots: Sequence[Certificate] | None = None
@@ -71,6 +73,8 @@ class ClientCertificateAuthenticator:
         else:
             self._known.move_to_end(der)
         now = self._clock()
+        if self._remaining is not None:
+            self._remaining(known.not_after - now)
         if not known.not_before <= now <= known.not_after:
             raise AuthenticationError(f"{describe(der)}: x509: certificate has expired or is not yet valid")
         return known.user

@@ -31,7 +31,7 @@ from steersman.authentication.user import SYSTEM_MASTERS, UserInfo
 from steersman.controlplane.given_files import judges_certificates, service_account_keys
 from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.stores import Stores
-from steersman.machinery.metrics import Registry
+from steersman.machinery.metrics import Histogram, Registry
 from steersman.net.client.egress import Egress
 from steersman.rest.objects import Reading
 from steersman.server.basic_paths import install_openid
@@ -112,6 +112,13 @@ _BOOTSTRAP_SECRET: Final = Reading(_read_bootstrap_secret, "metadata.deletionTim
 def _bootstrap_secret(stores: Stores) -> Callable[[str], BootstrapSecret | None]:
     return lambda name: stores.objects("", "secrets").known("kube-system", name, _BOOTSTRAP_SECRET)
 
+
+_HOUR: Final = 3600.0
+_DAY: Final = 24 * _HOUR
+_LIFETIMES: Final = (
+    0.0, _HOUR / 2, _HOUR, 2 * _HOUR, 6 * _HOUR, 12 * _HOUR, _DAY, 2 * _DAY, 4 * _DAY, 7 * _DAY, 30 * _DAY, 90 * _DAY,
+    180 * _DAY, 360 * _DAY,
+)  # fmt: skip
 
 LOOPBACK: Final = UserInfo("system:apiserver", groups=(SYSTEM_MASTERS,))
 """Who this server is where it asks itself."""
@@ -201,7 +208,7 @@ def proxy_headers(options: Options) -> HeaderNames | None:
 
 
 def authenticator(
-    options: Options, tokens: TokenAuthenticator, files: CertificateFiles,
+    options: Options, tokens: TokenAuthenticator, files: CertificateFiles, registry: Registry,
     anonymous: AnonymousConfiguration | None = None,
 ) -> Authenticator:  # fmt: skip
     """Tells who sends a request. `anonymous` counts in place of the flag, if it is given.
@@ -218,9 +225,15 @@ def authenticator(
     if headers is not None:
         of_proxies = Authorities((options.requestheader_client_ca_file,))
         found.append(RequestHeaderAuthenticator(headers, of_proxies, options.requestheader_allowed_names))
+    expiration = Histogram(
+        "apiserver_client_certificate_expiration_seconds",
+        "Distribution of the remaining lifetime on the certificate used to authenticate a request.", _LIFETIMES,
+    )  # fmt: skip
+    registry.add(expiration)
     found += [
-        ClientCertificateAuthenticator(authorities=authorities), BearerTokenAuthenticator(tokens, options.audiences),
-    ]  # fmt: skip
+        ClientCertificateAuthenticator(authorities=authorities, remaining=expiration.observe),
+        BearerTokenAuthenticator(tokens, options.audiences),
+    ]
     return UnionAuthenticator(found, _anonymous(options, anonymous))
 
 

@@ -83,7 +83,7 @@ class AuthorizerChain:
         if self._graph is not None:
             from steersman.controlplane.node_feed import feed_graph
 
-            feed_graph(self._graph, stores, self._lane)
+            feed_graph(self._graph, stores, self._lane, self._registry)
 
     def follow(self, server_id: str) -> None:
         """Has the configuration count that is in the file from now on."""

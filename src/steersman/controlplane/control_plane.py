@@ -372,7 +372,7 @@ class ControlPlane:
         recorder = auditor(options, AuditMetrics(common.registry), common.slow_lane, common.executor, egress)
         if recorder is not None:
             running.push_async_callback(recorder.close)
-        judge = authenticator(options, tokens, files, None if jwt is None else jwt.anonymous)
+        judge = authenticator(options, tokens, files, common.registry, None if jwt is None else jwt.anonymous)
         config = _config(options, common, host, files, judge, rights, admission, recorder)
         config.observe = self._observe
         server = self.server = Server(config.complete())
