@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import socket
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -129,6 +130,8 @@ _READ_BY_THE_SERVER: Final = (
 """What judges requests: without their caches no answer is right."""
 
 
+_CONTENTION: Final = 0.005
+"""Seconds for which the loop is held that count as contention."""
 _MOST_STREAMS: Final = (1 << 31) - 1
 """Beyond it there are no more numbers of streams."""
 
@@ -409,6 +412,10 @@ class ControlPlane:
         install_basic_paths(server)
         install_metrics(common.registry, stores, server)
         if watchdog is not None:
+            if options.profiling and options.contention_profiling:
+                from steersman.server.profiling import install_contention_profiling
+
+                install_contention_profiling(server, watchdog.holds)
             watchdog.start()
         await definitions.start()  # no client is to find that a resource is not there yet
         aggregator.follow()
@@ -460,11 +467,14 @@ class ControlPlane:
 
 
 def _loop_watchdog(options: Options, common: _Common) -> LoopWatchdog | None:
-    if not options.debug_loop_watchdog:
+    profiled, told = options.profiling and options.contention_profiling, options.debug_loop_watchdog
+    if not (profiled or told):
         return None
     from steersman.server.loop_watchdog import LoopWatchdog  # which most servers never need
 
-    return LoopWatchdog(options.debug_loop_watchdog, common.registry)
+    if not profiled:
+        return LoopWatchdog(told, common.registry)
+    return LoopWatchdog(min(told or _CONTENTION, _CONTENTION), common.registry, told or math.inf)
 
 
 def _egress(options: Options, common: _Common) -> Egress:

@@ -91,6 +91,7 @@ class Options(AuditOptions):
     shutdown_delay_duration: float = 0.0
     shutdown_send_retry_after: bool = False
     profiling: bool = True
+    contention_profiling: bool = False
     runtime_config: dict[str, str] = field(default_factory=dict)
     default_not_ready_toleration_seconds: int = 300
     default_unreachable_toleration_seconds: int = 300

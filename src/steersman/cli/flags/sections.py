@@ -105,9 +105,7 @@ SECTIONS: Final[dict[str, dict[str, Flag]]] = {
         "etcd-compaction-interval": Flag("etcd_compaction_interval", seconds, "time between compactions, 0 for never"),
     },
     "Secure serving": {
-        "bind-address": Flag(
-            "bind_address", bind_address, "address to listen on, 0.0.0.0 or :: for all of both families"
-        ),
+        "bind-address": Flag("bind_address", bind_address, "address to listen on; 0.0.0.0 or :: for all"),
         "secure-port": Flag("secure_port", port, "port to listen on, 0 for a free one"),
         "tls-cert-file": Flag("tls_cert_file", file, "serving certificate, PEM"),
         "tls-private-key-file": Flag("tls_private_key_file", file, "key of --tls-cert-file"),
@@ -304,6 +302,9 @@ SECTIONS: Final[dict[str, dict[str, Flag]]] = {
             values=("0", "2", "3", "6"),
         ),
         "profiling": Flag("profiling", boolean, "serve /debug/pprof", boolean=True),
+        "contention-profiling": Flag(
+            "contention_profiling", boolean, "serve what holds the event loop at /debug/pprof/block", boolean=True
+        ),
         "debug-loop-watchdog": Flag(
             "debug_loop_watchdog", seconds, "log what holds the event loop longer, 0s for never"
         ),
