@@ -44,6 +44,21 @@ def test_every_organization_is_a_group_in_order(authenticator):
     assert authenticator.authenticate(shown(certificate(ALICE))).groups == ("dev", "ops", "system:authenticated")
 
 
+def test_how_long_certificates_last_is_told_of_bad_ones_too(clock):
+    told: list[float] = []
+    judge = ClientCertificateAuthenticator(clock=clock, remaining=told.append)
+    der = certificate(ALICE)
+    judge.authenticate(shown(der))
+    judge.authenticate(shown(der))
+    with pytest.raises(AuthenticationError):
+        judge.authenticate(shown(certificate(name((NameOID.COMMON_NAME, "bob"))), verified=False))
+    with pytest.raises(AuthenticationError, match="cannot be parsed"):
+        judge.authenticate(shown(b"none"))
+    ends = x509.load_der_x509_certificate(der).not_valid_after_utc.timestamp()
+    assert told[:2] == [ends - clock()] * 2
+    assert len(told) == 3
+
+
 def test_no_certificate_and_no_common_name_are_no_opinion(authenticator):
     assert authenticator.authenticate(Credentials()) is None
     assert authenticator.authenticate(shown(certificate(name((NameOID.ORGANIZATION_NAME, "dev"))))) is None

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from steersman.authentication.certificate_usage import allows_client_auth
 from steersman.authentication.interface import AuthenticationError
 from steersman.machinery.go.pem import blocks
+from steersman.machinery.private_files import read_bounded
 from steersman.machinery.values import times
 
 if TYPE_CHECKING:  # takes 0.1 s to load
@@ -152,4 +153,4 @@ def certificates_in(pem: bytes) -> frozenset[bytes]:
 
 
 def _in_files(files: Sequence[str]) -> frozenset[bytes]:
-    return frozenset(each for name in files for each in certificates_in(Path(name).read_bytes()))
+    return frozenset(each for name in files for each in certificates_in(read_bounded(Path(name))))

@@ -44,8 +44,10 @@ class ClientCertificateAuthenticator:
 
     def __init__(
         self, roots: bytes | None = None, *, authorities: Vouching | None = None,
-        clock: Callable[[], float] = times.moment,
+        clock: Callable[[], float] = times.moment, remaining: Callable[[float], None] | None = None,
     ) -> None:  # fmt: skip
+        """`remaining` is told the seconds until the certificate of a request ends, whoever has signed it."""
+        self._remaining = remaining
         self._roots_pem = roots
         self._authorities = authorities
         self._roots: Sequence[Certificate] | None = None
@@ -56,9 +58,11 @@ class ClientCertificateAuthenticator:
         der = credentials.client_certificate
         if der is None:
             return None
+        known = self._known.get(der)
+        if self._remaining is not None:
+            self._remaining((_end_of(der) if known is None else known.not_after) - self._clock())
         if self._authorities is not None and not self._authorities.vouch_for((der, *credentials.authorities)):
             raise AuthenticationError(f"{describe(der)}: x509: certificate signed by unknown authority")
-        known = self._known.get(der)
         if known is None:
             if not credentials.certificate_verified and self._roots_pem is None and self._authorities is None:
                 raise AuthenticationError(f"{describe(der)}: x509: certificate signed by unknown authority")
@@ -158,6 +162,14 @@ def describe(der: bytes) -> str:
         f"verifying certificate SN={certificate.serial_number}, SKID={to_upper(subject.hex(':'))}, "
         f"AKID={to_upper(authority.hex(':'))} failed"
     )
+
+
+def _end_of(der: bytes) -> float:
+    """When a certificate ends, in seconds since the epoch. Raises AuthenticationError."""
+    try:
+        return parse_certificate(der).not_valid_after_utc.timestamp()
+    except ValueError:  # parts are only read when asked for
+        raise AuthenticationError("the client certificate cannot be parsed") from None
 
 
 def parse_certificate(der: bytes) -> Certificate:

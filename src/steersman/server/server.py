@@ -203,7 +203,7 @@ class Server:
         """Listens; where. Raises OSError."""
         config = self.config
         self._http = HttpServer(self.handler, limits=config.limits, tls=config.tls)
-        address = await self._http.start(config.bind_address, config.port)
+        address = await self._http.start(config.bind_address, config.port, shares_port=config.shares_port)
         self._port = address[1]
         self.lifecycle.serving = True
         return address
