@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from tools.differential.case import NAMESPACE, Step
 
-from .seen import bindings_aside, rules_in_order
+from .seen import bindings_aside, defaults_aside, rules_in_order
 from .subjects import Subject
 
 _BASE: Final = "/apis/authorization.k8s.io/v1"
@@ -38,7 +38,7 @@ def review(random: Random, subject: Subject, *, is_exact: bool) -> Step:
     step = make(random, subject)
     if step.path.endswith("rulesreviews"):
         return replace(step, seen=rules_in_order)
-    return step if is_exact else replace(step, seen=bindings_aside)
+    return replace(step, seen=defaults_aside if is_exact else bindings_aside)
 
 
 def _of_subject(random: Random, subject: Subject) -> Step:

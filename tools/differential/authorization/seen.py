@@ -9,12 +9,18 @@ from typing import Any, Final
 from tools.differential.server import Answer
 
 _BINDING: Final = re.compile(r"RBAC: allowed by (?:Cluster)?RoleBinding .*", re.DOTALL)
+_DEFAULT: Final = re.compile(r'RBAC: allowed by ClusterRoleBinding "system:.*', re.DOTALL)
 _ERRORS: Final = re.compile(r"\[((?:[^\[\]]*not found(?:, )?)+)\]")
 
 
 def bindings_aside(answer: Answer) -> Answer:
     """The answer without which of several bindings gives a right, and with roles that are missing in order."""
     return Answer(answer.code, _texts(answer.body), answer.warnings)
+
+
+def defaults_aside(answer: Answer) -> Answer:
+    """The answer without which of the default bindings gives a right; those of the case are told in full."""
+    return Answer(answer.code, _texts(answer.body, _DEFAULT), answer.warnings)
 
 
 def code_alone(answer: Answer) -> Answer:
@@ -43,14 +49,14 @@ def rules_in_order(answer: Answer) -> Answer:
     return Answer(answer.code, body, answer.warnings)
 
 
-def _texts(value: Any) -> Any:
+def _texts(value: Any, aside: re.Pattern[str] = _BINDING) -> Any:
     if isinstance(value, dict):
-        return {key: _texts(item) for key, item in value.items()}
+        return {key: _texts(item, aside) for key, item in value.items()}
     if isinstance(value, list):
-        return [_texts(item) for item in value]
+        return [_texts(item, aside) for item in value]
     if not isinstance(value, str):
         return value
-    return _ERRORS.sub(_in_order, _BINDING.sub("RBAC: allowed by a binding", value))
+    return _ERRORS.sub(_in_order, aside.sub("RBAC: allowed by a binding", value))
 
 
 def _in_order(found: re.Match[str]) -> str:

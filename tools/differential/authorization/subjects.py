@@ -13,6 +13,8 @@ from . import policy_file
 
 _GROUPS: Final = (f"{NAME}-g0", f"{NAME}-g1", "system:masters", "system:nodes", "system:authenticated",
                   "system:unauthenticated")  # fmt: skip
+_EXTRA: Final = (("scopes", ("a",)), ("example.com%2fkey", ("x", "y")), ("Upper", ("z",)))
+"""One of them only: upstream asks about several in the order of a map."""
 SERVICE_ACCOUNTS: Final = "system:serviceaccount"
 
 
@@ -83,8 +85,5 @@ def wanted(random: Random) -> Subject:
         "system:anonymous", "system:admin", f"{SERVICE_ACCOUNTS}:a", "system:node:",
     ))  # fmt: skip
     groups = tuple(group for group in _GROUPS if random.random() < 0.15)
-    extra = {
-        key: values for key, values in (("scopes", ("a",)), ("example.com%2fkey", ("x", "y")), ("Upper", ("z",)))
-        if random.random() < 0.1
-    }  # fmt: skip
+    extra = dict([random.choice(_EXTRA)] if random.random() < 0.25 else [])
     return Subject(name, groups, "u-1" if random.random() < 0.1 else "", extra)

@@ -46,11 +46,13 @@ _Judge = Callable[[str, Attributes], Awaitable[None]]
 
 
 class NodeRestriction(Plugin):
-    """Looks at the writes of nodes alone; `changed_claim` shows how two claims differ, in upstream's internal form."""
+    """Looks at the writes of nodes alone, whatever they are about: a node without a name may write nothing.
+
+    `changed_claim` shows how two claims differ, in upstream's internal form.
+    """
 
     name = "NodeRestriction"
     operations = frozenset({CREATE, UPDATE, DELETE})
-    resources = frozenset({_PODS, _NODES, _CLAIMS, _ACCOUNTS, _LEASES, _CSI_NODES, _SLICES, _REQUESTS})
     mutates = True  # it changes nothing, but has its place among those that do
 
     def __init__(
