@@ -2,7 +2,7 @@
 
     python -m tools.fuzz --seconds 300            all targets, each for its share of the time
     python -m tools.fuzz labels cel --seconds 60  some of them
-    python -m tools.fuzz --engine atheris cel     with coverage (dependency group `fuzz`), until it is interrupted
+    python -m tools.fuzz.guided cel --seconds 600 one with coverage (atheris, of the dependency group `fuzz`)
 
 A target is a function of bytes; `corpus/NAME/` has what its inputs are made from. What was found once stays there.
 """

@@ -1,15 +1,10 @@
-"""Random requests out of the OpenAPI documents that a server publishes, made by schemathesis: none may be answered with
-a 5xx, or with nothing.
-
-    python -m tools.openapi_fuzz --start bench/serve --seconds 1800
-
-schemathesis is in the dependency group `fuzz` (`make fuzz-install`). Each document has time by the number of its paths.
-"""
+"""The command: starts a server, and has schemathesis try each of its documents."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -20,6 +15,7 @@ from typing import Any, Final
 
 from tools.differential.server import Client, Server
 
+_WITH_TOOLS: Final = os.pathsep.join(filter(None, (str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH"))))
 _LEFT_OUT: Final = "/(proxy|exec|attach|portforward|log)($|/)|/watch/"
 """Paths whose answers are another server's, which is not there, or that go on for as long as they are asked to."""
 _CHECKS: Final = "not_a_server_error"
@@ -60,7 +56,8 @@ def fuzz(client: Client, name: str, document: Any, *, seconds: int, seed: int, f
         f"--tls-verify={client.found['ca']}", f"--header=Authorization: Bearer {client.found['token']}",
         f"--max-time={seconds}", f"--seed={seed}", *_ARGUMENTS,
     ]  # fmt: skip
-    ran = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
+    environment = os.environ | {"SCHEMATHESIS_HOOKS": "tools.openapi_fuzz.hooks", "PYTHONPATH": _WITH_TOOLS}
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, check=False)
     summary = [line.strip() for line in ran.stdout.splitlines() if "generated" in line or "passed" in line]
     print(f"{name}: exit {ran.returncode} {'; '.join(summary[-2:])}", flush=True)
     if ran.returncode:
@@ -90,7 +87,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
         alive = client.ask("GET", "/readyz").code == 200
     print(f"{len(found)} documents, {good.count(False)} with failures, {time.monotonic() - began:.0f} s", flush=True)
     return 0 if all(good) and alive else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())
