@@ -69,6 +69,7 @@ _PREPARED: Final[dict[str, Callable[[Sequence[Client], int], Generator]]] = {
     "custom": serving.custom_cases,
     "webhooks": serving.webhook_cases,
     "policies": serving.policy_cases,
+    "authorization": serving.authorization_cases,
 }
 """Those that need more than their own objects: what makes that on both servers, for a seed."""
 PATHS: Final = "paths"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from dataclasses import replace
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from tools.differential.case import NAME, NAMESPACE, Case, Step
 
 from . import attempts, nodes, reviews, rules, subjects
-from .seen import token_aside
+from .seen import rules_alone, token_aside
 
 _SEEN: Final = 0.15
 """Seconds in which upstream finds out about roles and bindings."""
@@ -17,7 +19,7 @@ _ACCOUNTS: Final = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
 
 
 def cases(random: Random) -> Case:
-    """A case of one of the sorts."""
+    """A case of one of the sorts that kube-apiserver alone can answer."""
     sort = random.random()
     if sort < 0.5:
         return _of_roles(random)
@@ -47,6 +49,39 @@ def _of_roles(random: Random) -> Case:
         else:
             steps.append(attempts.changed(random, who, random.choice(roles)))
     return Case("roles and bindings", steps, cleanup=_taken_away([*(step for step, _ in made), *bound]))
+
+
+def aggregated_cases(random: Random) -> Case:
+    """Of ClusterRoles that a controller puts together, and of others, for servers beside which one runs: without nodes,
+    as kubelets write too there."""
+    return random.choice((_of_aggregation, _of_aggregation, _of_roles, _of_impersonation))(random)
+
+
+def _of_aggregation(random: Random) -> Case:
+    """A ClusterRole of others by their labels; one of these comes, changes or goes later."""
+    labels = {"case": NAME}
+    made = [rules.labelled(random, number, labels) for number in range(random.randint(1, 3))]
+    whole, (kind, name) = rules.aggregated(9, labels)
+    bound = rules.binding(random, 0, [(kind, name)], [{"kind": "User", "name": f"{NAME}-u0", "apiGroup": rules.API}])
+    path = f"{rules.BASE}/clusterroles/{name}"
+    steps = [*made, whole, bound, Step("GET", path, until=_of_all(made), seen=rules_alone)]
+    steps += [_asked_soon(random) for _ in range(random.randint(2, 5))]
+    gone = random.choice(made)
+    left = [each for each in made if each is not gone]
+    steps.append(Step("DELETE", f"{gone.path}/{gone.body['metadata']['name']}", pause=_SEEN))
+    steps.append(Step("GET", path, until=_of_all(left), seen=rules_alone))
+    steps += [_asked_soon(random) for _ in range(random.randint(2, 5))]
+    return Case("roles of others", steps, cleanup=_taken_away([*made, whole, bound]))
+
+
+def _asked_soon(random: Random) -> Step:
+    return reviews.review(random, subjects.Subject(f"{NAME}-u0"), is_exact=False)
+
+
+def _of_all(roles: list[Step]) -> Callable[[Any], bool]:
+    """Whether a role has as many rules as these, each counted once."""
+    wanted = {json.dumps(rule, sort_keys=True) for role in roles for rule in role.body["rules"]}
+    return lambda found: isinstance(found, dict) and len(found.get("rules") or ()) == len(wanted)
 
 
 def _of_policies(random: Random) -> Case:

@@ -103,6 +103,23 @@ def role(random: Random, number: int, *, rules: list[Fields] | None = None) -> t
     return Step("POST", path, body), (kind, name)
 
 
+def labelled(random: Random, number: int, labels: Fields) -> Step:
+    """A ClusterRole with labels, and rules that are all valid."""
+    made = [{"apiGroups": [random.choice(_GROUPS)], "resources": [random.choice(_RESOURCES)],
+             "verbs": [random.choice(_VERBS)]} for _ in range(random.randint(1, 2))]  # fmt: skip
+    metadata = {"name": f"{NAME}-r{number}", "labels": labels}
+    return Step("POST", f"{BASE}/clusterroles", {"apiVersion": f"{API}/v1", "kind": "ClusterRole", "metadata": metadata,
+                                                 "rules": made})  # fmt: skip
+
+
+def aggregated(number: int, labels: Fields) -> tuple[Step, tuple[str, str]]:
+    """A ClusterRole of those with the labels, and its kind and name."""
+    name = f"{NAME}-r{number}"
+    body = {"apiVersion": f"{API}/v1", "kind": "ClusterRole", "metadata": {"name": name},
+            "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": labels}]}}  # fmt: skip
+    return Step("POST", f"{BASE}/clusterroles", body), ("ClusterRole", name)
+
+
 def binding(random: Random, number: int, roles: list[tuple[str, str]], subjects: list[Fields] | None = None) -> Step:
     """The making of a binding."""
     in_namespace = random.random() < 0.55

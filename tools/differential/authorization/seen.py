@@ -30,6 +30,11 @@ def code_alone(answer: Answer) -> Answer:
     return Answer(answer.code, None)
 
 
+def rules_alone(answer: Answer) -> Answer:
+    """The rules of a role: how often a controller has written it is its own affair."""
+    return Answer(answer.code, answer.body.get("rules") if isinstance(answer.body, dict) else None)
+
+
 def token_aside(answer: Answer) -> Answer:
     """That a token was issued."""
     return Answer(answer.code, None) if answer.code == 201 else answer
