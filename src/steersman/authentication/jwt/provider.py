@@ -18,6 +18,7 @@ from steersman.authentication.jwt.key_set import KeySetError, PublicKey, candida
 from steersman.authentication.jwt.metrics import IssuerMetrics
 from steersman.machinery.codec.json_syntax import syntax_error
 from steersman.machinery.errors.field import quote
+from steersman.machinery.values import times
 from steersman.net.ascii import SPACE, lower
 
 WELL_KNOWN: Final = "/.well-known/openid-configuration"
@@ -77,8 +78,10 @@ class RemoteKeys:
     wait for them.
     """
 
-    def __init__(self, url: str, fetch: Fetch, metrics: IssuerMetrics, clock: Callable[[], float]) -> None:
-        """`clock` gives seconds."""
+    def __init__(
+        self, url: str, fetch: Fetch, metrics: IssuerMetrics, clock: Callable[[], float] = times.monotonic
+    ) -> None:
+        """`clock` gives seconds, and is not set."""
         self._url = url
         self._fetch = fetch
         self._metrics = metrics
