@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from ipaddress import IPv4Network
 
 import pytest
@@ -59,24 +60,49 @@ class Running:
         return {each.metadata.name: each.status.phase for each in (await self.client.list(PODS)).items}
 
 
-@pytest_asyncio.fixture
-async def running() -> AsyncIterator[Running]:
-    clock = Clock()
+@asynccontextmanager
+async def nodes_of(client: Client) -> AsyncIterator[None]:
+    """Two simulated nodes, from their start to their end."""
+    informers, events = Informers(client), Broadcaster(client)
+    hosts, ranges = IPv4Network("172.16.0.0/12"), IPv4Network("10.128.0.0/9")
+    nodes = [SimulatedNode(f"node-{number}", number, NodeTemplate(), hosts, ranges) for number in range(2)]
+    kubelets = Kubelets(client, informers, events, nodes, NodeServers(nodes, Containers()))
+    informers.start()
+    events.start()
+    await kubelets.start()
+    yield
+    await kubelets.stop()
+    await events.stop()
+    await informers.stop()
+
+
+@asynccontextmanager
+async def a_client() -> AsyncIterator[Client]:
+    """A client of a server that has no nodes yet."""
     async with Environment() as environment:
         server = environment.plane.server
         assert server is not None
-        client = Client(InProcessTransport(server.handler, environment.token()), "kubelet")
-        informers, events = Informers(client), Broadcaster(client)
-        hosts, ranges = IPv4Network("172.16.0.0/12"), IPv4Network("10.128.0.0/9")
-        nodes = [SimulatedNode(f"node-{number}", number, NodeTemplate(), hosts, ranges) for number in range(2)]
-        kubelets = Kubelets(client, informers, events, nodes, NodeServers(nodes, Containers()))
-        informers.start()
-        events.start()
-        await kubelets.start()
+        yield Client(InProcessTransport(server.handler, environment.token()), "kubelet")
+
+
+@pytest_asyncio.fixture
+async def running() -> AsyncIterator[Running]:
+    clock = Clock()
+    async with a_client() as client, nodes_of(client):
         yield Running(client, clock)
-        await kubelets.stop()
-        await events.stop()
-        await informers.stop()
+
+
+async def test_after_a_restart_no_pod_is_given_the_address_of_another() -> None:
+    clock = Clock()
+    async with a_client() as client:
+        running = Running(client, clock)
+        async with nodes_of(client):
+            await running.pod("z")
+        await running.pod("a")
+        async with nodes_of(client):
+            await clock.settle()
+            addresses = {each.metadata.name: each.status.pod_ip for each in (await client.list(PODS)).items}
+            assert addresses == {"a": "10.128.0.3", "z": "10.128.0.2"}
 
 
 async def test_nodes_register_and_renew_their_leases(running: Running) -> None:

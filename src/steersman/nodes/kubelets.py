@@ -90,6 +90,7 @@ class Kubelets:
         self._pods.on_change(self._changed)
         self._volumes.start(self._queue.add)
         await self._needs.start(self._queue.add)
+        await self._pods.synced()  # the addresses that pods have are known before any is given
         if self._stages is not None:
             self._stages.start()
         self._tasks = [
@@ -156,8 +157,15 @@ class Kubelets:
                 node.allocated.remove(key_of(pod))
             elif new.status.start_time:
                 node.allocated.put(new)
+            if new is not None:
+                self._keep_address(new, node)
             if not self._is_expected(key_of(pod), old, new):
                 self._queue.add(key_of(pod))
+
+    def _keep_address(self, pod: Pod, node: SimulatedNode) -> None:
+        """Gives no other pod the address that one has, from before this process began maybe."""
+        if pod.status.pod_ip and not pod.spec.host_network and self._places.setdefault(key_of(pod), node) is node:
+            node.address_of(key_of(pod), pod.status.pod_ip)
 
     def _is_expected(self, key: Key, old: Pod | None, new: Pod | None) -> bool:
         """Whether all that has changed is the status that was written, after which nothing is to be done."""
