@@ -135,3 +135,17 @@ def test_many_audiences_take_no_more_calls_than_few() -> None:
     cached = CachedTokenAuthenticator(Counting())
     many = tuple(f"audience-{number}" for number in range(10_000))
     assert calls(lambda: cached.authenticate_token("unknown", many)) < 100
+
+
+def test_tokens_that_are_made_up_drive_no_good_one_out() -> None:
+    class Nobody(Counting):
+        def authenticate_token(self, token: str, audiences: tuple[str, ...]) -> TokenIdentity | None:
+            self.asked.append(token)
+            return TokenIdentity(UserInfo(token)) if token == "good" else None
+
+    nobody = Nobody()
+    cached = CachedTokenAuthenticator(nobody, unknown_seconds=10.0, size=4)
+    for token in ("good", *map(str, range(20)), "good", "19", "0"):
+        cached.authenticate_token(token, ())
+    assert nobody.asked == ["good", *map(str, range(20)), "0"]
+    assert len(cached._unknown) == 4
