@@ -28,8 +28,8 @@ class CachedTokenAuthenticator:
     know a token is for `unknown_seconds`.
 
     Tokens are kept as keyed digests: no token can be read from memory here, and nobody can compute where one is kept.
-    Of more than `size` good tokens those that were used longest ago are forgotten, and so of others. Who asks for a token that is being asked
-    about waits for the same answer.
+    Of more than `size` good tokens those that were used longest ago are forgotten, of others those that were judged
+    longest ago. Who asks for a token that is being asked about waits for the same answer.
     """
 
     def __init__(
