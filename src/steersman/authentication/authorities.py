@@ -63,7 +63,7 @@ class Certificates:
             return True
         key, now = sha256(b"".join(chain)).digest(), self._clock()
         known = self._known.get(key)
-        if known is not None and known[1] > now:
+        if known is not None and 0 < known[1] - now <= _KEPT_SECONDS:  # not after the clock was set back
             return known[0]
         is_good = self._leads_to_one(chain, now)
         self._known[key] = is_good, now + _KEPT_SECONDS

@@ -78,7 +78,7 @@ class ProviderTokens:
                 logger.error("oidc authenticator: initializing plugin: %s", error)
                 self.fault = str(error)
             else:
-                self._keys = RemoteKeys(url, self._fetch, self._metrics, self._clock)
+                self._keys = RemoteKeys(url, self._fetch, self._metrics)
                 self.fault = ""
                 return
             await asyncio.sleep(RETRY)

@@ -19,6 +19,8 @@ _MAX_HEADER: Final = 16 * 1024
 _MAX_SIGNATURE: Final = 4 * 1024
 _RSA: Final = ("n", "e")
 _EC: Final = ("crv", "x", "y")
+_LARGEST_EXPONENT: Final = (1 << 31) - 1
+"""Go verifies nothing with a larger one (crypto/rsa); with one as long as the key it would take 50 times as long."""
 
 
 class KeySetError(ValueError):
@@ -90,7 +92,8 @@ def _public(key: _Key) -> RSAKey | ECKey | None:
 
     try:
         if key.kty == "RSA":
-            return RSAKey.import_key(_members(key, _RSA))
+            found = RSAKey.import_key(_members(key, _RSA))
+            return found if found.public_key.public_numbers().e <= _LARGEST_EXPONENT else None
         if key.kty == "EC":
             return ECKey.import_key(_members(key, _EC))
     except (JoseError, ValueError, TypeError, KeyError):
@@ -109,6 +112,15 @@ def _members(key: _Key, names: tuple[str, ...]) -> Any:
     return {"kty": key.kty, **found}
 
 
+def candidates(token: CompactToken, keys: tuple[PublicKey, ...]) -> int:
+    """How many of the keys may have signed a token."""
+    return sum(1 for each in keys if _may_be(token, each))
+
+
+def _may_be(token: CompactToken, key: PublicKey) -> bool:
+    return key.key is not None and token.key_id in ("", key.key_id)
+
+
 def verified(token: CompactToken, keys: tuple[PublicKey, ...]) -> bytes | None:
     """The payload of a token that one of the keys has signed: that which it names, if it names one; else None."""
     from joserfc import jws
@@ -116,7 +128,7 @@ def verified(token: CompactToken, keys: tuple[PublicKey, ...]) -> bytes | None:
 
     registry = registry_of(token.algorithm, _MAX_HEADER, MAX_TOKEN, _MAX_SIGNATURE)
     for each in keys:
-        if each.key is None or (token.key_id and token.key_id != each.key_id):
+        if each.key is None or not _may_be(token, each):
             continue
         try:
             return jws.deserialize_compact(token.text, each.key, registry=registry).payload
