@@ -79,7 +79,7 @@ class UnixChannel:
 def _details(error: grpc.aio.AioRpcError) -> str:
     """What the other side says of an error; for what the library says of its own, Go's words."""
     details = (error.details() or "")[:_MAX_DETAILS]
-    if details == "Deadline Exceeded":
+    if details in ("Deadline Exceeded", "Stream removed (Deadline Exceeded)"):
         return "context deadline exceeded"
     if error.code() is grpc.StatusCode.UNAVAILABLE and details.startswith(_LOST):
         return "error reading from server: EOF"
