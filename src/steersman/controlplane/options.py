@@ -61,6 +61,8 @@ class Options(AuditOptions):
     authorization_webhook_cache_unauthorized_ttl: float = 30.0
     authorization_config: str = ""
     """The file of the whole chain, in place of the modes."""
+    encryption_provider_config: str = ""
+    encryption_provider_config_automatic_reload: bool = False
     service_cluster_ip_range: str = "10.0.0.0/24"
     service_node_port_range: str = "30000-32767"
     enable_admission_plugins: tuple[str, ...] = ()
@@ -73,6 +75,8 @@ class Options(AuditOptions):
     min_request_timeout: int = 1800
     service_account_issuer: tuple[str, ...] = ("https://kubernetes.default.svc.cluster.local",)
     service_account_signing_key_file: str = ""
+    service_account_signing_endpoint: str = ""
+    """The socket of the external signer of tokens."""
     service_account_key_file: tuple[str, ...] = ()
     service_account_jwks_uri: str = ""
     service_account_lookup: bool = True

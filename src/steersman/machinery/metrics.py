@@ -72,6 +72,10 @@ class Counter(_Labelled):
         elif len(values) < MAX_SERIES:
             values[labels] = by
 
+    def forget(self, labels: Labels) -> None:
+        """Takes a series away, if it is there."""
+        self._values.pop(labels, None)
+
     def value(self, labels: Labels = ()) -> float:
         """The present value of a series, 0 if there is none."""
         return self._values.get(labels, 0)
@@ -95,10 +99,6 @@ class Gauge(Counter):
         """Sets the series to `value`."""
         if labels in self._values or len(self._values) < MAX_SERIES:
             self._values[labels] = value
-
-    def forget(self, labels: Labels) -> None:
-        """Takes a series away, if it is there."""
-        self._values.pop(labels, None)
 
 
 class Computed(_Labelled):

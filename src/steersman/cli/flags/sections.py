@@ -100,6 +100,14 @@ SECTIONS: Final[dict[str, dict[str, Flag]]] = {
         "shutdown-delay-duration": Flag("shutdown_delay_duration", seconds, "time between not ready and not serving"),
         "shutdown-send-retry-after": Flag("shutdown_send_retry_after", boolean, "429 while draining", boolean=True),
         "etcd-compaction-interval": Flag("etcd_compaction_interval", seconds, "time between compactions, 0 for never"),
+        "encryption-provider-config": Flag(
+            "encryption_provider_config",
+            file,
+            "EncryptionConfiguration: how values are encrypted where they are stored",
+        ),
+        "encryption-provider-config-automatic-reload": Flag(
+            "encryption_provider_config_automatic_reload", boolean, "reread that file when it changes", boolean=True
+        ),
     },
     "Secure serving": {
         "bind-address": Flag("bind_address", address, "address to listen on"),
@@ -160,6 +168,9 @@ SECTIONS: Final[dict[str, dict[str, Flag]]] = {
             "service_account_issuer", issuer, "issuer of service account tokens", repeats=True
         ),
         "service-account-signing-key-file": Flag("service_account_signing_key_file", file, "key that signs tokens"),
+        "service-account-signing-endpoint": Flag(
+            "service_account_signing_endpoint", str, "socket of a signer of tokens, in place of keys"
+        ),
         "service-account-key-file": Flag("service_account_key_file", one_file, "keys that verify tokens", repeats=True),
         "service-account-jwks-uri": Flag("service_account_jwks_uri", str, "address of the keys in OpenID discovery"),
         "service-account-lookup": Flag(
