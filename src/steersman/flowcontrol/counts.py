@@ -75,11 +75,8 @@ class SchemaCounts:
             observe(SEATS, self.wide, seats)
 
     def told(self, watches: int) -> None:
-        """So many watches were to be told of a write."""
-        if watches:
-            observe(WATCHES, self.watches, watches)
-        else:
-            self.unwatched += 1
+        """So many watches, one at least, were to be told of a write."""
+        observe(WATCHES, self.watches, watches)
 
     def watched(self, seconds: float) -> None:
         """A watch had its seat for so long."""

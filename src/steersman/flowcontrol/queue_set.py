@@ -370,15 +370,16 @@ class QueueSet:
         spent = self.spent
         seats, wanted = self.seats, self.seats_waiting
         state = (self.executing, seats, self.waiting, wanted)
-        if state in spent:
+        try:
             spent[state] += seconds
-        else:
+        except KeyError:
             spent[state] = seconds
             if len(spent) > _MOST_STATES and self.full is not None:
                 self.full()
-        if self._active:
-            taken = seats + wanted
-            self.r += round((taken if taken < self.limit else self.limit) / self._active * seconds * SCALE)
+        active = self._active
+        if active:
+            taken, limit = seats + wanted, self.limit
+            self.r += round((taken if taken < limit else limit) / active * seconds * SCALE)
 
     def _accommodates(self, width: int) -> bool:
         if self.queuing.exempt:

@@ -77,9 +77,12 @@ def with_priority_and_fairness(
             estimate = _estimate_list(request, flow, stored)
         elif verb in _TOLD and path is None:
             told = 0 if action.subresource == "token" else watches.interested(action)
-            counts.told(told)
-            if told >= WATCHES_PER_SEAT:
-                estimate = estimate_write(told, flow.level.most_seats)
+            if told == 0:
+                counts.unwatched += 1
+            else:
+                counts.told(told)
+                if told >= WATCHES_PER_SEAT:
+                    estimate = estimate_write(told, flow.level.most_seats)
         if estimate is ONE_SEAT:
             counts.narrow += 1
             ticket = flow.seats.start(counts, flow.hand, request, request.received)
