@@ -7,7 +7,7 @@ JOBS ?= $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 1)")
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install up test test-all lint format bench bench-load types printable clean
+.PHONY: help install up test test-all lint format bench bench-load fuzz lock sbom audit types printable clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,31 @@ bench: install ## the micro benchmarks of bench/
 bench-load: ## build the load generator of bench/load (needs Go 1.26)
 	@command -v $(GO) >/dev/null || { echo "bench-load needs Go 1.26 or later on the PATH (or GO=/path/to/go)" >&2; exit 1; }
 	cd bench/load && $(GO) build -o load .
+
+fuzz: install ## fuzz what reads what clients send (SECONDS=300 for all; TARGETS=... for some; findings go to found/)
+	$(BIN)/python -m tools.fuzz $(TARGETS) --seconds $(or $(SECONDS),300) --seed $$(date +%s) --keep found
+
+# what looks after the dependencies has an environment of its own, as it brings many packages
+SUPPLY := .venv-supply/bin
+$(SUPPLY)/pip-compile: pyproject.toml
+	$(PYTHON) -m venv .venv-supply
+	$(SUPPLY)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(SUPPLY)/python -m pip install --quiet --disable-pip-version-check --group supply
+	@touch $@
+
+lock: $(SUPPLY)/pip-compile ## write requirements.lock anew: what runs the server, by hashes, at the versions of constraints.txt
+	$(SUPPLY)/pip-compile --quiet --generate-hashes --no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
+		--no-header --strip-extras --allow-unsafe --constraint constraints.txt --output-file requirements.lock pyproject.toml
+
+sbom: $(SUPPLY)/pip-compile ## write dist/steersman.cdx.json, the bill of materials (CycloneDX) of an installation of requirements.lock
+	rm -rf .venv-locked && $(PYTHON) -m venv --without-pip .venv-locked && mkdir -p dist
+	$(SUPPLY)/python -m pip --python .venv-locked/bin/python install --quiet --disable-pip-version-check \
+		--require-hashes --requirement requirements.lock
+	$(SUPPLY)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
+		--output-file dist/steersman.cdx.json .venv-locked/bin/python
+
+audit: $(SUPPLY)/pip-compile ## ask for known vulnerabilities of what is locked; says so where the data cannot be had
+	$(SUPPLY)/python -m tools.vulnerabilities
 
 types: install ## generate src/steersman/api anew (FACTS=folder with types.json)
 	$(BIN)/python -m tools.generate_types

@@ -166,3 +166,10 @@ def test_documents_that_cannot_be_read(data, why):
     with pytest.raises(ConfigurationError) as error:
         read_configuration(data)
     assert why in str(error.value)
+
+
+def test_a_duration_that_is_null_is_refused_in_gos_words() -> None:
+    text = """{"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthorizationConfiguration",
+               "authorizers": [{"type": "Webhook", "name": "w", "webhook": {"timeout": null}}]}"""
+    with pytest.raises(ConfigurationError, match='time: invalid duration ""'):
+        read_configuration(text.encode())

@@ -154,3 +154,24 @@ async def test_aggregated_document_is_not_sent_again_to_who_has_it(client: InPro
     assert len(await first.read()) > 1000
     again = await client.request("GET", "/apis", [("accept", AGGREGATED), ("if-none-match", first.headers["etag"])])
     assert (again.status, await again.read()) == (304, b"")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "accept", "status"),
+    [
+        ("HEAD", "/apis", AGGREGATED, 200),
+        ("HEAD", "/apis", "application/json", 200),
+        ("POST", "/apis", AGGREGATED, 200),
+        ("GET", "/apis/", AGGREGATED, 406),
+        ("GET", "/apis/", f"{AGGREGATED},application/json", 200),
+        ("GET", "/api", AGGREGATED, 200),
+        ("HEAD", "/api", AGGREGATED, 405),
+        ("POST", "/api", AGGREGATED, 405),
+    ],
+)
+async def test_the_list_of_groups_is_the_aggregators(
+    client: InProcessClient, method: str, path: str, accept: str, status: int
+) -> None:
+    """Which looks at no method, and with a slash at the end knows no other form than the plain one."""
+    async with await client.request(method, path, [("accept", accept)]) as response:
+        assert response.status == status

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from steersman.storage.encryption.ciphers import AESGCMCipher
+from steersman.storage.encryption.storage import EncryptedStorage
 from steersman.storage.interface import Storage
 from steersman.storage.memory import MemoryStorage
 from steersman.storage.sqlite import SQLiteStorage
@@ -20,7 +22,7 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "encrypted"])
 def open_store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> OpenStore:
     """Opens a fresh store without background tasks; a SQLite store opened again is the same one."""
 
@@ -30,7 +32,13 @@ def open_store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> 
     async def sqlite() -> Storage:
         return await SQLiteStorage.open(tmp_path / "store.db", compaction_interval=0, lease_interval=0, clock=clock)
 
-    return {"memory": memory, "sqlite": sqlite}[request.param]
+    async def encrypted() -> Storage:
+        inner = await sqlite()
+        store = EncryptedStorage(inner, AESGCMCipher(b"k" * 32))
+        store.expire_leases = inner.expire_leases  # type: ignore[attr-defined]
+        return store
+
+    return {"memory": memory, "sqlite": sqlite, "encrypted": encrypted}[request.param]
 
 
 @pytest.fixture

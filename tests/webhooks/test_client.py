@@ -7,6 +7,7 @@ import base64
 import json
 import ssl
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,21 @@ async def test_the_user_of_the_kubeconfig_is_shown(hook: Hook, hook_files: Certi
         await WebhookClient(endpoint, 1.0).post(b"")
         assert hook.asked[-1][1].get("authorization") == expected
     assert [bool(each) for each in hook.client_certificates] == [False, False, False, False, True]
+
+
+async def test_the_password_of_an_address_is_shown_to_the_server_alone(hook: Hook, tmp_path: Path):
+    server = f"https://me:se%2Fcret@127.0.0.1:{hook.port}/x"
+    endpoint = load_kubeconfig(
+        a_kubeconfig(tmp_path, {"server": server, "insecure-skip-tls-verify": True}, {"token": "t"})
+    )
+    with pytest.raises(WebhookError) as caught:
+        await WebhookClient(replace(endpoint, address=Address("127.0.0.1", 9, True)), 1.0).post(b"")
+    assert str(caught.value).startswith(f'Post "https://me:***@127.0.0.1:{hook.port}/x?timeout=30s": ')
+    hook.answer(200, b"{}")
+    await WebhookClient(endpoint, 1.0).post(b"")
+    headers = hook.asked[-1][1]
+    assert headers["authorization"] == f"Basic {base64.b64encode(b'me:se/cret').decode()}"
+    assert headers["host"] == f"127.0.0.1:{hook.port}"
 
 
 async def test_a_server_nobody_vouches_for_is_not_asked(hook: Hook, tmp_path: Path):

@@ -12,9 +12,15 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final
 
+from .server import Answer
+
 NAME: Final = "@NAME@"
 """Stands for the name of the case's objects, in paths and bodies."""
 NAMESPACE: Final = "@NS@"
+NAMESPACE_OF_CASES: Final = "differential"
+"""What it stands for."""
+TOKEN: Final = "@TOKEN@"
+"""Stands, in fields of heads, for the token that a server has issued last in the case."""
 RECEIVED: Final = "RECEIVED"
 """The method of a step that asks for what the webhook of a server was asked about the case that its path names."""
 SINCE: Final = "@SINCE@"
@@ -43,12 +49,16 @@ class Step:
     """The request is made again until its body is so, for some seconds."""
     pause: float = 0.0
     """Seconds after it, in which the server finds out about what was written."""
+    fields: Mapping[str, str | tuple[str, ...] | None] = field(default_factory=dict)
+    """More fields of the head; several values are several fields."""
+    seen: Callable[[Answer], Answer] | None = None
+    """Takes out of an answer what is not compared."""
     conditions: bool = False
     """Whether the conditions of a definition are compared too; they are left out where they come sooner or later."""
 
     @property
-    def headers(self) -> Mapping[str, str]:
-        fields = {"Accept": self.accept}
+    def headers(self) -> Mapping[str, str | tuple[str, ...] | None]:
+        fields: dict[str, str | tuple[str, ...] | None] = {"Accept": self.accept, **self.fields}
         if self.body is not None or self.edit is not None:
             fields["Content-Type"] = self.content_type
         return fields
@@ -57,7 +67,8 @@ class Step:
         shown = self.about if self.edit is not None else "" if self.body is None else _text(self.body)
         media = "" if self.content_type == "application/json" else f" [{self.content_type.partition('/')[2]}]"
         accepted = "" if self.accept == "application/json" else f" ({self.accept})"
-        return f"{self.method} {self.path}{media}{accepted} {shown}".rstrip()[:_SHOWN]
+        more = f" {dict(self.fields)}" if self.fields else ""
+        return f"{self.method} {self.path}{media}{accepted}{more} {shown}".rstrip()[:_SHOWN]
 
 
 def _text(body: Any) -> str:

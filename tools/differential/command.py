@@ -9,9 +9,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import count
+from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import Any, Final
 
@@ -29,11 +32,15 @@ from . import (
     subresources,
     webhooks,
 )
-from .case import RECEIVED, SINCE, Case, Generator, Step, named
+from .authorization import cases as authorization_cases
+from .authorization import policy_file
+from .case import NAMESPACE_OF_CASES, RECEIVED, SINCE, TOKEN, Case, Generator, Step, named
 from .comparison import Normaliser, differences
-from .server import Answer, Client, Server
+from .server import Answer, Client, Headers, Server
 
-NAMESPACE: Final = "differential"
+NAMESPACE: Final = NAMESPACE_OF_CASES
+POLICIES: Final = "@POLICIES@"
+"""Stands, in the commands, for the file of policies that cases of authorization are about."""
 CONFLICT: Final = 409
 _TOO_MANY: Final = 429
 _PATIENCE: Final = 10.0
@@ -52,15 +59,17 @@ KINDS: Final[dict[str, Generator]] = {
     "custom-changes": custom_changes.cases,
     "webhooks": webhooks.cases,
     "policies": policies.cases,
+    "authorization": authorization_cases,
     "on-request": objects.cases_on_request,
 }
-_OPTIONAL: Final = ("on-request", "definitions", "custom", "custom-changes", "webhooks", "policies")
+_OPTIONAL: Final = ("on-request", "definitions", "custom", "custom-changes", "webhooks", "policies", "authorization")
 """Left out unless they are named: one needs servers with --runtime-config=api/all=true, the others servers that take
-definitions, or reach webhooks on this machine; policies take a while."""
+definitions, reach webhooks on this machine, or judge by a file of policies; policies of admission take a while."""
 _PREPARED: Final[dict[str, Callable[[Sequence[Client], int], Generator]]] = {
     "custom": serving.custom_cases,
     "webhooks": serving.webhook_cases,
     "policies": serving.policy_cases,
+    "authorization": serving.authorization_cases,
 }
 """Those that need more than their own objects: what makes that on both servers, for a seed."""
 PATHS: Final = "paths"
@@ -124,16 +133,19 @@ class Comparer:
     def _play(self, case: Case, name: str) -> Difference | None:
         views = (Normaliser(), Normaliser())
         first = ["", ""]
+        tokens = ["", ""]
         for number, step in enumerate(case.steps):
             self.steps += 1
             (one, sent), (other, _) = self._pool.map(
-                lambda client, since, step=step: _ask(client, step, name, since), (self.a, self.b), first
-            )
+                lambda client, since, token, step=step: _ask(client, step, name, since, token),
+                (self.a, self.b), first, tokens,
+            )  # fmt: skip
+            tokens = [_token_of(answer) or token for token, answer in zip(tokens, (one, other), strict=True)]
             first = [since or _version_of(answer) for since, answer in zip(first, (one, other), strict=True)]
             if not one.code:
                 return None  # the server that is right has failed, and so says nothing about the other
             time.sleep(step.pause)
-            seen = [view.answer(answer, conditions=step.conditions)
+            seen = [view.answer(step.seen(answer) if step.seen else answer, conditions=step.conditions)
                     for view, answer in zip(views, (one, other), strict=True)]  # fmt: skip
             lines = list(differences(*seen))
             if lines:
@@ -160,14 +172,31 @@ def _version_of(answer: Answer) -> str:
     return found if isinstance(found, str) else ""
 
 
-def _ask(client: Client, step: Step, name: str, since: str = "") -> tuple[Answer, Any]:
+def _token_of(answer: Answer) -> str:
+    """The token that was issued, "" if none was."""
+    status = answer.body.get("status") if isinstance(answer.body, dict) else None
+    found = status.get("token") if isinstance(status, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def _fields(step: Step, name: str, token: str) -> Headers:
+    """The head of a step with the names put in."""
+    put = lambda text: named(text, name, NAMESPACE).replace(TOKEN, token)  # noqa: E731
+    return {
+        key: tuple(map(put, value)) if isinstance(value, tuple) else value and put(value)
+        for key, value in step.headers.items()
+    }
+
+
+def _ask(client: Client, step: Step, name: str, since: str = "", token: str = "") -> tuple[Answer, Any]:
     """The answer to a step, and the body that was sent."""
     path = named(step.path, name, NAMESPACE).replace(SINCE, since)
+    headers = _fields(step, name, token)
     if step.method == RECEIVED:
         return client.received(path), None
     if step.until is not None:
         end = time.monotonic() + _PATIENCE
-        while not step.until(client.ask(step.method, path, headers=step.headers).body) and time.monotonic() < end:
+        while not step.until(client.ask(step.method, path, headers=headers).body) and time.monotonic() < end:
             time.sleep(_BETWEEN)
     attempts = step.attempts
     end = time.monotonic() + _PATIENCE
@@ -177,7 +206,7 @@ def _ask(client: Client, step: Step, name: str, since: str = "") -> tuple[Answer
             body = step.edit(client.ask("GET", path.partition("?")[0]).body)
         if body is not None:
             body = client.placed(named(body, name, NAMESPACE))
-        answer = client.ask(step.method, path, body, step.headers)
+        answer = client.ask(step.method, path, body, headers)
         if answer.code == _TOO_MANY and time.monotonic() < end:
             time.sleep(_BETWEEN)  # what is served has just changed
             continue
@@ -208,7 +237,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown:
         parser.error(f"unknown kinds: {', '.join(sorted(unknown))}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))  # the servers are ended on the way out
-    with Server(options.a) as a, Server(options.b) as b:
+    with ExitStack() as stack:
+        a, b = (
+            stack.enter_context(Server(_with_policies(each, options.seed, stack))) for each in (options.a, options.b)
+        )
         codes = [path_comparer.run(a, b, options)] if PATHS in kinds else []
         comparer = Comparer(a, b)
         comparer.prepare()
@@ -216,6 +248,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return max(codes + [_run(comparer, kind, options) for kind in kinds if kind != PATHS])
         finally:
             comparer.close()
+
+
+def _with_policies(command: str, seed: int, stack: ExitStack) -> str:
+    """The command with the file of policies, if it names one, which is there until the stack ends."""
+    if POLICIES not in command:
+        return command
+    path = Path(stack.enter_context(TemporaryDirectory())) / "policies.jsonl"
+    path.write_text(policy_file(seed))
+    return command.replace(POLICIES, str(path))
 
 
 @dataclass

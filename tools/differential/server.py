@@ -22,6 +22,9 @@ STOP_TIMEOUT: Final = 60.0
 REQUEST_TIMEOUT: Final = 60.0
 
 
+Headers = Mapping[str, str | tuple[str, ...] | None]
+
+
 @dataclass(frozen=True)
 class Answer:
     """A response: its status, its body as JSON or, where it is none, as text, and the warnings that came with it."""
@@ -74,20 +77,24 @@ class Client:
         text = json.dumps(body).replace("@HOOK@", self.hook.url).replace("@CA@", self.hook.ca_bundle)
         return json.loads(text)
 
-    def ask(self, method: str, path: str, body: Any = None, headers: Mapping[str, str | None] | None = None) -> Answer:
-        """The answer to a request. A body that is not text is sent as JSON; a header that is None is not sent."""
-        fields: dict[str, str | None] = {
+    def ask(self, method: str, path: str, body: Any = None, headers: Headers | None = None) -> Answer:
+        """The answer to a request. A body that is not text is sent as JSON; a header that is None is not sent, one
+        with several values several times."""
+        fields: dict[str, str | tuple[str, ...] | None] = {
             "Authorization": f"Bearer {self._token}", "Accept": "application/json", "User-Agent": "differential",
         }  # fmt: skip
         if body is not None:
             fields["Content-Type"] = "application/json"
             body = (body if isinstance(body, str) else json.dumps(body, separators=(",", ":"))).encode()
         fields.update(headers or {})
-        sent = {name: value for name, value in fields.items() if value is not None}
+        sent = http.client.HTTPMessage()
+        for name, value in fields.items():
+            for each in (value,) if isinstance(value, str) else value or ():
+                sent[name] = each
         for attempt in (1, 2):
             connection = self._open()
             try:
-                connection.request(method, path, body=body, headers=sent)
+                connection.request(method, path, body=body, headers=sent)  # type: ignore[arg-type]
                 response = connection.getresponse()
                 text = response.read().decode("utf-8", "replace")
             except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):

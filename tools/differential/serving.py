@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from . import policies, webhooks
+from . import authorization, policies, webhooks
 from .case import Generator
 from .comparison import Normaliser, differences
 from .custom import of_pool, pool
@@ -17,6 +17,9 @@ from .server import Client
 
 _PATIENCE: Final = 30.0
 _APPLY_NOTHING: Final = {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": "Object{}"}}
+_CLUSTER_ROLES: Final = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+_AGGREGATED: Final = 5.0
+"""Seconds in which a controller has put a ClusterRole together, if there is one."""
 _SETTLED: Final = 2.5
 """Seconds after which upstream does not make the first object of a definition wait any more."""
 
@@ -56,6 +59,29 @@ def policy_cases(clients: Sequence[Client], seed: int) -> Generator:
                 path = policies.COLLECTION.format(which, what)
                 client.ask("POST", path, {"metadata": {"name": "always"}, "spec": body})
     return policies.cases
+
+
+def authorization_cases(clients: Sequence[Client], seed: int) -> Generator:
+    """Cases of authorization, with ClusterRoles that are put together where both servers have somebody who does so."""
+    labels = {"differential": "aggregated"}
+    rule = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
+    whole = {"metadata": {"name": "aggregated"}, "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": labels}]}}
+    part = {"metadata": {"name": "aggregated-part", "labels": labels}, "rules": [rule]}
+    for client in clients:
+        for body in (part, whole):
+            client.ask("POST", _CLUSTER_ROLES, body)
+    is_put_together = [_has_rules(client, f"{_CLUSTER_ROLES}/aggregated") for client in clients]
+    return authorization.aggregated_cases if all(is_put_together) else authorization.cases
+
+
+def _has_rules(client: Client, path: str) -> bool:
+    """Whether a role gets rules within some seconds."""
+    end = time.monotonic() + _AGGREGATED
+    while not client.ask("GET", path).body.get("rules"):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.1)
+    return True
 
 
 def serve(clients: Sequence[Client], definitions: Sequence[Defined]) -> list[Defined]:

@@ -12,7 +12,7 @@ import msgspec
 from steersman.authentication.interface import AuthenticationError, TokenIdentity
 from steersman.authentication.service_account_claims import Claims, Find, common_audiences
 from steersman.authentication.service_account_keys import ServiceAccountKeys
-from steersman.authentication.service_account_tokens import SignedTokens, read_claims
+from steersman.authentication.service_account_tokens import SignedTokens, Verifiers, read_claims
 from steersman.authentication.user import UserInfo, authenticated, service_account_groups, service_account_username
 from steersman.machinery.built_in.token_secrets import INVALID_SINCE, ISSUER, LAST_USED
 from steersman.machinery.values import times
@@ -47,7 +47,7 @@ class LegacyTokens(SignedTokens):
     """
 
     def __init__(
-        self, keys: Callable[[], ServiceAccountKeys], api_audiences: tuple[str, ...],
+        self, keys: Callable[[], ServiceAccountKeys] | Verifiers, api_audiences: tuple[str, ...],
         secret: Callable[[str, str], TokenSecret | None], account: Find, used: Callable[[str, str], None], *,
         looks_up: bool = True,
     ) -> None:  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -159,7 +159,7 @@ class ServiceAccountKeys:
     @cached_property
     def jwks(self) -> bytes:
         """The JSON Web Key Set served at `JWKS_PATH` as `JWKS_MEDIA_TYPE`."""
-        return _JSON.encode({"keys": [_web_key(each) for each in self.verification_keys]})
+        return key_set(self.verification_keys)
 
     def openid_configuration(self, issuer: str, jwks_uri: str) -> bytes:
         """The discovery document served at `CONFIGURATION_PATH` (OpenID Connect Discovery 1.0, section 3).
@@ -167,18 +167,28 @@ class ServiceAccountKeys:
         Raises ValueError if the issuer, or the address of the key set, is not one that OpenID allows; the server
         then serves neither document.
         """
-        check_issuer(issuer)
-        if urlsplit(jwks_uri).scheme != "https":
-            raise ValueError(f"jwksURI requires https scheme, parsed as: {jwks_uri}")
-        return _JSON.encode(
-            {
-                "issuer": issuer,
-                "jwks_uri": jwks_uri,
-                "response_types_supported": ["id_token"],
-                "subject_types_supported": ["public"],
-                "id_token_signing_alg_values_supported": sorted({each.algorithm for each in self.verification_keys}),
-            }
-        )
+        return openid_configuration(self.verification_keys, issuer, jwks_uri)
+
+
+def key_set(keys: Iterable[VerificationKey]) -> bytes:
+    """The JSON Web Key Set of these keys."""
+    return _JSON.encode({"keys": [_web_key(each) for each in keys]})
+
+
+def openid_configuration(keys: Iterable[VerificationKey], issuer: str, jwks_uri: str) -> bytes:
+    """The discovery document of an issuer who signs with these keys. Raises ValueError."""
+    check_issuer(issuer)
+    if urlsplit(jwks_uri).scheme != "https":
+        raise ValueError(f"jwksURI requires https scheme, parsed as: {jwks_uri}")
+    return _JSON.encode(
+        {
+            "issuer": issuer,
+            "jwks_uri": jwks_uri,
+            "response_types_supported": ["id_token"],
+            "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": sorted({each.algorithm for each in keys}),
+        }
+    )
 
 
 def check_issuer(issuer: str) -> None:
@@ -268,14 +278,18 @@ _JSON: Final = msgspec.json.Encoder()
 
 
 def _verification_key(key: Public) -> VerificationKey:
-    """Raises KeyFileError for an elliptic curve that JSON Web Algorithms does not know."""
+    return VerificationKey(key, key_id(key), algorithm_of(key))
+
+
+def algorithm_of(key: Public) -> str:
+    """The one that signs with it. Raises KeyFileError for a curve that JSON Web Algorithms does not know."""
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
     if isinstance(key, RSAPublicKey):
-        return VerificationKey(key, key_id(key), "RS256")
+        return "RS256"
     if key.curve.name not in _CURVES:
         raise KeyFileError("unknown private key curve, must be 256, 384, or 521")
-    return VerificationKey(key, key_id(key), _CURVES[key.curve.name][1])
+    return _CURVES[key.curve.name][1]
 
 
 def _web_key(verification: VerificationKey) -> JSONWebKey:

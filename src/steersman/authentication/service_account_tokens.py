@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -13,7 +13,7 @@ import msgspec
 
 from steersman.authentication.interface import AuthenticationError, TokenIdentity
 from steersman.authentication.service_account_claims import BoundObjects, Claims, common_audiences, judge
-from steersman.authentication.service_account_keys import ServiceAccountKeys
+from steersman.authentication.service_account_keys import ServiceAccountKeys, VerificationKey
 from steersman.authentication.signatures import registry_of
 from steersman.authentication.user import authenticated
 from steersman.machinery.values import times
@@ -44,6 +44,14 @@ def sign(keys: ServiceAccountKeys, claims: dict[str, Any]) -> str:
     )
 
 
+class Verifiers(ABC):
+    """Keys that change while the server runs."""
+
+    @abstractmethod
+    def verifier(self, key_id: str) -> TokenVerifier | Awaitable[TokenVerifier]:
+        """What verifies tokens now. It has the key of this id, if there is one anywhere; "" stands for any."""
+
+
 class SignedTokens(ABC):
     """Knows the tokens of some `issuers` that were signed with this server's keys, and whose they are by their claims.
 
@@ -51,8 +59,8 @@ class SignedTokens(ABC):
     once, in about 0.2 ms.
     """
 
-    def __init__(self, keys: Callable[[], ServiceAccountKeys], issuers: Iterable[str]) -> None:
-        """`keys` is called at the first token."""
+    def __init__(self, keys: Callable[[], ServiceAccountKeys] | Verifiers, issuers: Iterable[str]) -> None:
+        """`keys` is called at the first token, Verifiers are asked at each."""
         self._keys = keys
         self._issuers = frozenset(issuers)
         self._verifier: TokenVerifier | None = None
@@ -68,12 +76,24 @@ class SignedTokens(ABC):
         header = _header_of(token, self._issuers)
         if header is None:
             return None
-        if self._verifier is None:
-            return self._prepare_and_judge(token, header.kid, audiences)
-        return self.judge(self._verifier.verify(token, header.kid), token, audiences)
+        verifier = self._verifier
+        if isinstance(self._keys, Verifiers):
+            found = self._keys.verifier(header.kid)
+            if not isinstance(found, TokenVerifier):
+                return self._judge_later(found, token, header.kid, audiences)
+            verifier = found
+        elif verifier is None:
+            return self._judge_later(self._prepare(self._keys), token, header.kid, audiences)
+        return self.judge(verifier.verify(token, header.kid), token, audiences)
 
-    async def _prepare_and_judge(self, token: str, key_id: str, audiences: tuple[str, ...]) -> TokenIdentity:
-        self._verifier = verifier = await asyncio.to_thread(TokenVerifier, self._keys())
+    async def _prepare(self, keys: Callable[[], ServiceAccountKeys]) -> TokenVerifier:
+        self._verifier = verifier = await asyncio.to_thread(TokenVerifier, keys())
+        return verifier
+
+    async def _judge_later(
+        self, preparing: Awaitable[TokenVerifier], token: str, key_id: str, audiences: tuple[str, ...]
+    ) -> TokenIdentity:  # fmt: skip
+        verifier = await preparing
         return self.judge(verifier.verify(token, key_id), token, audiences)
 
 
@@ -83,7 +103,7 @@ class ServiceAccountTokens(SignedTokens):
 
     def __init__(
         self,
-        keys: Callable[[], ServiceAccountKeys],
+        keys: Callable[[], ServiceAccountKeys] | Verifiers,
         issuers: Iterable[str],
         api_audiences: tuple[str, ...],
         objects: BoundObjects,
@@ -109,7 +129,7 @@ class TokenVerifier:
     (`none`, or HMAC with a public key as the secret), nor bring a key of its own.
     """
 
-    def __init__(self, keys: ServiceAccountKeys) -> None:
+    def __init__(self, keys: ServiceAccountKeys | Sequence[VerificationKey]) -> None:
         """Parses the keys and loads the cryptography; takes up to 0.1 s. Raises KeyFileError."""
         from joserfc import jws
         from joserfc.errors import JoseError
@@ -118,8 +138,12 @@ class TokenVerifier:
         self._error = JoseError
         self._keys = [
             (each.key_id, _web_key(each.key, each.algorithm), _registry(each.algorithm))
-            for each in keys.verification_keys
+            for each in (keys.verification_keys if isinstance(keys, ServiceAccountKeys) else keys)
         ]
+
+    def has(self, key_id: str) -> bool:
+        """Whether there is a key of this id; "" stands for any."""
+        return not key_id or any(each[0] == key_id for each in self._keys)
 
     def verify(self, token: str, key_id: str) -> bytes:
         """The claims, in JSON, of a `token` signed with the key `key_id`, or with any if that is empty.

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from steersman.api.core.v1 import Secret
 from steersman.authentication.anonymous import AnonymousAuthenticator
@@ -22,21 +20,19 @@ from steersman.authentication.issued_tokens import IssuedTokens
 from steersman.authentication.legacy_tokens import LegacyTokens, TokenSecret
 from steersman.authentication.request_header import HeaderNames, RequestHeaderAuthenticator
 from steersman.authentication.service_account_claims import BoundObjects, Find, Named
-from steersman.authentication.service_account_keys import ServiceAccountKeys, check_issuer, default_jwks_uri
-from steersman.authentication.service_account_tokens import ServiceAccountTokens, sign
+from steersman.authentication.service_account_tokens import ServiceAccountTokens
 from steersman.authentication.token_cache import CachedTokenAuthenticator
 from steersman.authentication.token_file import StaticTokens, TokenFileError
 from steersman.authentication.union import UnionAuthenticator, UnionTokenAuthenticator
 from steersman.authentication.user import SYSTEM_MASTERS, UserInfo
-from steersman.controlplane.given_files import judges_certificates, service_account_keys
+from steersman.controlplane.given_files import judges_certificates
 from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.stores import Stores
+from steersman.controlplane.token_keys import OwnTokenKeys, TokenKeys
 from steersman.machinery.metrics import Histogram, Registry
 from steersman.net.client.egress import Egress
 from steersman.rest.objects import Reading
-from steersman.server.basic_paths import install_openid
 from steersman.server.certificates import CertificateFiles
-from steersman.server.server import Server
 
 if TYPE_CHECKING:
     from steersman.authentication.jwt.configuration import AnonymousConfiguration
@@ -45,42 +41,18 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class TokenKeys:
-    """The keys of service account tokens, which a thread reads or makes while the rest of the server starts."""
+async def token_keys(options: Options, registry: Registry, running: AsyncExitStack) -> TokenKeys:
+    """Those of the server, or of the signer that the flag names; `running` ends them. Raises OptionsError."""
+    if not options.service_account_signing_endpoint:
+        own = OwnTokenKeys(options)
+        running.push_async_callback(own.stop)
+        return own
+    from steersman.controlplane.external_tokens import ExternalTokens  # which most servers never need
 
-    def __init__(self, options: Options) -> None:
-        self._options = options
-        self._making = asyncio.create_task(asyncio.to_thread(service_account_keys, options))
-
-    async def made(self) -> None:
-        """Returns once they are there. Raises OptionsError, OSError."""
-        await self._making
-
-    async def stop(self) -> None:
-        """Returns once the thread has ended, whatever has become of it."""
-        await asyncio.gather(self._making, return_exceptions=True)
-
-    def keys(self) -> ServiceAccountKeys:
-        """The keys, once they are made."""
-        return self._making.result()
-
-    def sign(self, claims: dict[str, Any]) -> str:
-        """A token with these claims. Raises KeyFileError."""
-        return sign(self.keys(), claims)
-
-    def install_openid(self, server: Server) -> None:
-        """Adds the documents by which others verify tokens; as upstream, none if the issuer is no https URL."""
-        try:
-            check_issuer(self._options.service_account_issuer[0])
-        except ValueError as error:
-            logger.warning("the documents of OpenID discovery are not served: %s", error)
-            return
-        install_openid(server, partial(self._configuration, server), lambda: self.keys().jwks)
-
-    def _configuration(self, server: Server) -> bytes:
-        options = self._options
-        jwks_uri = options.service_account_jwks_uri or default_jwks_uri(str(server.external_address))
-        return self.keys().openid_configuration(options.service_account_issuer[0], jwks_uri)
+    external = ExternalTokens(options, registry)
+    running.push_async_callback(external.stop)
+    await external.start()
+    return external
 
 
 _NAMED: Final[Reading[Named]] = Reading(lambda obj: obj, "metadata.name", "metadata.uid", "metadata.deletionTimestamp")
@@ -159,11 +131,11 @@ def token_authenticator(
         node=_find(stores, "nodes"),
     )
     in_secrets = LegacyTokens(
-        keys.keys, options.audiences, _token_secret(stores), bound.service_account, used,
+        keys.verifying, options.audiences, _token_secret(stores), bound.service_account, used,
         looks_up=options.service_account_lookup,
     )  # fmt: skip
     found.append(in_secrets)
-    found.append(ServiceAccountTokens(keys.keys, options.service_account_issuer, options.audiences, bound))
+    found.append(ServiceAccountTokens(keys.verifying, options.service_account_issuer, options.audiences, bound))
     if options.enable_bootstrap_token_auth:
         found.append(BootstrapTokens(options.audiences, _bootstrap_secret(stores)))
     if jwt is not None:

@@ -29,6 +29,7 @@ from steersman.api.scheduling.v1 import PriorityClass
 from steersman.apiextensions.api_services import AUTOMANAGED
 from steersman.authorization.bootstrap_policy import load_bootstrap_policy
 from steersman.controlplane.authentication_info import combined
+from steersman.controlplane.flow_control_configuration import HOOK, FlowControlConfiguration
 from steersman.controlplane.group_versions import GROUP_VERSIONS, GroupVersionPriority
 from steersman.controlplane.initial_objects import ObjectsOf, all_of, ensure, reconcile_policy
 from steersman.controlplane.objects import StoreObjects
@@ -72,6 +73,8 @@ class Bootstrap:
         self._service_range = service_range
         self._authentication_info = authentication_info
         self._registered = False
+        self.flow_control = FlowControlConfiguration(objects).ensure
+        """Makes and corrects the flow schemas and priority levels that every cluster begins with."""
 
     def install(self) -> None:
         """Adds the hooks, under upstream's names."""
@@ -79,6 +82,7 @@ class Bootstrap:
         server.add_post_start_hook("start-system-namespaces-controller", self.namespaces)
         server.add_post_start_hook("rbac/bootstrap-roles", self.roles)
         server.add_post_start_hook("scheduling/bootstrap-system-priority-classes", self.priority_classes)
+        server.add_post_start_hook(HOOK, self.flow_control)
         server.add_post_start_hook("start-cluster-authentication-info-controller", self.authentication_configmap)
         server.add_post_start_hook("start-kubernetes-service-cidr-controller", self.service_cidr)
         server.add_post_start_hook("bootstrap-controller", self.kubernetes_service)

@@ -41,22 +41,24 @@ from steersman.controlplane.auditing import auditor
 from steersman.controlplane.authentication_info import authentication_info
 from steersman.controlplane.authenticators import (
     LOOPBACK,
-    TokenKeys,
     authenticator,
     jwt_authentication,
     proxy_headers,
     token_authenticator,
+    token_keys,
 )
 from steersman.controlplane.authorizers import AuthorizerChain, Judges
 from steersman.controlplane.bootstrap import Bootstrap
 from steersman.controlplane.controllers import check_own
 from steersman.controlplane.data_folder import (
     certificate_files,
+    encryption_of,
     is_storage_unavailable,
     make_data_folder,
     open_storage,
     unreadable,
 )
+from steersman.controlplane.flow_control import FlowControl
 from steersman.controlplane.given_files import (
     check_kubelet_files,
     check_proxy_client,
@@ -71,6 +73,7 @@ from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_API
 from steersman.controlplane.runtime_config import RuntimeConfig
 from steersman.controlplane.stores import Stores
+from steersman.controlplane.token_keys import OwnTokenKeys, TokenKeys
 from steersman.controlplane.upkeep import Upkeep
 from steersman.endpoints.filters.observation import Observe
 from steersman.machinery.large_work import nesting
@@ -180,10 +183,10 @@ class ControlPlane:
         """A bearer token for a part of this process that sends requests as this user; good until the process ends."""
         return self._issued.issue(user)
 
-    def sign_token(self, claims: dict[str, Any]) -> str:
-        """A token with these claims, signed as those of service accounts are. Raises KeyFileError."""
-        assert self._keys is not None
-        return self._keys.sign(claims)
+    @property
+    def sign_token(self) -> Callable[[dict[str, Any]], str] | None:
+        """Makes of claims a token, signed as those of service accounts are; None where another process has the keys."""
+        return self._keys.sign if isinstance(self._keys, OwnTokenKeys) else None
 
     def store(self, group: str, plural: str) -> Store[Any]:
         """The store of a resource. Raises KeyError for one that is not served or not stored."""
@@ -346,10 +349,10 @@ class ControlPlane:
         egress = _egress(options, common)
         storage = self.storage = await open_storage(options)  # first: it locks the folder
         running.push_async_callback(storage.close)
-        stores = self._stores = Stores(storage, common.slow_lane)
+        encryption = await encryption_of(options, common.registry, running)
+        stores = self._stores = Stores(storage, common.slow_lane, encryption)
         running.push_async_callback(stores.stop)
-        keys = self._keys = TokenKeys(options)
-        running.push_async_callback(keys.stop)  # before the lock of the folder is released
+        keys = self._keys = await token_keys(options, common.registry, running)  # ends before the folder's lock
         host = options.advertise_address or advertised_address(options.bind_address)
         files = self._files = certificate_files(options, host, str(ranges[0][1]))
         token_use = TokenUse(lambda: stores.objects("", "secrets"))
@@ -376,7 +379,11 @@ class ControlPlane:
         if recorder is not None:
             running.push_async_callback(recorder.close)
         judge = authenticator(options, tokens, files, common.registry, None if jwt is None else jwt.anonymous)
+        fair = FlowControl(options, stores, common.registry) if options.enable_priority_and_fairness else None
         config = _config(options, common, host, files, judge, rights, admission, recorder)
+        if fair is not None:
+            running.push_async_callback(fair.stop)
+            config.fairness, config.stored_objects = fair.fairness, fair.stored
         config.observe = self._observe
         server = self.server = Server(config.complete())
         for resource, implementation in served:
@@ -392,11 +399,14 @@ class ControlPlane:
         running.push_async_callback(upkeep.stop)
         running.push_async_callback(server.stop)
         self._add_checks(server, stores)
+        if encryption is not None:
+            encryption.install(server)
         aggregator = Aggregator(
             server, stores.store, stores.objects, common.registry, lambda: openapi.remote,
             _aggregation(options, egress), nearby=self._nearby,
         )  # fmt: skip
         running.push_async_callback(aggregator.stop)
+        _install_seats(server, fair)
         definitions.install(server.add_post_start_hook)
         bootstrap.install()
         upkeep.install()
@@ -422,6 +432,8 @@ class ControlPlane:
         if options.listen:
             await listen(server, options)
         await server.run_post_start_hooks()
+        if fair is not None:
+            await fair.begin()
         upkeep.follow()
         authorizers.follow(server_id(socket.gethostname()))
         return self._announced(server.external_address.port)
@@ -466,6 +478,18 @@ class ControlPlane:
         return "storage is closed" if self.storage is None else self.storage.refusal or None
 
 
+def _install_seats(server: Server, fair: FlowControl | None) -> None:
+    """Adds the hooks of what bounds the requests that are worked on."""
+    if fair is not None:
+        fair.install(server)
+    else:
+        server.add_post_start_hook("max-in-flight-filter", _nothing_to_start)
+
+
+async def _nothing_to_start() -> None:
+    """That of a filter which keeps its own marks."""
+
+
 def _loop_watchdog(options: Options, common: _Common) -> LoopWatchdog | None:
     profiled, told = options.profiling and options.contention_profiling, options.debug_loop_watchdog
     if not (profiled or told):
@@ -501,8 +525,9 @@ def _services(
         service_account_issuer=options.service_account_issuer[0],
         api_audiences=options.audiences,
         sign_token=keys.sign,
-        max_token_expiration=options.service_account_max_token_expiration,
+        max_token_expiration=keys.max_token_expiration,
         extend_token_expiration=options.service_account_extend_token_expiration,
+        max_extended_token_expiration=keys.max_extended_token_expiration,
         event_ttl=options.event_ttl,
         authenticate_token=tokens.authenticate_token,
         kubelet=KubeletConnection(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from steersman.controlplane.options import Options, OptionsError
+from steersman.machinery.metrics import Registry
 from steersman.machinery.private_files import make_private_folder
 from steersman.server.certificates import CertificateError, CertificateFiles, ensure_certificates
 from steersman.storage.interface import Storage, StorageUnavailable
@@ -13,6 +16,9 @@ from steersman.storage.memory import MemoryStorage
 from steersman.storage.sqlite import SQLiteStorage
 from steersman.store.storage_errors import StorageNotReady
 from steersman.store.store import Store
+
+if TYPE_CHECKING:
+    from steersman.controlplane.encryption import Encryption
 
 _FILE: Final = "steersman.db"
 
@@ -36,6 +42,22 @@ async def open_storage(options: Options) -> Storage:
     return await SQLiteStorage.open(options.data_dir / _FILE, compaction_interval=interval, durable=durable)
 
 
+async def encryption_of(options: Options, registry: Registry, running: AsyncExitStack) -> Encryption | None:
+    """What encrypts values where they are stored, if anything does; `running` ends it. Raises OptionsError."""
+    if not options.encryption_provider_config:
+        if options.encryption_provider_config_automatic_reload:
+            raise OptionsError(
+                "--encryption-provider-config-automatic-reload must be set with --encryption-provider-config"
+            )
+        return None
+    from steersman.controlplane.encryption import Encryption  # which most servers never need
+
+    made = Encryption(options, registry)
+    running.push_async_callback(made.stop)
+    await made.start()
+    return made
+
+
 def certificate_files(options: Options, *hosts: str) -> CertificateFiles:
     """The certificates in the folder, made for these names and addresses unless they are there. Raises OptionsError."""
     try:
@@ -47,13 +69,21 @@ def certificate_files(options: Options, *hosts: str) -> CertificateFiles:
 def unreadable(options: Options, stores: Iterable[Store[Any]]) -> list[str]:
     """What the caches found that they cannot read, with what can be done about it."""
     file = options.data_dir / _FILE
-    return [
-        f"in {file} the object {store.cacher.unreadable}: nothing under {store.prefix} is served until a good copy "
-        "of the file is put back, or the object is removed from it while the server is stopped: "
-        f"sqlite3 {file} \"DELETE FROM log WHERE key = '{store.cacher.unreadable.partition(' ')[0]}'\""
-        for store in stores
-        if store.cacher.unreadable
-    ]
+    return [_told_of(file, store) for store in stores if store.cacher.unreadable]
+
+
+def _told_of(file: Path, store: Store[Any]) -> str:
+    why = store.cacher.unreadable
+    if store.cacher.undecryptable is not None:
+        return (
+            f"in {file} {why}: lists of {store.resource.group_resource} are refused until --encryption-provider-config "
+            "names what it was encrypted with, and a KMS plugin that it names answers"
+        )
+    return (
+        f"in {file} the object {why}: nothing under {store.prefix} is served until a good copy of the file is put "
+        "back, or the object is removed from it while the server is stopped: "
+        f"sqlite3 {file} \"DELETE FROM log WHERE key = '{why.partition(' ')[0]}'\""
+    )
 
 
 def is_storage_unavailable(error: BaseException) -> bool:

@@ -180,20 +180,20 @@ class StoreObjects:
     def changed(self) -> int:
         return self._store.cacher.changed
 
-    async def create(self, ctx: Context, obj: Any) -> Any:
+    async def create(self, ctx: Context, obj: Any, *, manager: str = MANAGER) -> Any:
         self._store.kind.default(obj)
-        obj.metadata.managed_fields = self._fields("").create(obj, MANAGER, times.now())
+        obj.metadata.managed_fields = self._fields("").create(obj, manager, times.now())
         return await self._whole(await self._store.create(ctx, obj))
 
     async def update(
         self, ctx: Context, name: str, change: Callable[[Any], Any], *,
-        subresource: str = "", strategy: Any = None, owned: bool = True,
+        subresource: str = "", strategy: Any = None, owned: bool = True, manager: str = MANAGER,
     ) -> Any:  # fmt: skip
         async def make(old: Any | None) -> Any:
             new = change(None if old is None else await done(ctx.lane, self._store.kind.copy, old))
             if owned:
                 fields = self._fields(subresource)
-                new.metadata.managed_fields = await settled(ctx.lane, fields.update, new, old, MANAGER, times.now())
+                new.metadata.managed_fields = await settled(ctx.lane, fields.update, new, old, manager, times.now())
             return new
 
         change_of = Change(make, subresource=subresource, strategy=strategy)

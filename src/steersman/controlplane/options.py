@@ -66,6 +66,8 @@ class Options(AuditOptions):
     authorization_webhook_cache_unauthorized_ttl: float = 30.0
     authorization_config: str = ""
     """The file of the whole chain, in place of the modes."""
+    encryption_provider_config: str = ""
+    encryption_provider_config_automatic_reload: bool = False
     service_cluster_ip_range: str = "10.0.0.0/24"
     service_node_port_range: str = "30000-32767"
     enable_admission_plugins: tuple[str, ...] = ()
@@ -73,10 +75,13 @@ class Options(AuditOptions):
     admission_control_config_file: str = ""
     max_requests_inflight: int = 400
     max_mutating_requests_inflight: int = 200
+    enable_priority_and_fairness: bool = True
     request_timeout: float = 60.0
     min_request_timeout: int = 1800
     service_account_issuer: tuple[str, ...] = ("https://kubernetes.default.svc.cluster.local",)
     service_account_signing_key_file: str = ""
+    service_account_signing_endpoint: str = ""
+    """The socket of the external signer of tokens."""
     service_account_key_file: tuple[str, ...] = ()
     service_account_jwks_uri: str = ""
     service_account_lookup: bool = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sortedcontainers import SortedDict
 
@@ -18,12 +18,16 @@ from steersman.storage.interface import Storage
 from steersman.store.converting_store import ConvertingStore
 from steersman.store.store import Store
 
+if TYPE_CHECKING:  # most servers encrypt nothing
+    from steersman.controlplane.encryption import Encryption
+
 
 class Stores:
-    """The stores on one storage, by the group of their stored version and their plural."""
+    """The stores on one storage, by the group of their stored version and their plural; `encryption` seals values."""
 
-    def __init__(self, storage: Storage, slow_lane: SlowLane) -> None:
+    def __init__(self, storage: Storage, slow_lane: SlowLane, encryption: Encryption | None = None) -> None:
         self._storage = storage
+        self._encryption = encryption
         self._slow_lane = slow_lane
         self._stores: dict[tuple[str, str], Store[Any]] = {}
         self._objects: dict[tuple[str, str], StoreObjects] = {}
@@ -49,7 +53,10 @@ class Stores:
 
     def _made(self, bound: BoundResource[Any]) -> Store[Any]:
         kind = Store if bound.resource.conversion is None else ConvertingStore
-        return kind(bound, self._storage, self._slow_lane)
+        storage = self._storage
+        if self._encryption is not None:
+            storage = self._encryption.storage_of(bound.resource.group_resource, storage)
+        return kind(bound, storage, self._slow_lane)
 
     def replace(self, bound: BoundResource[Any]) -> tuple[Store[Any], Store[Any] | None]:
         """Makes a store in the place of the one for the same keys, and gives that one too, which goes on until it is

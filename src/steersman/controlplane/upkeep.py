@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from steersman.controlplane.bootstrap import AUTHENTICATION_INFO, Bootstrap
 from steersman.controlplane.controllers import POLICY_STATUS, is_enabled
+from steersman.controlplane.flow_control_configuration import INTERVAL as FLOW_CONTROL_INTERVAL
 from steersman.controlplane.identity_lease import COLLECTION, RENEWAL, IdentityLease
 from steersman.controlplane.legacy_token_tracking import NAME, NAMESPACE, LegacyTokenTracking
 from steersman.controlplane.periodic import Periodic
@@ -68,6 +69,7 @@ class Upkeep:
         self._start(Periodic("system namespaces", self._bootstrap.namespaces, _MINUTE))
         self._start(Periodic("the default ServiceCIDR", self._bootstrap.service_cidr, _SOON))
         self._start(Periodic("the service kubernetes", self._bootstrap.kubernetes_service, _SOON))
+        self._start(Periodic("flow schemas and priority levels", self._bootstrap.flow_control, FLOW_CONTROL_INTERVAL))
         self._start(self._authentication)
         self._follow_config_map(*AUTHENTICATION_INFO, self._authentication, only_its_end=True)
         if self._policy_status is not None:

@@ -13,7 +13,7 @@ import msgspec
 from steersman.api.index import RETIRED
 from steersman.endpoints.negotiation import PROTOBUF, YAML, body_media
 from steersman.endpoints.request import Request
-from steersman.endpoints.scope import Scope, go_package
+from steersman.endpoints.scope import Scope
 from steersman.kinds.built_in import is_built_in
 from steersman.kinds.kind import Kind
 from steersman.machinery.codec.protobuf import documents as protobuf
@@ -33,6 +33,7 @@ from steersman.machinery.identity.schema import (
     GroupKind,
     GroupVersionError,
     GroupVersionKind,
+    go_package,
     no_kind_registered,
     no_type_registered,
     parse_group_version,

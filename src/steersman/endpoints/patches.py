@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from steersman.endpoints.bodies import APPLY_YAML, is_retired, no_conversion, wrong_type_meta
 from steersman.endpoints.request import Request
-from steersman.endpoints.scope import Scope, go_package
+from steersman.endpoints.scope import Scope
 from steersman.endpoints.writing import Write
 from steersman.kinds.built_in import find, is_built_in_group_kind
 from steersman.kinds.kind import Kind
@@ -37,6 +37,7 @@ from steersman.machinery.errors.status import (
 from steersman.machinery.identity.schema import (
     GroupVersionError,
     GroupVersionKind,
+    go_package,
     no_internal_kind,
     no_kind_registered,
     parse_group_version,

@@ -16,6 +16,7 @@ from steersman.net.message import Request as HttpRequest
 if TYPE_CHECKING:
     from steersman.audit.trail import Trail
     from steersman.authentication.user import UserInfo
+    from steersman.flowcontrol.fairness import Flow
     from steersman.machinery.large_work.places import Place
 
 _SHORT: Final = 512
@@ -30,11 +31,12 @@ class Request:
     and `deadline` are loop times in seconds; a deadline of 0 is none. A `query` that takes long to read is there once
     the request is authorized: filters before that ask for `parameter`. A request with a large body has a `place`, which
     it takes when the work on that begins. `audit` is what is recorded of it, None for nothing, and
-    `recorded` what the answer waits for.
+    `recorded` what the answer waits for. `flow` is where it stands in priority and fairness, None without; what begins
+    a watch calls `initialized` when its first objects are out.
     """
 
-    __slots__ = ("action", "audit", "audit_id", "deadline", "headers", "http", "info", "method", "path", "place",
-                 "query", "received", "recorded", "subpath", "user", "warnings")  # fmt: skip
+    __slots__ = ("action", "audit", "audit_id", "deadline", "flow", "headers", "http", "info", "initialized", "method",
+                 "path", "place", "query", "received", "recorded", "subpath", "user", "warnings")  # fmt: skip
 
     info: RequestInfo
     user: UserInfo
@@ -54,6 +56,8 @@ class Request:
         self.audit: Trail | None = None
         self.recorded: Awaitable[bool] | None = None
         self.place: Place | None = None
+        self.flow: Flow | None = None
+        self.initialized: Callable[[], None] | None = None
         accept = http.headers.get("accept")
         if accept is not None and len(accept) > LONGEST_ACCEPT:
             http.headers["accept"] = bounded(accept)

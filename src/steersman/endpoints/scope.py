@@ -18,7 +18,7 @@ from steersman.authorization.interface import Authorizer
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Request
 from steersman.kinds.kind import Kind
-from steersman.machinery.identity.schema import GroupResource
+from steersman.machinery.identity.schema import GroupResource, go_package
 from steersman.machinery.large_work.slow_lane import SlowLane, done
 from steersman.machinery.managed_fields import FieldManager
 from steersman.rest.capabilities import Item, ResourceStorage, Watcher, provides
@@ -47,11 +47,6 @@ class Shared:
     max_body_bytes: int
     stopping: Callable[[], bool]
     watches: set[Any]
-
-
-def go_package(group: str) -> str:
-    """What upstream's messages call the package of a group's types: "core", "apps", "rbac"."""
-    return group.partition(".")[0] or "core"
 
 
 def root_of(group: str, version: str) -> str:

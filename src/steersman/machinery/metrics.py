@@ -7,7 +7,7 @@ nothing is locked. Series are made when first recorded; each metric holds at mos
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final, Protocol
 
@@ -72,6 +72,10 @@ class Counter(_Labelled):
         elif len(values) < MAX_SERIES:
             values[labels] = by
 
+    def forget(self, labels: Labels) -> None:
+        """Takes a series away, if it is there."""
+        self._values.pop(labels, None)
+
     def value(self, labels: Labels = ()) -> float:
         """The present value of a series, 0 if there is none."""
         return self._values.get(labels, 0)
@@ -95,10 +99,6 @@ class Gauge(Counter):
         """Sets the series to `value`."""
         if labels in self._values or len(self._values) < MAX_SERIES:
             self._values[labels] = value
-
-    def forget(self, labels: Labels) -> None:
-        """Takes a series away, if it is there."""
-        self._values.pop(labels, None)
 
 
 class Computed(_Labelled):
@@ -143,7 +143,7 @@ class Histogram(_Labelled):
         for labels, series in list(self._values.items()):
             yield from self._lines(labels, series)
 
-    def _lines(self, labels: Labels, series: list[float]) -> list[str]:
+    def _lines(self, labels: Labels, series: Sequence[float]) -> list[str]:
         """Those of one series, all of one moment."""
         where = self._series(labels)
         before = f"{self.name}_bucket{{" if not where else f"{self.name}_bucket{where[:-1]},"
@@ -155,6 +155,22 @@ class Histogram(_Labelled):
         lines.append(f"{self.name}_sum{where} {series[-1]!r}")
         lines.append(f"{self.name}_count{where} {_number(total)}")
         return lines
+
+
+class ComputedHistogram(Histogram):
+    """A histogram whose series are asked for when it is scraped: of each bucket, of what is beyond, and the sum."""
+
+    def __init__(
+        self, name: str, help_text: str, buckets: tuple[float, ...], labels: Labels,
+        read: Callable[[], Iterable[tuple[Labels, Sequence[float]]]],
+    ) -> None:  # fmt: skip
+        super().__init__(name, help_text, buckets, labels)
+        self._read = read
+
+    def expose(self) -> Iterator[str]:
+        yield from self._head()
+        for labels, series in list(self._read()):
+            yield from self._lines(labels, series)
 
 
 class Registry:

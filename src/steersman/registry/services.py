@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from steersman.authentication.interface import TokenIdentity
 from steersman.authorization.interface import Authorizer, RuleResolver
@@ -18,6 +18,9 @@ from steersman.registry.kubelet import KubeletConnection, ProxyConnection
 from steersman.rest.objects import Objects
 
 T = TypeVar("T")
+
+EXTENDED_SECONDS: Final = 365 * 24 * 3600
+"""Of the life of tokens in pods, where it is extended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +39,14 @@ class Services:
     allow_privileged: bool
     service_account_issuer: str
     api_audiences: tuple[str, ...]
-    sign_token: Callable[[dict[str, Any]], str]
+    sign_token: Callable[[dict[str, Any]], str | Awaitable[str]]
     """Claims -> a signed service-account token."""
     max_token_expiration: int = 0
     """Seconds; a token for longer is shortened to this. 0 is no limit."""
     extend_token_expiration: bool = True
-    """Whether the tokens that pods get from admission live for a year."""
+    """Whether the tokens that pods get from admission live for a year..."""
+    max_extended_token_expiration: int = EXTENDED_SECONDS
+    """...or so many seconds."""
     event_ttl: int
     """Seconds."""
     authenticate_token: Callable[[str, tuple[str, ...]], TokenIdentity | Awaitable[TokenIdentity | None] | None]

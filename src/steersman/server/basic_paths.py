@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from typing import Final
 
 from steersman.endpoints.negotiation import JSON, accepts, negotiate, route_not_acceptable
 from steersman.endpoints.request import Request
@@ -22,7 +23,8 @@ from steersman.server.server import Server
 from steersman.server.version import version_info
 
 _METRICS_TYPE = ("content-type", "text/plain; version=0.0.4; charset=utf-8; escaping=underscores")
-_DISCOVERY_CACHE = ("cache-control", "public, max-age=3600")
+_DISCOVERY_AGE: Final = 3600
+"""Seconds."""
 
 
 def install_basic_paths(server: Server) -> None:
@@ -52,7 +54,7 @@ async def _version(request: Request) -> Response:
 
 
 async def _health(checks: HealthChecks, request: Request) -> Response:
-    return checks.answer(request)
+    return await checks.answer(request)
 
 
 async def _index(server: Server, request: Request) -> Response:
@@ -79,28 +81,32 @@ async def _health_metrics(server: Server, request: Request) -> Response:
     ]
     for checks in (server.healthz, server.livez, server.readyz):
         kind = checks.path.strip("/")
-        for name, wrong in checks.results():
+        async for name, wrong in checks.results():
             lines.append(f'kubernetes_healthcheck{{name="{name}",type="{kind}"}} {int(wrong is None)}\n')
     return Response(200, [_METRICS_TYPE], "".join(lines).encode())
 
 
-def install_openid(server: Server, configuration: Callable[[], bytes], keys: Callable[[], bytes]) -> None:
+def install_openid(
+    server: Server, configuration: Callable[[], bytes], keys: Callable[[], bytes],
+    max_age: Callable[[], int] = lambda: _DISCOVERY_AGE,
+) -> None:  # fmt: skip
     """Adds the documents by which others verify service account tokens (OpenID Connect Discovery 1.0).
 
-    They are made when first asked for.
+    They are made when they are asked for, and good for `max_age` seconds.
     """
     for path, media, make in (
         ("/.well-known/openid-configuration", "application/json", configuration),
         ("/openid/v1/jwks", "application/jwk-set+json", keys),
     ):
-        server.add_web_service(path, partial(_openid, media, make))
+        server.add_web_service(path, partial(_openid, media, make, max_age))
 
 
-async def _openid(media: str, make: Callable[[], bytes], request: Request) -> Response:
+async def _openid(media: str, make: Callable[[], bytes], max_age: Callable[[], int], request: Request) -> Response:
     if request.method != "GET":
         return error_response(request, method_not_allowed())
     accept = request.headers.get("accept", "*/*")
     accepted = [trim_space(clause.partition(";")[0]) for clause in accept.split(",")]
     if accept and not {media, "*/*"} & set(accepted):
         return error_response(request, route_not_acceptable((media,)))
-    return Response(200, [("content-type", media), _DISCOVERY_CACHE], await asyncio.to_thread(make))
+    cache = ("cache-control", f"public, max-age={max_age()}")
+    return Response(200, [("content-type", media), cache], await asyncio.to_thread(make))

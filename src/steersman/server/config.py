@@ -20,6 +20,8 @@ from steersman.net.tls import ServerTLS
 if TYPE_CHECKING:  # a server behind no proxy does without
     from steersman.audit.trail import Auditor
     from steersman.authentication.request_header import Clearing
+    from steersman.endpoints.filters.priority_and_fairness import StoredObjects
+    from steersman.flowcontrol.fairness import Fairness
 
 _MIB = 1024 * 1024
 
@@ -33,7 +35,9 @@ def new_executor() -> Executor:
 class Config:
     """What a server is to be. Times are in seconds. Fields left None are filled by `complete()`.
 
-    `external_host` is the name or address by which others reach it, `bind_address` unless given.
+    `external_host` is the name or address by which others reach it, `bind_address` unless given. With `fairness`
+    requests have their seats by that, and `stored_objects` tells how large lists are; without, `max_requests_in_flight`
+    bounds them.
     """
 
     authenticator: Authenticator
@@ -51,6 +55,8 @@ class Config:
     min_request_timeout: int = 1800
     max_requests_in_flight: int = 400
     max_mutating_requests_in_flight: int = 200
+    fairness: Fairness | None = None
+    stored_objects: StoredObjects | None = None
     max_body_bytes: int = 3 * _MIB
     goaway_chance: float = 0.0
     cors_allowed_origins: tuple[str, ...] = ()
@@ -96,6 +102,8 @@ class CompletedConfig:
     min_request_timeout: int
     max_requests_in_flight: int
     max_mutating_requests_in_flight: int
+    fairness: Fairness | None
+    stored_objects: StoredObjects | None
     max_body_bytes: int
     goaway_chance: float
     cors_allowed_origins: tuple[str, ...]

@@ -93,11 +93,16 @@ class Discovery:
         return found
 
     async def _answer_root(self, legacy: bool, request: Request) -> Response:
-        """/api and /apis: aggregated for clients that ask for that form, else the plain list."""
-        if request.method == "HEAD":
+        """/api and /apis: aggregated for clients that ask for that form, else the plain list.
+
+        As upstream's, where the aggregator answers /apis: that looks at no method, and with a slash behind it knows the
+        plain list only.
+        """
+        if legacy and request.method != "GET":
             return error_response(request, method_not_allowed())
         documents = self._documents(legacy)
-        form = discovery_form(request.headers.get("accept", ""))
+        only_plain = request.info.path == "/apis/"
+        form = "plain" if only_plain else discovery_form(request.headers.get("accept", ""))
         if form != "plain":
             headers = [("content-type", form + AGGREGATED_PARAMETERS), ("etag", documents.etag), ("vary", "Accept"),
                        ("cache-control", "public")]  # fmt: skip
@@ -107,8 +112,6 @@ class Discovery:
             if request.audit is not None:
                 request.audit.response_object((data,))
             return Response(200, headers, data + b"\n" if form == JSON else protobuf_document(data))
-        if request.info.path.rstrip("/") == "/api" and request.method != "GET":
-            return error_response(request, method_not_allowed())
         return _document(documents.plain, request)
 
     def _documents(self, legacy: bool) -> _Documents:

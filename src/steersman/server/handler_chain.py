@@ -1,6 +1,6 @@
 """The filters every request passes, outermost first, in upstream's order (DefaultBuildHandlerChain).
 
-Those whose subject this server does not have yet (tracing, priority and fairness) are not in it.
+Those whose subject this server does not have yet (tracing) are not in it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from steersman.endpoints.filters.max_in_flight import with_max_in_flight
 from steersman.endpoints.filters.mux_and_discovery_complete import with_mux_and_discovery_complete
 from steersman.endpoints.filters.observation import with_observation
 from steersman.endpoints.filters.panic_recovery import with_panic_recovery
+from steersman.endpoints.filters.priority_and_fairness import with_priority_and_fairness
 from steersman.endpoints.filters.request_deadline import with_request_deadline
 from steersman.endpoints.filters.request_info import with_request_info
 from steersman.endpoints.filters.request_received import with_request_received
@@ -56,7 +57,20 @@ def filters(config: CompletedConfig, lifecycle: Lifecycle, requests: WaitGroup) 
         with_authentication(config.authenticator, metrics, config.proxy_headers, config.auditor),
         with_audit(config.auditor) if config.auditor is not None else None,
         with_impersonation(config.authorizer, metrics),
-        with_max_in_flight(config.max_requests_in_flight, config.max_mutating_requests_in_flight, metrics),
+        _with_seats(config),
         with_authorization(config.authorizer, metrics),
     )
     return tuple(each for each in chain if each is not None)
+
+
+def _with_seats(config: CompletedConfig) -> Filter:
+    """What bounds how many requests are worked on at once."""
+    metrics = config.metrics
+    if config.fairness is None:
+        return with_max_in_flight(config.max_requests_in_flight, config.max_mutating_requests_in_flight, metrics)
+    stored = config.stored_objects or _nothing_is_stored
+    return with_priority_and_fairness(config.fairness, stored, metrics, config.request_timeout / 4)
+
+
+def _nothing_is_stored(group: str, plural: str) -> None:
+    """Of any resource: its lists count as small."""

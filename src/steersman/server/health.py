@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
 from steersman.endpoints.request import Request
@@ -12,8 +12,8 @@ from steersman.net.message import Response
 
 logger = logging.getLogger(__name__)
 
-Check = Callable[[], str | None]
-"""None if all is well, else what is wrong; that goes to the log, not to the client."""
+Check = Callable[[], str | Awaitable[str | None] | None]
+"""None if all is well, else what is wrong; that goes to the log, not to the client. It may have to ask somebody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,11 @@ class HealthCheck:
 
     name: str
     check: Check
+
+    async def wrong(self) -> str | None:
+        """What is wrong, None if nothing is."""
+        found = self.check()
+        return found if found is None or isinstance(found, str) else await found
 
 
 class HealthChecks:
@@ -43,35 +48,36 @@ class HealthChecks:
         """Every path that is answered."""
         return [self.path, *(f"{self.path}/{name}" for name in self._checks)]
 
-    def results(self) -> Iterator[tuple[str, str | None]]:
+    async def results(self) -> AsyncIterator[tuple[str, str | None]]:
         """Every check's name and what is wrong, None if nothing is."""
-        return ((name, check.check()) for name, check in self._checks.items())
+        for name, check in list(self._checks.items()):
+            yield name, await check.wrong()
 
-    def answer(self, request: Request) -> Response:
+    async def answer(self, request: Request) -> Response:
         """Runs all checks, or the one that the path names."""
         path = request.info.path
         name = path[len(self.path) + 1 :]
         if path == self.path:
-            return self._all(request)
+            return await self._all(request)
         check = self._checks.get(name)
         if check is None:
             return not_found_text()
-        wrong = check.check()
+        wrong = await check.wrong()
         if wrong is None:
             return Response(200, [TEXT_TYPE], b"ok")
         logger.warning("%s check failed: %s", request.path, wrong)
         return Response(500, [TEXT_TYPE, NOSNIFF], f"internal server error: {wrong}\n".encode())
 
-    def _all(self, request: Request) -> Response:
+    async def _all(self, request: Request) -> Response:
         excluded = {name for value in request.query.get_all("exclude") for name in value.split(",")}
         lines = []
         failed = []
-        for name, check in self._checks.items():
+        for name, check in list(self._checks.items()):
             if name in excluded:
                 excluded.discard(name)
                 lines.append(f"[+]{name} excluded: ok\n")
                 continue
-            wrong = check.check()
+            wrong = await check.wrong()
             if wrong is None:
                 lines.append(f"[+]{name} ok\n")
             else:

@@ -112,12 +112,13 @@ class Server:
         """Work to be done when the end begins, before requests are drained."""
         self.hooks.add_pre_shutdown(name, hook)
 
-    def add_checks(self, *checks: HealthCheck, only_ready: bool = False) -> None:
-        """Adds checks to all three health paths, or to readyz alone."""
+    def add_checks(self, *checks: HealthCheck, only_ready: bool = False, alive: bool = True) -> None:
+        """Adds checks to all three health paths, or to readyz alone, or (not `alive`) to all but livez."""
         self.readyz.add(*checks)
         if not only_ready:
             self.healthz.add(*checks)
-            self.livez.add(*checks)
+            if alive:
+                self.livez.add(*checks)
 
     def all_paths(self) -> list[str]:
         """Every path it answers, for the index."""

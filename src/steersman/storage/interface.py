@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
+
+SEALED: Final = b"k8s:enc:"
+"""With what the values begin that are stored encrypted. One that is handed out so could not be decrypted."""
 
 
 @dataclass(slots=True)
@@ -92,6 +95,19 @@ class StorageFormatError(Exception):
     """What is stored is not ours, is damaged, or was written by a newer version; it was left as it is."""
 
 
+class Unreadable(Exception):
+    """The value of `key` is there and cannot be decrypted; `why` in upstream's words."""
+
+    def __init__(self, key: str, why: str) -> None:
+        super().__init__(f'unable to transform key "{key}": {why}')
+        self.key = key
+        self.why = why
+
+
+class Unwritable(Exception):
+    """A value cannot be encrypted; nothing was written."""
+
+
 class Subscription(Protocol):
     """A running watch on a prefix."""
 
@@ -127,6 +143,14 @@ class Storage(Protocol):
     @property
     def refusal(self) -> str:
         """Why no write is taken any more until the store is opened anew, "" while nothing is wrong."""
+        ...
+
+    seals: bool
+    """Whether values are encrypted where they are stored: then any verb may raise Unreadable, and writes Unwritable."""
+
+    async def is_stale(self, key: str) -> bool:
+        """Whether the value is to be written anew though it does not change, as it would be encrypted otherwise now.
+        Raises Unreadable."""
         ...
 
     async def get(self, key: str, *, revision: int = 0) -> KeyValue | None:

@@ -95,6 +95,10 @@ class MemoryStorage:
         self._background.start(self, self.expire_leases, compaction_interval=compaction, lease_interval=lease)
 
     knows_newest = True
+    seals = False
+
+    async def is_stale(self, key: str) -> bool:
+        return False
 
     @property
     def revision(self) -> int:

@@ -11,7 +11,7 @@ from steersman.kinds.kind import Kind
 from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.identity.schema import GroupResource
+from steersman.machinery.identity.schema import GroupResource, go_package
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.validation.formats import is_path_segment_name
 from steersman.rest.bound import BoundResource
@@ -20,9 +20,9 @@ from steersman.rest.context import Context
 from steersman.rest.resource import KEYS
 from steersman.storage.cache.cacher import Cacher
 from steersman.storage.cache.entry import Entry
-from steersman.storage.interface import Range, Storage, StorageUnavailable
+from steersman.storage.interface import SEALED, Range, Storage, StorageUnavailable, Unreadable
 from steersman.store.selection import Accept, Selection
-from steersman.store.storage_errors import available, not_ready
+from steersman.store.storage_errors import available, not_decrypted, not_ready
 
 _NO_KEYS: Final = frozenset({".", ".."})
 """Namespaces that upstream makes no keys of."""
@@ -42,7 +42,7 @@ class CachedObjects(Generic[T]):
         self.kind: Kind[T] = resource.kind
         self.prefix = resource.key_prefix
         self.cacher = Cacher(
-            storage, self.prefix, present=self.kind.present, body_at=self.kind.body_at, unavailable=not_ready
+            storage, self.prefix, present=self.kind.present, body_at=self.kind.body_at, unavailable=self._unavailable
         )
         self.slow_lane = slow_lane
         self._thread = get_ident()
@@ -116,6 +116,35 @@ class CachedObjects(Generic[T]):
         """
         if isinstance(item, Entry) and get_ident() == self._thread:
             self.cacher.remember(item, kind, encoded)
+
+    def _unavailable(self, why: str) -> StatusError:
+        error = self.cacher.undecryptable
+        if error is None:
+            return not_ready(why)
+        kind = self.kind
+        go_type = "unstructured.Unstructured" if kind.is_open else f"{go_package(kind.group)}.{kind.name}"
+        return not_decrypted(go_type, error)
+
+    async def stored(self, key: str) -> Entry | None:
+        """The object as it is stored, while the cache is not ready as another one cannot be decrypted.
+
+        Raises StatusError 500 for one that cannot be decrypted itself.
+        """
+        try:
+            found = await self.storage.get(key)
+            if found is None:
+                return None
+            if found.value.startswith(SEALED):
+                raise Unreadable(key, "identity transformer tried to read encrypted data")
+        except Unreadable as error:
+            raise errors.internal(error.why) from error
+        except StorageUnavailable as error:
+            raise not_ready(error) from error
+        return Entry(key, self.kind.present(found.value, found.mod_revision), found.mod_revision)
+
+    async def find(self, key: str) -> Entry | None:
+        """The object, None if there is none. Raises StatusError 429 while that cannot be told, 500 (`stored`)."""
+        return self.cacher.get(key) if self.cacher.undecryptable is None else await self.stored(key)
 
     def decode(self, item: Item) -> T:
         """The object of an item, the caller's own copy."""

@@ -52,7 +52,7 @@ async def _delete_named(
     asked = options.grace_period_seconds
     for _ in range(_ATTEMPTS):
         await store.wait_current()
-        entry = store.cacher.get(key)
+        entry = await store.find(key)
         if entry is None:
             raise store.not_found(ctx, name)
         options.grace_period_seconds = asked
@@ -103,7 +103,7 @@ async def _delete_once(
 async def _remove(store: StoredObjects[Any], ctx: Context, key: str, revision: int) -> Deleted | None:
     """Takes the object away, if it is still the one of `revision`; None if it is not."""
     if ctx.dry_run:
-        entry = store.cacher.get(key)
+        entry = await store.find(key)
         return None if entry is None else Deleted(Encoded(entry.body, entry.revision), True)
     allocator = store.allocator
     if allocator is None:
@@ -178,6 +178,8 @@ async def delete_collection(
     Raises StatusError 400 where there is something to delete, but in no one namespace.
     """
     _warn(store, ctx, delete_options)
+    if store.cacher.undecryptable is not None:
+        raise errors.internal(store.cacher.undecryptable)
     found = await find()
     order = _Order(check)
     for batch in _batches(found.items):

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.status import StatusError
 from steersman.storage.cache.watcher import WatchTooSlow
-from steersman.storage.interface import Compacted, Conflict, FutureRevision, KeyExists, StorageUnavailable
+from steersman.storage.interface import (
+    Compacted,
+    Conflict,
+    FutureRevision,
+    KeyExists,
+    StorageUnavailable,
+    Unreadable,
+    Unwritable,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -26,10 +34,23 @@ def not_ready(why: object) -> StorageNotReady:
     return StorageNotReady(429, "TooManyRequests", "storage is (re)initializing", retry_after=1)
 
 
+_UNDECRYPTABLE_RETRY: Final = 30
+"""Seconds, as upstream where a cache has not been ready for long."""
+
+
+def not_decrypted(go_type: str, error: Unreadable) -> StorageNotReady:
+    """What lists and watches answer while an object cannot be decrypted."""
+    message = f"storage is (re)initializing: failed to list *{go_type}: {error}"
+    return StorageNotReady(429, "TooManyRequests", message, retry_after=_UNDECRYPTABLE_RETRY)
+
+
 async def available(read: Awaitable[R]) -> R:
-    """What is read. Raises StorageNotReady, and StatusError 504 for a revision that has not happened yet."""
+    """What is read. Raises StorageNotReady, StatusError 504 for a revision that has not happened yet, 500 for a value
+    that cannot be decrypted."""
     try:
         return await read
+    except Unreadable as error:
+        raise errors.internal(error) from error
     except StorageUnavailable as error:
         raise not_ready(error) from error
     except FutureRevision as error:
@@ -37,12 +58,13 @@ async def available(read: Awaitable[R]) -> R:
 
 
 async def committed(write: Awaitable[R]) -> R | None:
-    """What is written, None if another write came first. Raises StatusError 500 if storage takes none."""
+    """What is written, None if another write came first. Raises StatusError 500 if storage takes none, or cannot
+    encrypt it."""
     try:
         return await write
     except (KeyExists, Conflict):
         return None
-    except StorageUnavailable as error:
+    except (StorageUnavailable, Unwritable, Unreadable) as error:
         raise errors.internal(error) from error
 
 

@@ -34,6 +34,7 @@ from steersman.rest.context import Context
 from steersman.rest.resource import KEYS
 from steersman.rest.strategy import Strategy
 from steersman.storage.cache.entry import Entry
+from steersman.storage.interface import Unreadable
 from steersman.store import deletion, listing, metadata, watching
 from steersman.store.storage_errors import available
 from steersman.store.stored_objects import StoredObjects
@@ -70,7 +71,8 @@ class Store(StoredObjects[T], WriteRules[T]):
             await self.wait_fresh(listing.parse_version(resource_version, plain=True))
         elif not resource_version and not self.cacher.is_current:
             await self.wait_current()
-        entry = self.cacher.get(self.key(ctx.action.namespace, name))
+        key = self.key(ctx.action.namespace, name)
+        entry = self.cacher.get(key) if self.cacher.undecryptable is None else await self.stored(key)
         if entry is None:
             raise self.not_found(ctx, name)
         return entry
@@ -164,7 +166,7 @@ class Store(StoredObjects[T], WriteRules[T]):
             key = self.key(meta.namespace, meta.name)
         value = await self.encoded(ctx, obj)
         if ctx.dry_run:
-            if self.cacher.get(key) is not None:
+            if await self._is_there(key):
                 raise self._taken(ctx, key, meta.name, generated=bool(meta.generate_name))
             if meta.resource_version:
                 return Encoded(await done(ctx.lane, self.kind.body, obj))
@@ -176,11 +178,19 @@ class Store(StoredObjects[T], WriteRules[T]):
             raise self._taken(ctx, key, meta.name, generated=bool(meta.generate_name))
         return self.item(key, stored.mod_revision, value)
 
+    async def _is_there(self, key: str) -> bool:
+        if self.cacher.undecryptable is None:
+            return self.cacher.get(key) is not None
+        try:
+            return await self.storage.get(key) is not None
+        except Unreadable:
+            return True
+
     def _taken(self, ctx: Context, key: str, name: str, *, generated: bool = False) -> StatusError:
         error = errors.already_exists(self.qualified(ctx), name)
         if generated:
             error = errors.generate_name_conflict(self.qualified(ctx), name)
-        entry = self.cacher.get(key)
+        entry = self.cacher.get(key) if self.cacher.ready else None
         if entry is not None and b'"deletionTimestamp":"' in entry.body:
             existing = self.kind.part(("metadata.deletionTimestamp",))(entry.body)
             if existing.metadata.deletion_timestamp is not None:
@@ -197,7 +207,7 @@ class Store(StoredObjects[T], WriteRules[T]):
         key = self.key(ctx.action.namespace, name)
         for _ in range(_UPDATE_ATTEMPTS):
             await self.wait_current()
-            entry = self.cacher.get(key)
+            entry = await self.find(key)
             if entry is None:
                 if not (change.may_create or rules.strategy.allow_create_on_update):
                     raise self.not_found(ctx, name)
@@ -280,7 +290,10 @@ class Store(StoredObjects[T], WriteRules[T]):
                 await _settled(settle(stored))
 
     async def _is_stale(self, key: str, entry: Entry, value: bytes) -> bool:
-        """Whether an object is written though nothing has changed: it is stored in another version or form."""
+        """Whether an object is written though nothing has changed: it is stored in another version or form, or would be
+        encrypted otherwise now."""
+        if self.storage.seals and await available(self.storage.is_stale(key)):
+            return True
         if not self.kind.refits:
             return False
         stored = await available(self.storage.get(key))

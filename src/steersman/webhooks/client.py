@@ -150,7 +150,7 @@ class WebhookClient:
             ) from None
 
     def _failed(self, why: str, query: str, *, again: bool = False, timed_out: bool = False) -> WebhookError:
-        return WebhookError(f"Post {quote(self._endpoint.url + query)}: {why}", again=again, timed_out=timed_out)
+        return WebhookError(f"Post {quote(self._endpoint.shown + query)}: {why}", again=again, timed_out=timed_out)
 
     async def _exchange(self, body: bytes, query: str) -> bytes:
         """The body of the last answer: redirects are followed as Go's client does, on the same server."""

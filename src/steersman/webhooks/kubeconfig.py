@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from steersman.machinery.codec.configuration import media_of
 from steersman.machinery.codec.strict import DecodeError, decode_untyped, peek_type_meta, yaml_as_json
@@ -37,6 +37,7 @@ class Endpoint:
     """Another server: where it is, and who this one is to it."""
 
     url: str
+    """Without a user and a password."""
     address: Address
     target: str
     """The path, and a query if there is one."""
@@ -52,6 +53,14 @@ class Endpoint:
     """What requests are sent with, where that is not a transport."""
     leave: Dial | None = None
     """How connections leave, where that is not as usual."""
+    user_shown: str = ""
+    """The user of its URL as messages have it, with `@`; a password in it is `***`, as in Go's messages."""
+
+    @property
+    def shown(self) -> str:
+        """The URL for messages."""
+        scheme, _, rest = self.url.partition("://")
+        return f"{scheme}://{self.user_shown}{rest}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +225,19 @@ def _endpoint(server: str, cluster: _Files, user: _Files) -> Endpoint:
     target = (url.path or "/") + (f"?{url.query}" if url.query else "")
     server_name = cluster.text("tls-server-name") or url.hostname
     address = Address(url.hostname, port, url.scheme == "https")
-    return Endpoint(server, address, target, tls, server_name, _credentials(user), protocols=HTTP2)
+    given, at, _ = url.netloc.rpartition("@")
+    name, colon, password = given.partition(":")
+    return Endpoint(
+        server.replace(f"{given}@", "", 1) if at else server, address, target, tls, server_name,
+        _basic(unquote(name), unquote(password)) if at else _credentials(user), protocols=HTTP2,
+        user_shown=f"{name}:***@" if colon else f"{name}{at}",
+    )  # fmt: skip
+
+
+def _basic(name: str, password: str) -> Callable[[], str]:
+    """The user of a URL, who goes before one given otherwise, as in Go."""
+    value = f"Basic {base64.b64encode(f'{name}:{password}'.encode()).decode()}"
+    return lambda: value
 
 
 def fixed(context: ssl.SSLContext) -> ClientTLS:

@@ -95,10 +95,10 @@ async def test_no_more_than_one():
 
 async def test_what_is_missing_is_told():
     told = await forbidden([{"persistentVolumeClaim": {"claimName": "nosuch"}}], "a")
-    assert told == 'error validating audience "a": persistentvolumeclaims "nosuch" not found'
+    assert told == 'error validating audience "a": persistentvolumeclaim "nosuch" not found'
     told = await forbidden([{"persistentVolumeClaim": {"claimName": "gone"}}, {"csi": {"driver": "x"}}], "a")
     assert told == (
-        'error validating audience "a": [persistentvolumes "none" not found, csidrivers.storage.k8s.io "x" not found]'
+        'error validating audience "a": [persistentvolume "none" not found, csidriver.storage.k8s.io "x" not found]'
     )
 
 

@@ -13,7 +13,8 @@ from steersman.machinery.codec.serializer import from_plain
 from steersman.registry.core.nodes import NODES
 from steersman.registry.core.pods.pods import PODS
 from steersman.registry.core.serviceaccounts import SERVICE_ACCOUNTS
-from steersman.registry.core.token_requests import EXTENDED_SECONDS, WARN_ONLY_SECONDS, create_token
+from steersman.registry.core.token_requests import WARN_ONLY_SECONDS, create_token
+from steersman.registry.services import EXTENDED_SECONDS
 
 
 async def requested(c: Any, settings: dict[str, Any], **spec: Any) -> tuple[Any, list[str]]:

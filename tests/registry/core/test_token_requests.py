@@ -14,7 +14,8 @@ from steersman.registry.core.nodes import NODES
 from steersman.registry.core.pods.pods import PODS
 from steersman.registry.core.secrets import SECRETS
 from steersman.registry.core.serviceaccounts import SERVICE_ACCOUNTS
-from steersman.registry.core.token_requests import EXTENDED_SECONDS, create_token
+from steersman.registry.core.token_requests import create_token
+from steersman.registry.services import EXTENDED_SECONDS
 
 
 async def ask(c: Any, **spec: Any) -> Any:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from steersman.flowcontrol import bootstrap_configuration as mandatory
 from steersman.machinery.codec.serializer import to_plain
-from steersman.registry.flowcontrol import mandatory
 from steersman.registry.flowcontrol.flowschemas import FLOW_SCHEMAS
 from steersman.registry.flowcontrol.prioritylevelconfigurations import PRIORITY_LEVEL_CONFIGURATIONS
 

@@ -33,6 +33,9 @@ _LEASES: Final = GroupResource("coordination.k8s.io", "leases")
 _CSI_NODES: Final = GroupResource("storage.k8s.io", "csinodes")
 _SLICES: Final = GroupResource("resource.k8s.io", "resourceslices")
 _REQUESTS: Final = GroupResource("certificates.k8s.io", "certificatesigningrequests")
+_POD_LISTER: Final = GroupResource("", "pod")
+"""As what upstream's lister says is missing, in the singular; so the next."""
+_NODE_LISTER: Final = GroupResource("", "node")
 
 _LEASE_NAMESPACE: Final = "kube-node-lease"
 _POD: Final[Reading[HostedPod]] = Reading(hosted_pod, "metadata.uid", "spec.nodeName")
@@ -43,11 +46,13 @@ _Judge = Callable[[str, Attributes], Awaitable[None]]
 
 
 class NodeRestriction(Plugin):
-    """Looks at the writes of nodes alone; `changed_claim` shows how two claims differ, in upstream's internal form."""
+    """Looks at the writes of nodes alone, whatever they are about: a node without a name may write nothing.
+
+    `changed_claim` shows how two claims differ, in upstream's internal form.
+    """
 
     name = "NodeRestriction"
     operations = frozenset({CREATE, UPDATE, DELETE})
-    resources = frozenset({_PODS, _NODES, _CLAIMS, _ACCOUNTS, _LEASES, _CSI_NODES, _SLICES, _REQUESTS})
     mutates = True  # it changes nothing, but has its place among those that do
 
     def __init__(
@@ -114,14 +119,14 @@ class NodeRestriction(Plugin):
         """A pod that there is. Raises StatusError 404."""
         pod = self._pods.known(attributes.action.namespace, name, _POD)
         if pod is None:
-            raise not_found(_PODS, name)
+            raise not_found(_POD_LISTER, name)
         return pod
 
     def _uid(self, node: str) -> str:
         """The uid of a Node. Raises StatusError 404."""
         uid = self._nodes.known("", node, _UID)
         if uid is None:
-            raise not_found(_NODES, node)
+            raise not_found(_NODE_LISTER, node)
         return uid
 
     async def _node(self, node: str, attributes: Attributes) -> None:
@@ -152,7 +157,7 @@ class NodeRestriction(Plugin):
         _refuse(attributes, forbidden_in_token_request(reference))
         pod = await self._pods.find(attributes.action.namespace, reference.name)
         if pod is None:
-            raise not_found(_PODS, reference.name)
+            raise not_found(_POD_LISTER, reference.name)
         if reference.uid != pod.metadata.uid:
             raise attributes.forbid(
                 f"the UID in the bound object reference ({reference.uid}) does not match the UID in record. The object "

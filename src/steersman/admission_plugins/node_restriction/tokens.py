@@ -82,23 +82,23 @@ class Audiences:
         driver = await self._driver_of(pod, volume)
         if not driver:
             return False
-        found = await _get(self._drivers, "", driver, GroupResource("storage.k8s.io", "csidrivers"))
+        found = await _get(self._drivers, "", driver, GroupResource("storage.k8s.io", "csidriver"))
         return any(each.audience == audience for each in found.spec.token_requests)
 
     async def _driver_of(self, pod: Pod, volume: Volume) -> str:
         if name := claim_name(pod, volume):
             claim: PersistentVolumeClaim = await _get(
-                self._claims, pod.metadata.namespace, name, GroupResource("", "persistentvolumeclaims")
+                self._claims, pod.metadata.namespace, name, GroupResource("", "persistentvolumeclaim")
             )
             bound = await _get(
-                self._volumes, "", claim.spec.volume_name, GroupResource("", "persistentvolumes")
+                self._volumes, "", claim.spec.volume_name, GroupResource("", "persistentvolume")
             )  # fmt: skip
             return bound.spec.csi.driver if bound.spec.csi is not None else _migrated(bound.spec)
         return volume.csi.driver if volume.csi is not None else _migrated(volume)
 
 
 async def _get(objects: Objects, namespace: str, name: str, resource: GroupResource) -> Any:
-    """Raises StatusError 404."""
+    """Raises StatusError 404, which says the resource as upstream's listers do: in the singular."""
     found = await objects.find(namespace, name) if name else None
     if found is None:
         raise not_found(resource, name)

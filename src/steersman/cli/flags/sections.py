@@ -92,6 +92,9 @@ SECTIONS: Final[dict[str, dict[str, Flag]]] = {
         "min-request-timeout": Flag("min_request_timeout", number, "shortest default time of a watch, seconds"),
         "max-requests-inflight": Flag("max_requests_inflight", number, "read-only requests at a time"),
         "max-mutating-requests-inflight": Flag("max_mutating_requests_inflight", number, "writing requests at a time"),
+        "enable-priority-and-fairness": Flag(
+            "enable_priority_and_fairness", boolean, "share both by priority and fairness", boolean=True
+        ),
         "goaway-chance": Flag("goaway_chance", chance, "chance that a request ends its HTTP/2 connection"),
         "cors-allowed-origins": Flag("cors_allowed_origins", patterns, "regular expressions of allowed origins", True),
         "strict-transport-security-directives": Flag(
@@ -103,6 +106,14 @@ SECTIONS: Final[dict[str, dict[str, Flag]]] = {
             "egress_selector_config_file", str, "EgressSelectorConfiguration: through which proxies others are asked"
         ),
         "etcd-compaction-interval": Flag("etcd_compaction_interval", seconds, "time between compactions, 0 for never"),
+        "encryption-provider-config": Flag(
+            "encryption_provider_config",
+            file,
+            "EncryptionConfiguration: how values are encrypted where they are stored",
+        ),
+        "encryption-provider-config-automatic-reload": Flag(
+            "encryption_provider_config_automatic_reload", boolean, "reread that file when it changes", boolean=True
+        ),
     },
     "Secure serving": {
         "bind-address": Flag("bind_address", bind_address, "address to listen on; 0.0.0.0 or :: for all"),
@@ -174,6 +185,9 @@ SECTIONS: Final[dict[str, dict[str, Flag]]] = {
             "service_account_issuer", issuer, "issuer of service account tokens", repeats=True
         ),
         "service-account-signing-key-file": Flag("service_account_signing_key_file", file, "key that signs tokens"),
+        "service-account-signing-endpoint": Flag(
+            "service_account_signing_endpoint", str, "socket of a signer of tokens, in place of keys"
+        ),
         "service-account-key-file": Flag("service_account_key_file", one_file, "keys that verify tokens", repeats=True),
         "service-account-jwks-uri": Flag("service_account_jwks_uri", str, "address of the keys in OpenID discovery"),
         "service-account-lookup": Flag(

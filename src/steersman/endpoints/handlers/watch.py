@@ -62,7 +62,8 @@ async def watch(scope: Scope, request: Request) -> Response:
         seconds = scope.shared.min_request_timeout * (1.0 + random.random())  # type: ignore[assignment]
     kind = TableWatchStream if wanted.as_kind == "Table" else WatchStream
     labels = scope.shared.metrics.labels(request.info, dry_run=False)
-    stream = kind(scope, options, wanted, including, float(seconds or 0), labels, scope.lane(request))
+    lane, initialized = scope.lane(request), request.initialized
+    stream = kind(scope, options, wanted, including, float(seconds or 0), labels, lane, initialized)
     try:
         stream.begin(await watcher.watch(scope.context(request), options, stream))
     except StatusError as error:
@@ -96,10 +97,12 @@ class WatchStream:
 
     def __init__(
         self, scope: Scope, options: ListOptions, wanted: Representation, including: str, seconds: float,
-        labels: tuple[str, ...], lane: SlowLane,
+        labels: tuple[str, ...], lane: SlowLane, initialized: Callable[[], None] | None = None,
     ) -> None:  # fmt: skip
+        """`initialized` is called when the first objects are out."""
         self._scope = scope
         self._lane = lane
+        self._initialized = initialized
         self._wanted = wanted
         self._including = including
         self._seconds = seconds
@@ -246,6 +249,8 @@ class WatchStream:
             return
         if self._start.initial is not None and self._bookmarks and self._initial_bookmark:
             self._send_bookmark(self._start.revision, _INITIAL_END)
+        if self._initialized is not None:
+            self._initialized()
         waiting, self._waiting = self._waiting or [], None
         for event in waiting:
             self.deliver(event)

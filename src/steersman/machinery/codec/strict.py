@@ -467,7 +467,9 @@ class Reader:
         if name == "IntOrString":
             return _int_or_string(tree)
         if tree is None:
-            return _ABSENT if name != "Duration" else durations.parse_duration("")
+            if name != "Duration":
+                return _ABSENT
+            tree = ""  # which Go makes of it, and is none
         try:
             if name == "Quantity":
                 text = tree if isinstance(tree, str) else render(tree).decode()

@@ -88,3 +88,8 @@ def no_kind_registered(kind: str, api_version: str) -> str:
 def no_internal_kind(kind: str, group: str) -> str:
     """The text for a kind that no version of the group knows."""
     return f'no kind "{kind}" is registered for the internal version of group "{group}" in scheme "{_SCHEME}"'
+
+
+def go_package(group: str) -> str:
+    """What upstream's messages call the package of a group's types: "core", "apps", "rbac"."""
+    return group.partition(".")[0] or "core"

@@ -27,7 +27,6 @@ MIN_SECONDS: Final = 600
 MAX_SECONDS: Final = 1 << 32
 WARN_ONLY_SECONDS: Final = 3607
 """What the admission plugin asks for in pods; such a token lives for a year, and is only warned about after that."""
-EXTENDED_SECONDS: Final = 365 * 24 * 3600
 
 _KIND: Final = GroupKind("authentication.k8s.io", "TokenRequest")
 
@@ -55,8 +54,9 @@ async def create_token(services: Services, ctx: Context, name: str, request: Tok
     claims = _claims(services, account.metadata, request, bound, now)
     if ctx.audit is not None:
         ctx.audit.annotate("authentication.kubernetes.io/issued-credential-id", f"JTI={claims['jti']}")
+    signed = services.sign_token(claims)
     request.status = TokenRequestStatus(
-        token=services.sign_token(claims),
+        token=signed if isinstance(signed, str) else await signed,
         expiration_timestamp=_rfc3339(now + (request.spec.expiration_seconds or 0)),
     )
     return request
@@ -177,7 +177,7 @@ def _claims(services: Services, account: ObjectMeta, request: TokenRequest, boun
         private["warnafter"] = now + seconds
     return {
         "aud": spec.audiences,
-        "exp": now + (EXTENDED_SECONDS if extended else seconds),
+        "exp": now + (services.max_extended_token_expiration if extended else seconds),
         "iat": now,
         "iss": services.service_account_issuer,
         "jti": new_uid(),

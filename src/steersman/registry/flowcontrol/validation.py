@@ -22,9 +22,9 @@ from steersman.api.flowcontrol.v1 import (
     ResourcePolicyRule,
     Subject,
 )
+from steersman.flowcontrol.bootstrap_configuration import FLOW_SCHEMAS, PRIORITY_LEVELS
 from steersman.machinery.errors.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
 from steersman.machinery.validation.object_meta import name_is_dns_label, name_is_dns_subdomain
-from steersman.registry.flowcontrol.mandatory import FLOW_SCHEMAS, PRIORITY_LEVELS
 from steersman.registry.printing.internal_text import internal_text
 
 MAX_PRECEDENCE: Final = 10_000

@@ -30,6 +30,7 @@ _CONTEXT: Final = 3
 
 _NAMES: Final = {
     "apiGroup": "APIGroup",
+    "apiGroups": "APIGroups",
     "apiVersion": "APIVersion",
     "awsElasticBlockStore": "AWSElasticBlockStore",
     "cel": "CEL",

@@ -31,6 +31,7 @@ from steersman.storage.cache.watcher import (
 )
 from steersman.storage.cache.window import EventWindow
 from steersman.storage.interface import (
+    SEALED,
     Compacted,
     Event,
     FutureRevision,
@@ -38,6 +39,7 @@ from steersman.storage.interface import (
     Storage,
     StorageUnavailable,
     Subscription,
+    Unreadable,
 )
 from steersman.storage.keys import after
 from steersman.storage.rewind import bounds, past_range, present_range
@@ -103,6 +105,8 @@ class Cacher:
         self._ready = asyncio.Event()
         self.unreadable = ""
         """Why it is not ready, if that is because of a stored value: `KEY cannot be read: ...`."""
+        self.undecryptable: Unreadable | None = None
+        """The same if the value cannot be decrypted: others may be read from storage then."""
         self._encoded: OrderedDict[Entry, int] = OrderedDict()
         """The entries with other encodings and what each takes, the oldest first."""
         self._encoded_size = 0
@@ -110,6 +114,8 @@ class Cacher:
         self.large = 0
         """How many of the objects are large (machinery.large_work.slow_lane): where none is, nobody has to weigh
         them."""
+        self.size = 0
+        """Bytes of the objects, as they are served."""
 
     # Life
 
@@ -121,7 +127,7 @@ class Cacher:
         """
         try:
             await self._start()
-        except _Unreadable as error:
+        except (_Unreadable, Unreadable) as error:
             self._start_over(error)
 
     async def _start(self) -> None:
@@ -131,13 +137,17 @@ class Cacher:
             except Compacted:
                 # The storage was compacted between loading and following.
                 continue
-            self.unreadable = ""
+            self.unreadable, self.undecryptable = "", None
             return
 
-    def _start_over(self, error: _Unreadable) -> None:
-        self.unreadable = str(error)
+    def _start_over(self, error: _Unreadable | Unreadable) -> None:
+        self._note(error)
         logger.debug("the cache of %s cannot be loaded", self.prefix, exc_info=error)
         self._reload = asyncio.get_running_loop().create_task(self._load_again())
+
+    def _note(self, error: _Unreadable | Unreadable) -> None:
+        self.unreadable = str(error)
+        self.undecryptable = error if isinstance(error, Unreadable) else None
 
     async def stop(self) -> None:
         """Ends every watch and forgets everything."""
@@ -166,12 +176,15 @@ class Cacher:
             for item in page.items:
                 try:
                     entries[item.key] = self._entry(item)
+                except Unreadable:
+                    raise
                 except Exception as error:
                     raise _Unreadable(f"{item.key} cannot be read: {error}") from error
             if page.items:
                 start = after(page.items[-1].key)
         self._entries = entries
         self.large = sum(is_large(entry.body) for entry in entries.values())
+        self.size = sum(len(entry.body) for entry in entries.values())
         self._keys = SortedList(entries)
         self._window = self._new_window(revision)
         self._applied = revision
@@ -192,7 +205,7 @@ class Cacher:
             watcher.end(error)
         self._watchers.forget_changes()
         self._entries = {}
-        self.large = 0
+        self.large = self.size = 0
         self._keys = SortedList()
         self._window = self._new_window(0)
         self._encoded.clear()
@@ -206,17 +219,19 @@ class Cacher:
             delay = min(delay * 2, _MAX_RELOAD_DELAY)
             try:
                 await self._start()
-            except _Unreadable as error:
+            except (_Unreadable, Unreadable) as error:
                 if str(error) != self.unreadable:  # which was told
-                    self.unreadable = str(error)
+                    self._note(error)
                     logger.error("the cache of %s cannot be loaded: %s", self.prefix, error)
             except Exception:
-                self.unreadable = ""
+                self.unreadable, self.undecryptable = "", None
                 logger.exception("the cache of %s cannot be loaded", self.prefix)
 
     # Following the storage
 
     def _entry(self, item: KeyValue) -> Entry:
+        if item.value.startswith(SEALED):
+            raise Unreadable(item.key, "identity transformer tried to read encrypted data")
         return Entry(item.key, self._present(item.value, item.mod_revision), item.mod_revision)
 
     def _apply(self, events: Sequence[Event]) -> None:
@@ -241,6 +256,7 @@ class Cacher:
         if event.current is not None:
             current = self._entry(event.current)
             self._entries[key] = current
+            self.size += len(current.body)
             if is_large(current.body):
                 self.large += 1
             if previous is None:
@@ -248,8 +264,10 @@ class Cacher:
         elif previous is not None:
             del self._entries[key]
             self._keys.remove(key)
-        if previous is not None and is_large(previous.body):
-            self.large -= 1
+        if previous is not None:
+            self.size -= len(previous.body)
+            if is_large(previous.body):
+                self.large -= 1
         change = Change(event.revision, key, previous, current, now)
         self._applied = event.revision
         self._window.add(change)
@@ -455,7 +473,7 @@ class Cacher:
 
         try:
             subscription = await self._storage.subscribe(watcher.target, after_revision=after_revision, deliver=take)
-        except (Compacted, StorageUnavailable) as error:
+        except (Compacted, StorageUnavailable, Unreadable) as error:
             watcher.replay = None
             watcher.end(error)
             return

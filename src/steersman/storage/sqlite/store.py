@@ -124,6 +124,10 @@ class SQLiteStorage:
         return storage
 
     knows_newest = True
+    seals = False
+
+    async def is_stale(self, key: str) -> bool:
+        return False
 
     @property
     def revision(self) -> int:

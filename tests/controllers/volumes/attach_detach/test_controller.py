@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from steersman.api.core.v1 import CSIPersistentVolumeSource, Node
+import pytest
+
+from steersman.api.core.v1 import CSIPersistentVolumeSource, HostPathVolumeSource, Node
 from steersman.api.meta.v1 import DeleteOptions, ObjectMeta
-from steersman.api.storage.v1 import VolumeAttachment
+from steersman.api.storage.v1 import VolumeAttachment, VolumeAttachmentSource, VolumeAttachmentSpec
 from steersman.client.client import Client
 from steersman.client.resources import (
     EVENTS,
@@ -120,3 +122,18 @@ async def test_why_a_volume_is_not_attached_is_told(run: Run) -> None:
         return await told(client, "p")
 
     assert await eventually(events) == ['AttachVolume.Attach failed for volume "v" : no such disk']
+
+
+async def test_an_attachment_of_a_volume_without_a_driver_is_somebody_elses(
+    run: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = await run(PersistentVolumeBinder, AttachDetach)
+    await prepare(client)
+    await client.create(PERSISTENT_VOLUMES, volume("w", host_path=HostPathVolumeSource(path="/a")))
+    spec = VolumeAttachmentSpec(attacher="d", node_name="x", source=VolumeAttachmentSource(persistent_volume_name="w"))
+    await client.create(VOLUME_ATTACHMENTS, VolumeAttachment(metadata=ObjectMeta(name="theirs"), spec=spec))
+    await client.create(PODS, pod("p", "a", "y"))
+    await attach(client, "y")
+    await attached(client, "y", NAME)
+    assert (await client.get(VOLUME_ATTACHMENTS, "theirs")).metadata.deletion_timestamp is None
+    assert "AssertionError" not in caplog.text

@@ -140,10 +140,11 @@ class AttachDetach(Controller[Key]):
         attached: set[str] = set()
         for attachment in self._world.attachments_of(name):
             node = attachment.spec.node_name
-            if volume is not None and attachment.metadata.name != attachment_name(volume, node):
-                continue  # somebody else's
-            if volume is not None and volume.spec.csi is not None:
-                self._names[attachment.metadata.name] = unique_name(volume.spec.csi)
+            if volume is not None:
+                csi = volume.spec.csi
+                if csi is None or attachment.metadata.name != attachment_name(volume, node):
+                    continue  # somebody else's
+                self._names[attachment.metadata.name] = unique_name(csi)
             attached.add(node)
             if volume is not None and node in wanted and not attachment.metadata.deletion_timestamp:
                 self._stay(attachment, volume, wanted[node])

@@ -1,23 +1,38 @@
-"""The flow schemas and priority levels that every server has and nobody can change: exempt and catch-all."""
+"""The flow schemas and priority levels that every cluster begins with.
+
+Two of either, exempt and catch-all, are mandatory: every server has them, and nobody can change them. The others are
+suggested (`suggested.json`, what kube-apiserver 1.36 writes at its first start): who runs a cluster may change them or
+take them away.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from steersman.api.flowcontrol.v1 import (
     ExemptPriorityLevelConfiguration,
     FlowDistinguisherMethod,
+    FlowSchema,
     FlowSchemaSpec,
     GroupSubject,
     LimitedPriorityLevelConfiguration,
     LimitResponse,
     NonResourcePolicyRule,
     PolicyRulesWithSubjects,
+    PriorityLevelConfiguration,
     PriorityLevelConfigurationReference,
     PriorityLevelConfigurationSpec,
     ResourcePolicyRule,
     Subject,
 )
+from steersman.api.meta.v1 import ObjectMeta
+
+AUTO_UPDATE: Final = "apf.kubernetes.io/autoupdate-spec"
+"""The annotation that tells whether the server keeps an object as it is shipped."""
 
 
 def _everything_by(*groups: str) -> list[PolicyRulesWithSubjects]:
@@ -58,3 +73,34 @@ PRIORITY_LEVELS: Final = {
     ),
 }
 """The `exempt` field of the former may differ."""
+
+
+class _Suggested(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    priority_levels: dict[str, PriorityLevelConfigurationSpec]
+    flow_schemas: dict[str, FlowSchemaSpec]
+
+
+def suggested() -> tuple[list[PriorityLevelConfiguration], list[FlowSchema]]:
+    """Reads the shipped levels and schemas anew; the caller may change them."""
+    data = Path(__file__).with_name("suggested.json").read_bytes()
+    found = msgspec.json.decode(data, type=_Suggested)
+    return list(_levels(found.priority_levels)), list(_schemas(found.flow_schemas))
+
+
+def mandatory() -> tuple[list[PriorityLevelConfiguration], list[FlowSchema]]:
+    """The mandatory ones, which are not to be changed."""
+    return list(_levels(PRIORITY_LEVELS)), list(_schemas(FLOW_SCHEMAS))
+
+
+def _levels(specs: Mapping[str, PriorityLevelConfigurationSpec]) -> Iterator[PriorityLevelConfiguration]:
+    for name, spec in specs.items():
+        yield PriorityLevelConfiguration(metadata=_metadata(name), spec=spec)
+
+
+def _schemas(specs: Mapping[str, FlowSchemaSpec]) -> Iterator[FlowSchema]:
+    for name, spec in specs.items():
+        yield FlowSchema(metadata=_metadata(name), spec=spec)
+
+
+def _metadata(name: str) -> ObjectMeta:
+    return ObjectMeta(name=name, annotations={AUTO_UPDATE: "true"})

@@ -1,0 +1,291 @@
+"""Service account tokens that a process beside the server signs, over its Unix socket (k8s.io/externaljwt `apis/v1`).
+
+Follows pkg/serviceaccount/externaljwt/plugin. The signer has the private keys; the public ones are fetched when it says
+that they may have changed, and when a token names one that is not known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+import msgspec
+
+from steersman.authentication.service_account_keys import KeyFileError, VerificationKey, algorithm_of
+from steersman.authentication.service_account_tokens import TokenVerifier, Verifiers
+from steersman.machinery.errors.field import quote
+from steersman.machinery.metrics import Counter, Gauge, Histogram, Registry
+from steersman.machinery.values import times
+from steersman.net import protobuf_fields as proto
+from steersman.net.unix_rpc import RPCError, UnixChannel
+
+logger = logging.getLogger(__name__)
+
+FETCH_TIMEOUT: Final = 60.0
+METADATA_TIMEOUT: Final = 10.0
+_RETRY_FETCH: Final = 10.0
+"""Seconds until keys that could not be fetched are fetched again."""
+_MOST_KEYS: Final = 1000
+_MOST_KEY_ID: Final = 1024
+_ALGORITHMS: Final = frozenset(("RS256", "ES256", "ES384", "ES512"))
+_BUCKETS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+T = TypeVar("T")
+
+
+class SignerError(Exception):
+    """The signer does not answer, or not as it must; `code` stands for why in metrics."""
+
+    def __init__(self, why: str, code: str = "unknown-non-grpc") -> None:
+        super().__init__(why)
+        self.code = code
+
+
+class SignerMetrics:
+    """See pkg/serviceaccount/externaljwt/metrics."""
+
+    def __init__(self, registry: Registry) -> None:
+        name = "apiserver_externaljwt"
+        self.fetched: Final = Gauge(f"{name}_fetch_keys_success_timestamp", "When keys were fetched last, Unix time")
+        self.data: Final = Gauge(f"{name}_fetch_keys_data_timestamp", "Of when the signer says its keys are, Unix time")
+        self.fetches: Final = Counter(f"{name}_fetch_keys_request_total", "Times that keys were asked for", ("code",))
+        self.signed: Final = Counter(f"{name}_sign_request_total", "Tokens that were to be signed", ("code",))
+        self.durations: Final = Histogram(
+            f"{name}_request_duration_seconds", "Seconds that calls of the signer took", _BUCKETS, ("method", "code")
+        )
+        registry.add(self.fetched, self.data, self.fetches, self.signed, self.durations)
+
+
+@dataclass(frozen=True, slots=True)
+class _PublicKeys:
+    keys: tuple[VerificationKey, ...]
+    verify_only: frozenset[str]
+    """Ids of keys that are not published: they sign no more."""
+    moment: float
+    """Of when they are, Unix time."""
+    refresh_at: float
+    """On `times.monotonic`."""
+
+
+class _Header(msgspec.Struct, forbid_unknown_fields=True):
+    alg: str = ""
+    kid: str = ""
+    typ: str = ""
+
+
+class ExternalSigner(Verifiers):
+    """See the module. To be made on the loop, `start` comes first. `timeout` in seconds is for signing."""
+
+    def __init__(self, socket: str, metrics: SignerMetrics, *, timeout: float) -> None:
+        self._metrics = metrics
+        self._timeout = timeout
+        self._channel = UnixChannel(
+            socket, lambda method, code, seconds: metrics.durations.observe(seconds, (method, code))
+        )
+        self._public = _PublicKeys((), frozenset(), 0.0, 0.0)
+        self._verifier: TokenVerifier | None = None
+        self._fetching: asyncio.Task[None] | None = None
+        self._following: asyncio.Task[None] | None = None
+        self.max_token_expiration = 0
+        """Seconds that a token may live at most."""
+
+    async def start(self) -> None:
+        """Fetches the keys, and goes on. Raises SignerError."""
+        try:
+            await self._fetch_once()
+        except SignerError as error:
+            raise SignerError(
+                f"while initially filling key cache: while performing initial cache fill: {error}", error.code
+            ) from None
+        fields = await self._call("Metadata", b"", METADATA_TIMEOUT)
+        self.max_token_expiration = _read(lambda: proto.number_of(fields, 1))
+        self._following = asyncio.get_running_loop().create_task(self._follow(), name="keys of the signer")
+
+    async def stop(self) -> None:
+        """Ends the connection."""
+        tasks = [each for each in (self._fetching, self._following) if each is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._channel.close()
+
+    # Verifying
+
+    def verifier(self, key_id: str) -> TokenVerifier | Awaitable[TokenVerifier]:
+        known = self._verifier
+        assert known is not None
+        return known if known.has(key_id) else self._newest()
+
+    async def _newest(self) -> TokenVerifier:
+        try:
+            await self._fetch_once()
+        except SignerError as error:
+            logger.error("the keys of the signer cannot be fetched: %s", error)
+        assert self._verifier is not None
+        return self._verifier
+
+    @property
+    def published(self) -> tuple[VerificationKey, ...]:
+        """The keys that others verify tokens with."""
+        public = self._public
+        return tuple(each for each in public.keys if each.key_id not in public.verify_only)
+
+    def max_age(self) -> int:
+        """Seconds for which the keys are good."""
+        return max(0, int(self._public.refresh_at - times.monotonic()))
+
+    async def _follow(self) -> None:
+        delay = self._public.refresh_at - times.monotonic()
+        while True:
+            await asyncio.sleep(delay)
+            try:
+                await self._fetch_once()
+                delay = self._public.refresh_at - times.monotonic()
+            except SignerError as error:
+                logger.error("the keys of the signer cannot be fetched, those known stay: %s", error)
+                delay = _RETRY_FETCH
+
+    async def _fetch_once(self) -> None:
+        """Fetches the keys, together with all who want that at the same time. Raises SignerError."""
+        if self._fetching is None or self._fetching.done():
+            self._fetching = asyncio.get_running_loop().create_task(self._fetch())
+        await asyncio.shield(self._fetching)
+
+    async def _fetch(self) -> None:
+        code = "OK"
+        try:
+            public = await self._asked_for_keys()
+            verifier = await asyncio.to_thread(TokenVerifier, public.keys)
+        except SignerError as error:
+            code = error.code
+            raise SignerError(f"while fetching token verification keys: {error}", code) from None
+        finally:
+            self._metrics.fetches.inc((code,))
+        self._public, self._verifier = public, verifier
+        self._metrics.fetched.set(times.moment())
+        self._metrics.data.set(public.moment)
+
+    async def _asked_for_keys(self) -> _PublicKeys:
+        try:
+            fields = await self._call("FetchKeys", b"", FETCH_TIMEOUT)
+        except SignerError as error:
+            raise SignerError(f"while getting externally supported jwt signing keys: {error}", error.code) from None
+        return _read(lambda: _public_keys(fields))
+
+    # Signing
+
+    async def sign(self, claims: bytes) -> str:
+        """A token with these claims (JSON). Raises SignerError."""
+        code = "OK"
+        try:
+            return await self._signed(base64.urlsafe_b64encode(claims).rstrip(b"=").decode())
+        except SignerError as error:
+            code = error.code
+            raise
+        finally:
+            self._metrics.signed.inc((code,))
+
+    async def _signed(self, payload: str) -> str:
+        try:
+            fields = await self._call("Sign", proto.encode([(1, payload)]), self._timeout)
+        except SignerError as error:
+            raise SignerError(f"while signing jwt: {error}", error.code) from None
+        header, signature = _read(lambda: (proto.text_of(fields, 1), proto.text_of(fields, 2)))
+        try:
+            found = _read_header(header)
+            verifier = self.verifier(found.kid)
+            if not isinstance(verifier, TokenVerifier):
+                await verifier
+            if found.kid in self._public.verify_only:
+                raise SignerError(f"key used for signing JWT (kid: {found.kid}) is excluded from OIDC discovery docs")
+        except SignerError as error:
+            raise SignerError(f"while validating header: {error}") from None
+        if not signature:
+            raise SignerError("empty signature returned")
+        return f"{header}.{payload}.{signature}"
+
+    async def _call(self, method: str, message: bytes, timeout: float) -> dict[int, list[proto.Value]]:
+        try:
+            answer = await self._channel.call(f"/v1.ExternalJWTSigner/{method}", message, timeout=timeout)
+        except RPCError as error:
+            raise SignerError(str(error), error.code) from None
+        return _read(lambda: proto.decode(answer))
+
+
+def _read(read: Callable[[], T]) -> T:
+    """Raises SignerError for what is no answer."""
+    try:
+        return read()
+    except proto.FieldsError as error:
+        why = f"grpc: failed to unmarshal the received message: {error}"
+        raise SignerError(f"rpc error: code = Internal desc = {why}", "Internal") from None
+
+
+def _read_header(text: str) -> _Header:
+    """The header of a token. Raises SignerError unless it may be one of ours."""
+    try:
+        data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        raise SignerError("while unwrapping header: illegal base64 data") from None
+    try:
+        header = msgspec.json.decode(data, type=_Header)
+    except (msgspec.MsgspecError, RecursionError):
+        raise SignerError("while parsing header JSON: it is no object of alg, kid and typ") from None
+    if header.typ != "JWT":
+        raise SignerError("bad type")
+    if not header.kid:
+        raise SignerError("key id missing")
+    if len(header.kid.encode()) > _MOST_KEY_ID:
+        raise SignerError("key id longer than 1 kb")
+    if header.alg not in _ALGORITHMS:
+        raise SignerError(f"bad signing algorithm {quote(header.alg)}")
+    return header
+
+
+def _public_keys(fields: dict[int, list[proto.Value]]) -> _PublicKeys:
+    """Raises SignerError, FieldsError."""
+    hint = proto.number_of(fields, 3)
+    if hint <= 0:
+        raise SignerError(f"found invalid refresh hint ({hint}s)")
+    given = fields.get(1, [])
+    if not given:
+        raise SignerError("found no keys")
+    if len(given) > _MOST_KEYS:
+        raise SignerError(f"found more than {_MOST_KEYS} keys")
+    if 2 not in fields:
+        raise SignerError("invalid data timestamp: proto: invalid nil Timestamp")
+    stamp = proto.decode(proto.bytes_of(fields, 2))
+    keys, verify_only = [], set()
+    for each in given:
+        key = proto.decode(each if isinstance(each, bytes) else b"")
+        key_id, der = proto.text_of(key, 1), proto.bytes_of(key, 2)
+        if not key_id or len(key_id.encode()) > _MOST_KEY_ID:
+            raise SignerError(f"found invalid public key id {quote(key_id)}")
+        keys.append(_verification_key(key_id, der))
+        if proto.number_of(key, 3):
+            verify_only.add(key_id)
+    moment = proto.number_of(stamp, 1) + proto.number_of(stamp, 2) / 1e9
+    return _PublicKeys(tuple(keys), frozenset(verify_only), moment, times.monotonic() + hint)
+
+
+def _verification_key(key_id: str, der: bytes) -> VerificationKey:
+    """Raises SignerError."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+    from cryptography.hazmat.primitives.serialization import load_der_public_key
+
+    if not der:
+        raise SignerError("found empty public key")
+    try:
+        key = load_der_public_key(der)
+        if isinstance(key, RSAPublicKey | EllipticCurvePublicKey):
+            return VerificationKey(key, key_id, algorithm_of(key))
+    except (ValueError, UnsupportedAlgorithm, KeyFileError):
+        pass
+    raise SignerError("while parsing external public keys: it is no RSA or ECDSA key that can sign tokens")

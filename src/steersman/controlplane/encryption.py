@@ -1,0 +1,171 @@
+"""Encryption at rest, as the file of `--encryption-provider-config` says.
+
+With `--encryption-provider-config-automatic-reload` the file is looked at every minute; a new one counts once its KMS
+plugins are well, else the one before it goes on (k8s.io/apiserver `server/options/etcd.go`,
+`server/options/encryptionconfig/controller`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from pathlib import Path
+from typing import Final
+
+from steersman.authentication.jwt.metrics import ReloadMetrics
+from steersman.controlplane.identity_lease import server_id
+from steersman.controlplane.options import Options, OptionsError
+from steersman.controlplane.periodic import Periodic
+from steersman.machinery.identity.schema import GroupResource
+from steersman.machinery.metrics import Registry
+from steersman.server.health import HealthCheck
+from steersman.server.server import Server
+from steersman.storage.encryption.ciphers import Identity
+from steersman.storage.encryption.configuration import ConfigurationError, parse_configuration, read_file
+from steersman.storage.encryption.metrics import EnvelopeMetrics, TransformationMetrics
+from steersman.storage.encryption.providers import Metrics, Providers
+from steersman.storage.encryption.storage import EncryptedStorage
+from steersman.storage.encryption.transformer import Opened, Transformer
+from steersman.storage.interface import Storage
+
+logger = logging.getLogger(__name__)
+
+LOOK_EVERY: Final = 60.0
+"""Seconds between looks at the file."""
+_WELL_WITHIN: Final = 10.0
+"""Seconds, at least, in which the plugins of a new file must be well."""
+_ASK_EVERY: Final = 0.1
+_PLAIN: Final = Identity()
+
+
+class Encryption:
+    """The providers that count now. To be made on the loop. Raises OptionsError for what cannot be used."""
+
+    def __init__(self, options: Options, registry: Registry) -> None:
+        self._path = Path(options.encryption_provider_config)
+        self._follows = options.encryption_provider_config_automatic_reload
+        server = server_id(socket.gethostname())
+        self._metrics = Metrics(TransformationMetrics(), EnvelopeMetrics(server))
+        self._metrics.transformations.register(registry)
+        self._metrics.envelopes.register(registry)
+        try:
+            self._data, self._providers = self._load()
+        except ConfigurationError as error:
+            raise OptionsError(str(error)) from None
+        self._reloads = ReloadMetrics(registry, "encryption_config_controller", server)
+        self._reloads.counts(self._data)
+        self._following = Periodic("encryption configuration", self._follow, LOOK_EVERY)
+        self._ending: set[asyncio.Task[None]] = set()
+
+    def _load(self) -> tuple[bytes, Providers]:
+        """What is in the file, and what it makes. Raises ConfigurationError."""
+        try:
+            data = read_file(self._path)
+            configuration = parse_configuration(data, self._path, reloads=self._follows)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"error while parsing file: {error}") from None
+        try:
+            return data, Providers.of(configuration, self._metrics)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"error while building transformers: {error}") from None
+
+    async def start(self) -> None:
+        """Asks the KMS plugins for what values are sealed with."""
+        await self._providers.start()
+
+    def install(self, server: Server) -> None:
+        """Adds the health checks of plugins, and follows the file once the server runs."""
+        server.add_checks(*self._health_checks(), alive=False)
+        if self._follows:
+            server.add_post_start_hook("start-encryption-provider-config-automatic-reload", self._start_following)
+
+    async def _start_following(self) -> None:
+        self._following.start()
+
+    async def stop(self) -> None:
+        """Ends the connections to the plugins."""
+        await self._following.stop()
+        for task in self._ending:
+            task.cancel()
+        await asyncio.gather(*self._ending, self._providers.stop(), return_exceptions=True)
+
+    def storage_of(self, resource: GroupResource, storage: Storage) -> Storage:
+        """Where the values of a resource are stored: in `storage`, sealed if the file says so."""
+        if self._follows:
+            return EncryptedStorage(storage, _Followed(self, resource))
+        transformer = self._providers.of_resource(resource)
+        return storage if transformer is None else EncryptedStorage(storage, transformer)
+
+    def transformer_of(self, resource: GroupResource) -> Transformer:
+        """What seals the values of a resource now."""
+        return self._providers.of_resource(resource) or _PLAIN
+
+    def _health_checks(self) -> tuple[HealthCheck, ...]:
+        """Of the KMS plugins; one for all of them, which is there too where a later file may name some."""
+        if not (self._follows or self._providers.probes):
+            return ()
+        return (HealthCheck("kms-providers", lambda: self._providers.wrong_with_plugins()),)
+
+    async def _follow(self) -> None:
+        """Takes a new file if it can be used."""
+        try:
+            if await asyncio.to_thread(read_file, self._path) == self._data:
+                return
+            data, providers = self._load()
+        except ConfigurationError as error:
+            self._failed(str(error))
+            return
+        if data == self._data:
+            return
+        await providers.start()
+        if wrong := await _wrong_within(providers):
+            await providers.stop()
+            self._failed(f"health check for new transformers failed, polling error timed out waiting: {wrong}")
+            return
+        before, self._providers, self._data = self._providers, providers, data
+        self._reloads.reloaded(data)
+        logger.info("the encryption configuration in %s counts from now on", self._path)
+        ending = asyncio.get_running_loop().create_task(_end_later(before))
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
+
+    def _failed(self, why: str) -> None:
+        self._reloads.reloaded(None)
+        logger.error("error processing encryption config file %s: %s", self._path, why)
+
+
+class _Followed:
+    """The transformer that a resource has now."""
+
+    def __init__(self, encryption: Encryption, resource: GroupResource) -> None:
+        self._encryption = encryption
+        self._resource = resource
+
+    def seal(self, value: bytes, path: bytes) -> bytes:
+        return self._encryption.transformer_of(self._resource).seal(value, path)
+
+    def open(self, stored: bytes, path: bytes) -> Opened:
+        return self._encryption.transformer_of(self._resource).open(stored, path)
+
+
+async def _wrong_within(providers: Providers) -> str | None:
+    """What is still wrong with the plugins after the time that they have."""
+    wrong = None
+    try:
+        async with asyncio.timeout(max(_WELL_WITHIN, 2 * providers.plugin_seconds)):
+            while True:
+                wrong = await providers.wrong_with_plugins()
+                if wrong is None:
+                    return None
+                await asyncio.sleep(_ASK_EVERY)
+    except TimeoutError:
+        return wrong or "the plugins did not answer in time"
+
+
+async def _end_later(providers: Providers) -> None:
+    """Ends what nothing new is sealed with, once what is under way with it has had its time."""
+    try:
+        await asyncio.sleep(2 * providers.plugin_seconds)
+    finally:
+        await providers.stop()

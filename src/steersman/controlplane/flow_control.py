@@ -1,0 +1,177 @@
+"""Priority and fairness of a control plane: it follows the flow schemas and priority levels that are stored.
+
+What upstream calls the config consumer: what changes counts within a turn or two of the loop, and each schema's status
+says whether its level is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections import deque
+from typing import Any, Final
+
+from steersman.aggregator.work_queue import WorkQueue
+from steersman.api.flowcontrol.v1 import FlowSchema, PriorityLevelConfiguration
+from steersman.controlplane.options import Options, OptionsError
+from steersman.controlplane.periodic import Periodic
+from steersman.controlplane.stores import Stores
+from steersman.flowcontrol.estimates import Stored
+from steersman.flowcontrol.fairness import Fairness, Finding, Schema
+from steersman.flowcontrol.matching import Matcher
+from steersman.flowcontrol.metrics import register_metrics
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.large_work.slow_lane import done
+from steersman.machinery.metrics import Registry
+from steersman.machinery.values import times
+from steersman.rest.context import loopback
+from steersman.server.fairness_paths import install_fairness_paths
+from steersman.server.server import Server
+from steersman.store.follower import Follower
+
+logger = logging.getLogger(__name__)
+
+GROUP: Final = "flowcontrol.apiserver.k8s.io"
+SCHEMAS: Final = "flowschemas"
+LEVELS: Final = "prioritylevelconfigurations"
+MANAGER: Final = "api-priority-and-fairness-config-consumer-v1"
+ADJUSTMENT: Final = 10.0
+"""Seconds between two looks at who borrows how much from whom."""
+_MINUTE: Final = 60.0
+_MOST_UPDATES: Final = 6
+"""Of one schema's status in a minute: servers of two minds must not fight about it."""
+_FIRST: Final = 0.2
+_LONGEST: Final = 8 * 3600.0
+_CONFIGURATION: Final = "configuration"
+
+
+class FlowControl:
+    """`fairness` as the stored configuration says, from `follow` to `stop`."""
+
+    def __init__(self, options: Options, stores: Stores, registry: Registry) -> None:
+        """Raises OptionsError if there are no seats."""
+        reading, writing = options.max_requests_inflight, options.max_mutating_requests_inflight
+        if reading + writing <= 0:
+            raise OptionsError(
+                f"invalid configuration: MaxRequestsInFlight={reading} and MaxMutatingRequestsInFlight={writing}; "
+                "they must add up to something positive"
+            )
+        loop = asyncio.get_running_loop()
+        self.fairness: Final = Fairness(
+            reading + writing, clock=times.monotonic, wall_clock=times.moment,
+            later=lambda seconds, work: loop.call_later(seconds, work),
+        )  # fmt: skip
+        self._stores: Final = stores
+        self._queue: Final = WorkQueue("priority and fairness", self._sync, workers=1, first=_FIRST, longest=_LONGEST)
+        self._sharing: Final = Periodic("priority and fairness: sharing of seats", self._share_out, ADJUSTMENT)
+        self._compiled: dict[str, tuple[str, Matcher]] = {}
+        self._updates: dict[str, deque[float]] = {}
+        self.fairness.reload = self._changed
+        register_metrics(registry, self.fairness)
+
+    def install(self, server: Server) -> None:
+        """Adds the hooks and the paths of dumps."""
+        server.add_post_start_hook("priority-and-fairness-config-consumer", self._start)
+        server.add_post_start_hook("priority-and-fairness-filter", _nothing_to_start)
+        install_fairness_paths(server, self.fairness)
+
+    def stored(self, group: str, plural: str) -> Stored | None:
+        """How much is stored of a resource, None of one that other servers have."""
+        try:
+            cacher = self._stores.store(group, plural).cacher
+        except KeyError:
+            return None
+        if not cacher.ready:
+            return None
+        count = cacher.count(cacher.prefix)
+        return Stored(count, cacher.size / count if count else 0.0)
+
+    async def stop(self) -> None:
+        """Returns once nothing of it runs any more."""
+        await self._sharing.stop()
+        await self._queue.stop()
+
+    async def _start(self) -> None:
+        for plural in (LEVELS, SCHEMAS):
+            Follower(self._stores.store(GROUP, plural), lambda *_: self._changed()).begin()
+        await self._take_configuration()
+
+    async def begin(self) -> None:
+        """Says of the schemas that were made at the start what is to be said, and follows what changes from now on.
+
+        Who has just started a server finds nothing of that written behind their back.
+        """
+        try:
+            await self._sync(_CONFIGURATION)
+        except StatusError as error:
+            logger.error("the status of flow schemas is not written yet: %s", error.message)
+        self._queue.start()
+        self._sharing.start()
+
+    def _changed(self) -> None:
+        self._queue.add(_CONFIGURATION)
+
+    async def _share_out(self) -> None:
+        self.fairness.share_out()
+
+    async def _take_configuration(self) -> list[Finding]:
+        levels: list[PriorityLevelConfiguration] = [
+            level async for level, _ in self._stores.objects(GROUP, LEVELS).every()
+        ]
+        schemas: list[Schema] = []
+        compiled: dict[str, tuple[str, Matcher]] = {}
+        async for each, lane in self._stores.objects(GROUP, SCHEMAS).every():
+            schema: FlowSchema = each
+            uid_and_generation = f"{schema.metadata.uid} {schema.metadata.generation}"
+            version, matcher = self._compiled.get(schema.metadata.name, ("", None))
+            if matcher is None or version != uid_and_generation:
+                matcher = await done(lane, Matcher, schema.spec)
+            compiled[schema.metadata.name] = uid_and_generation, matcher
+            schemas.append(Schema(schema, matcher))
+        self._compiled = compiled
+        return self.fairness.digest(levels, schemas)
+
+    async def _sync(self, _: str) -> float | None:
+        """Takes the configuration and writes what is to be said of it; in how many seconds to come again."""
+        findings = await self._take_configuration()
+        now = times.monotonic()
+        due = [each for each in findings if self._may_update(each.schema, now)]
+        told = await asyncio.gather(*(self._tell(each) for each in due), return_exceptions=True)
+        for error in told:
+            if error is not None:
+                raise error
+        return random.uniform(30.0, 75.0) if len(due) < len(findings) else None
+
+    def _may_update(self, schema: str, now: float) -> bool:
+        for name, moments in list(self._updates.items()):
+            while moments and moments[0] < now - _MINUTE:
+                moments.popleft()
+            if not moments:
+                del self._updates[name]
+        moments = self._updates.setdefault(schema, deque())
+        if len(moments) >= _MOST_UPDATES:
+            return False
+        moments.append(now)
+        return True
+
+    async def _tell(self, finding: Finding) -> None:
+        condition = finding.condition
+        said: dict[str, Any] = {
+            "type": condition.type, "status": condition.status, "lastTransitionTime": times.now(),
+            "reason": condition.reason, "message": condition.message,
+        }  # fmt: skip
+        applied = {
+            "apiVersion": f"{GROUP}/v1", "kind": "FlowSchema", "metadata": {"name": finding.schema},
+            "status": {"conditions": [said]},
+        }  # fmt: skip
+        objects = self._stores.objects(GROUP, SCHEMAS)
+        try:
+            await objects.apply(loopback(name=finding.schema), finding.schema, applied, MANAGER, subresource="status")
+        except StatusError as error:
+            if error.code != 404:  # it was deleted meanwhile
+                raise
+
+
+async def _nothing_to_start() -> None:
+    """The marks of requests are kept by the filter itself."""

@@ -1,0 +1,130 @@
+"""The flow schemas and priority levels that a server keeps up: what upstream calls the config producer.
+
+Mandatory ones are made again and corrected whatever was done to them; suggested ones are made again, and corrected as
+long as nobody has changed them, which an annotation tells; what an older version had made and nobody has changed goes.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from steersman.api.flowcontrol.v1 import FlowSchema, PriorityLevelConfiguration
+from steersman.controlplane.flow_control import GROUP, LEVELS, SCHEMAS
+from steersman.controlplane.initial_objects import ObjectsOf, all_of
+from steersman.controlplane.objects import StoreObjects
+from steersman.flowcontrol.bootstrap_configuration import AUTO_UPDATE, mandatory, suggested
+from steersman.flowcontrol.level import EXEMPT
+from steersman.machinery.errors.status import StatusError
+from steersman.rest.context import loopback
+from steersman.rest.objects import Reading
+
+logger = logging.getLogger(__name__)
+
+HOOK: Final = "priority-and-fairness-config-producer"
+MANAGER: Final = "api-priority-and-fairness-config-producer-v1"
+INTERVAL: Final = 60.0
+"""Seconds between two looks at them."""
+_TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+_FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})
+
+_Configuration = FlowSchema | PriorityLevelConfiguration
+
+_NAME_AND_MARK: Final[Reading[tuple[str, bool]]] = Reading(
+    lambda each: (each.metadata.name, each.metadata.annotations.get(AUTO_UPDATE, "") in _TRUE),
+    "metadata.name", "metadata.annotations",
+)  # fmt: skip
+
+
+class FlowControlConfiguration:
+    """Keeps them up whenever `ensure` is called."""
+
+    def __init__(self, objects: ObjectsOf) -> None:
+        self._objects = objects
+
+    async def ensure(self) -> None:
+        """Raises StatusError for what cannot be written; nothing is lost then, and the next call goes on."""
+        for find, is_mandatory in ((suggested, False), (mandatory, True)):
+            levels, schemas = find()
+            await self._ensure(LEVELS, levels, is_mandatory=is_mandatory)
+            await self._ensure(SCHEMAS, schemas, is_mandatory=is_mandatory)
+        await self._remove_unwanted()
+
+    async def _ensure(
+        self, plural: str, wanted: list[FlowSchema] | list[PriorityLevelConfiguration], *, is_mandatory: bool
+    ) -> None:  # fmt: skip
+        objects = self._objects(GROUP, plural)
+        await all_of(_ensure_one(objects, each, is_mandatory=is_mandatory) for each in wanted)
+
+    async def _remove_unwanted(self) -> None:
+        (levels, schemas), (more_levels, more_schemas) = mandatory(), suggested()
+        for plural, ours in ((SCHEMAS, schemas + more_schemas), (LEVELS, levels + more_levels)):
+            wanted = {each.metadata.name for each in ours}
+            objects = self._objects(GROUP, plural)
+            for name, is_ours in objects.known_all("", _NAME_AND_MARK):
+                if is_ours and name not in wanted:
+                    await _remove(objects, name)
+
+
+async def _ensure_one(objects: StoreObjects, wanted: _Configuration, *, is_mandatory: bool) -> None:
+    name = wanted.metadata.name
+    current: _Configuration | None = await objects.find("", name)
+    if current is None:
+        try:
+            await objects.create(loopback(), wanted, manager=MANAGER)
+        except StatusError as error:
+            if error.reason != "AlreadyExists":
+                raise
+        return
+    if revised(current, wanted, is_mandatory=is_mandatory) is None:
+        return
+
+    def change(old: _Configuration) -> _Configuration:
+        return revised(old, wanted, is_mandatory=is_mandatory) or old
+
+    await objects.update(loopback(name=name), name, change, manager=MANAGER)
+
+
+def revised(current: _Configuration, wanted: _Configuration, *, is_mandatory: bool) -> Any | None:
+    """What becomes of an object that is to be as it is shipped, None if it stays as it is.
+
+    The spec of a suggested one is corrected if its annotation says so, or, without a word, if nobody has changed it.
+    """
+    corrects = is_mandatory or _corrects(current)
+    mark = "true" if corrects else "false"
+    annotations = current.metadata.annotations
+    marked = annotations.get(AUTO_UPDATE, "")
+    is_marked = marked in (_TRUE if corrects else _FALSE)
+    is_changed = corrects and not _is_alike(wanted, current)
+    if is_marked and not is_changed:
+        return None
+    metadata = current.metadata
+    if not is_marked:
+        metadata = replace(metadata, annotations={**annotations, AUTO_UPDATE: mark})
+    return replace(current, metadata=metadata, spec=wanted.spec if is_changed else current.spec)
+
+
+def _corrects(current: _Configuration) -> bool:
+    marked = current.metadata.annotations.get(AUTO_UPDATE, "")
+    if marked in _TRUE or marked in _FALSE:
+        return marked in _TRUE
+    return current.metadata.generation == 1
+
+
+def _is_alike(wanted: _Configuration, current: _Configuration) -> bool:
+    """Whether the specs are the same; the seats of the exempt level are its owner's to choose."""
+    if isinstance(wanted, PriorityLevelConfiguration) and wanted.metadata.name == EXEMPT:
+        assert isinstance(current, PriorityLevelConfiguration)
+        exempt = current.spec.exempt
+        return exempt is not None and replace(wanted.spec, exempt=exempt) == current.spec
+    return wanted.spec == current.spec
+
+
+async def _remove(objects: StoreObjects, name: str) -> None:
+    try:
+        await objects.delete(loopback(name=name), name)
+    except StatusError as error:
+        if error.code != 404:
+            raise

@@ -1,0 +1,104 @@
+"""Who signs service account tokens, and the documents by which others verify them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+from steersman.authentication.service_account_keys import ServiceAccountKeys, check_issuer, default_jwks_uri
+from steersman.authentication.service_account_tokens import Verifiers, sign
+from steersman.controlplane.given_files import service_account_keys
+from steersman.controlplane.options import Options
+from steersman.registry.services import EXTENDED_SECONDS
+from steersman.server.basic_paths import install_openid
+from steersman.server.server import Server
+
+logger = logging.getLogger(__name__)
+
+
+class TokenKeys(ABC):
+    """See the module."""
+
+    max_extended_token_expiration = EXTENDED_SECONDS
+    """Seconds that tokens of pods live."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self.max_token_expiration = options.service_account_max_token_expiration
+        """Seconds that a token lives at most, 0 for any."""
+
+    @abstractmethod
+    async def made(self) -> None:
+        """Returns once they are there. Raises OptionsError, OSError."""
+
+    @abstractmethod
+    async def stop(self) -> None:
+        """Ends what it runs."""
+
+    @abstractmethod
+    def sign(self, claims: dict[str, Any]) -> str | Awaitable[str]:
+        """A token with these claims. Raises KeyFileError, StatusError."""
+
+    @property
+    @abstractmethod
+    def verifying(self) -> Callable[[], ServiceAccountKeys] | Verifiers:
+        """What verifies tokens (authentication.service_account_tokens)."""
+
+    def install_openid(self, server: Server) -> None:
+        """Adds the documents by which others verify tokens; as upstream, none if the issuer is no https URL."""
+        try:
+            check_issuer(self._options.service_account_issuer[0])
+        except ValueError as error:
+            logger.warning("the documents of OpenID discovery are not served: %s", error)
+            return
+        install_openid(server, partial(self._configuration, server), self._key_set, self._max_age)
+
+    def _configuration(self, server: Server) -> bytes:
+        jwks_uri = self._options.service_account_jwks_uri or default_jwks_uri(str(server.external_address))
+        return self._configuration_of(jwks_uri)
+
+    @abstractmethod
+    def _key_set(self) -> bytes: ...
+
+    @abstractmethod
+    def _configuration_of(self, jwks_uri: str) -> bytes: ...
+
+    def _max_age(self) -> int:
+        """Seconds for which the documents are good."""
+        return 3600
+
+
+class OwnTokenKeys(TokenKeys):
+    """Keys of this server, which a thread reads or makes while the rest of it starts."""
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(options)
+        self._making = asyncio.create_task(asyncio.to_thread(service_account_keys, options))
+
+    async def made(self) -> None:
+        await self._making
+
+    async def stop(self) -> None:
+        """Returns once the thread has ended, whatever has become of it."""
+        await asyncio.gather(self._making, return_exceptions=True)
+
+    def keys(self) -> ServiceAccountKeys:
+        """The keys, once they are made."""
+        return self._making.result()
+
+    @property
+    def verifying(self) -> Callable[[], ServiceAccountKeys]:
+        return self.keys
+
+    def sign(self, claims: dict[str, Any]) -> str:
+        return sign(self.keys(), claims)
+
+    def _key_set(self) -> bytes:
+        return self.keys().jwks
+
+    def _configuration_of(self, jwks_uri: str) -> bytes:
+        return self.keys().openid_configuration(self._options.service_account_issuer[0], jwks_uri)

@@ -1,0 +1,203 @@
+"""Gives requests their seats by priority and fairness (WithPriorityAndFairness)."""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_left
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from steersman.endpoints.metrics import RequestMetrics
+from steersman.endpoints.query import truthy
+from steersman.endpoints.request import Filter, Handler, Request
+from steersman.endpoints.responses import NOSNIFF, TEXT_TYPE
+from steersman.flowcontrol.counts import DURATIONS
+from steersman.flowcontrol.estimates import (
+    ONE_SEAT,
+    WATCHES_PER_SEAT,
+    Estimate,
+    ListQuery,
+    Stored,
+    estimate_list,
+    estimate_write,
+)
+from steersman.flowcontrol.fairness import Fairness, Flow
+from steersman.flowcontrol.matching import Digest
+from steersman.flowcontrol.queue_set import Ticket
+from steersman.machinery.values.times import monotonic
+from steersman.net.message import Response
+
+StoredObjects = Callable[[str, str], Stored | None]
+"""(group, plural) -> what is stored of a resource, None if other servers have it."""
+
+_READING: Final = frozenset({"get", "list", "watch"})
+_TOLD: Final = frozenset({"create", "update", "patch", "delete"})
+"""Verbs of which watches are told."""
+_LONGEST_WAIT: Final = 60.0
+_TOO_MANY: Final = b"Too many requests, please try again later.\n"
+
+
+def with_priority_and_fairness(
+    fairness: Fairness, stored: StoredObjects, metrics: RequestMetrics, default_wait: float
+) -> Filter:
+    """Has a request wait until it is its turn; 429 if its queue is full, or a quarter of its time is over.
+
+    Long-running requests are not held back, but for the beginning of a watch. An answer keeps its seat until the client
+    has taken it, that of a watch until its first objects are out. Who has no deadline waits `default_wait` seconds.
+    """
+    metrics.count_inflight(lambda: (fairness.running[0], fairness.running[1]))
+    running, watches, flows = fairness.running, fairness.watches, fairness.flows
+
+    def over(flow: Flow, ticket: Ticket, is_writing: int) -> None:
+        running[is_writing] -= 1
+        seconds = flow.seats.finish(ticket)
+        series = flow.counts.regular
+        series[bisect_left(DURATIONS, seconds)] += 1
+        series[-1] += seconds
+        if flow.level.is_quiescing:
+            fairness.left(flow)
+
+    async def in_turn(request: Request, next_: Handler) -> Response:
+        # on the way of every request: what is done here is done without calls where it can be
+        info = request.info
+        action, user = info.action, request.user
+        verb = action.verb
+        if info.long_running and verb != "watch":
+            return await next_(request)
+        path = None if info.resource_request else info.path
+        key = (
+            user.name, user.groups, verb, action.resource, action.namespace, action.group, action.subresource, path,
+        )  # fmt: skip
+        flow = flows.get(key) or fairness.find(key, Digest(user.name, user.groups, action, path))
+        request.flow = flow
+        counts = flow.counts
+        estimate = ONE_SEAT
+        if verb == "list" or verb == "watch":
+            estimate = _estimate_list(request, flow, stored)
+        elif verb in _TOLD and path is None:
+            told = 0 if action.subresource == "token" else watches.interested(action)
+            counts.told(told)
+            if told >= WATCHES_PER_SEAT:
+                estimate = estimate_write(told, flow.level.most_seats)
+        if estimate is ONE_SEAT:
+            counts.narrow += 1
+            ticket = flow.seats.start(counts, flow.hand, request, request.received)
+        else:
+            counts.estimated(max(estimate.initial, estimate.final))
+            ticket = flow.seats.start(counts, flow.hand, request, request.received, *estimate)
+        if ticket is None:
+            counts.waited_for(0.0, executed=False)
+            return _refused(fairness, metrics, request, flow)
+        if ticket.started < 0.0 and not await _seated(fairness, request, flow, ticket, default_wait):
+            return _refused(fairness, metrics, request, flow)
+        is_writing = verb not in _READING
+        running[is_writing] += 1
+        if verb == "watch" and path is None:
+            return await _watched(fairness, request, flow, ticket, next_)
+        try:
+            response = await next_(request)
+        except BaseException:
+            over(flow, ticket, is_writing)
+            raise
+        response.headers += flow.headers
+        request.http.when_over = partial(over, flow, ticket, is_writing)
+        return response
+
+    return in_turn
+
+
+def _estimate_list(request: Request, flow: Flow, stored: StoredObjects) -> Estimate:
+    info, of = request.info, request.parameter
+    if not info.resource_request:
+        return ONE_SEAT
+    action = info.action
+    if request.http.query:
+        query = ListQuery(
+            of("limit") or "", of("continue") or "", of("resourceVersion") or "", of("resourceVersionMatch") or "",
+            truthy(of("sendInitialEvents")), of("timeoutSeconds") or "", any(info.selectors),
+        )  # fmt: skip
+    else:
+        query = _EMPTY
+    return estimate_list(
+        query, lambda: stored(action.group, action.resource), flow.level.most_seats,
+        is_watch=action.verb == "watch", is_of_one=bool(info.judged.name),
+    )  # fmt: skip
+
+
+_EMPTY: Final = ListQuery()
+
+
+async def _seated(fairness: Fairness, request: Request, flow: Flow, ticket: Ticket, default_wait: float) -> bool:
+    """Waits until the request has its seat; False if it has waited in vain."""
+    loop = asyncio.get_running_loop()
+    turn: asyncio.Future[None] = loop.create_future()
+
+    def decided() -> None:
+        if not turn.done():
+            turn.set_result(None)
+
+    def time_is_up() -> None:
+        flow.seats.give_up(ticket)
+        decided()
+
+    ticket.decided = decided
+    wait = (request.deadline - request.received) / 4 if request.deadline else default_wait
+    until = request.received + min(wait, _LONGEST_WAIT)
+    timer = loop.call_later(max(until - monotonic(), 0.0), time_is_up)
+    try:
+        await turn
+    except BaseException:
+        if flow.seats.give_up(ticket):
+            fairness.left(flow)
+        elif ticket.started >= 0.0:
+            flow.seats.finish(ticket)
+            fairness.left(flow)
+        raise
+    finally:
+        timer.cancel()
+        flow.counts.waited_for(fairness.clock() - ticket.arrived, executed=ticket.started >= 0.0)
+    if ticket.started >= 0.0:
+        return True
+    fairness.left(flow)
+    return False
+
+
+async def _watched(fairness: Fairness, request: Request, flow: Flow, ticket: Ticket, next_: Handler) -> Response:
+    """Begins a watch, which counts for those who write from now on; its seat is free when it is initialized."""
+    field_selector = request.info.selectors[0] if request.http.query else ""
+    forget = fairness.watches.register(request.info.judged, field_selector)
+    has_seat = True
+
+    def initialized() -> None:
+        nonlocal has_seat
+        if has_seat:
+            has_seat = False
+            fairness.running[0] -= 1
+            flow.counts.watched(flow.seats.finish(ticket))
+            fairness.left(flow)
+
+    def over() -> None:
+        initialized()
+        forget()
+
+    request.initialized = initialized
+    try:
+        response = await next_(request)
+    except BaseException:
+        over()
+        raise
+    response.headers += flow.headers
+    request.http.when_over = over
+    return response
+
+
+def _refused(fairness: Fairness, metrics: RequestMetrics, request: Request, flow: Flow) -> Response:
+    """429, counted, with the seconds after which the client may come again."""
+    fairness.left(flow)
+    labels = metrics.labels(request.info, dry_run=False)
+    metrics.total.inc((*labels, "429"))
+    metrics.terminations.inc((labels[0], *labels[2:], "429"))
+    seconds = fairness.refused.note(flow.level.name)
+    headers = [TEXT_TYPE, NOSNIFF, ("retry-after", str(seconds)), *flow.headers]
+    return Response(429, headers, _TOO_MANY)

@@ -1,0 +1,134 @@
+"""What /debug/api_priority_and_fairness/ shows: levels, queues and requests as text (`apf_controller_debug.go`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+from steersman.flowcontrol.fairness import Fairness, Flow
+from steersman.flowcontrol.queue_set import Queue, QueueSet, Ticket
+from steersman.flowcontrol.seat_seconds import as_text
+
+_LEVELS: Final = (
+    "PriorityLevelName", "ActiveQueues", "IsIdle", "IsQuiescing", "WaitingRequests", "ExecutingRequests",
+    "DispatchedRequests", "RejectedRequests", "TimedoutRequests", "CancelledRequests",
+)  # fmt: skip
+_QUEUES: Final = (
+    "PriorityLevelName", "Index", "PendingRequests", "ExecutingRequests", "SeatsInUse", "NextDispatchR",
+    "InitialSeatsSum", "MaxSeatsSum", "TotalWorkSum",
+)  # fmt: skip
+_REQUESTS: Final = (
+    "PriorityLevelName", "FlowSchemaName", "QueueIndex", "RequestIndexInQueue", "FlowDistingsher", "ArriveTime",
+    "InitialSeats", "FinalSeats", "AdditionalLatency", "StartTime",
+)  # fmt: skip
+_DETAILS: Final = ("UserName", "Verb", "APIPath", "Namespace", "Name", "APIVersion", "Resource", "SubResource")
+_LEAST_WIDTH: Final = 8
+_MOST_LINES: Final = 20_000
+"""Lines of a dump: a level may have ten million queues."""
+
+
+class Described(NamedTuple):
+    """What a dump shows of a request: its flow, and whose it is and what about."""
+
+    flow: Flow
+    details: tuple[str, ...]
+
+
+Describe = Callable[[Any], Described]
+"""Makes that of what a ticket is `about`."""
+AsTime = Callable[[float], str]
+"""A time of the server's clock as text; negative for none."""
+
+
+def dump_levels(fairness: Fairness) -> str:
+    """A line for each level."""
+    return _table(_level_rows(fairness))
+
+
+def _level_rows(fairness: Fairness) -> Iterator[tuple[str, ...]]:
+    yield _LEVELS
+    for name, level in sorted(fairness.levels.items()):
+        seats = level.seats
+        active = sum(1 for queue in seats.queues.values() if queue.waiting)
+        yield (
+            name, str(active), _truth(seats.is_idle), _truth(level.is_quiescing), str(seats.waiting),
+            str(seats.executing), str(seats.dispatched), str(seats.rejected), "0", str(seats.cancelled),
+        )  # fmt: skip
+
+
+def dump_queues(fairness: Fairness) -> str:
+    """A line for each queue."""
+    return _table(_queue_rows(fairness))
+
+
+def _queue_rows(fairness: Fairness) -> Iterator[tuple[str, ...]]:
+    yield _QUEUES
+    for name, level in sorted(fairness.levels.items()):
+        for index, queue in _queues(level.seats):
+            waiting = queue.waiting
+            yield (
+                name, str(index), str(len(waiting)), str(len(queue.executing)), str(queue.seats),
+                as_text(max(queue.next_r, 0)), str(sum(each.initial for each in waiting)),
+                str(sum(each.width for each in waiting)), as_text(queue.work_waiting),
+            )  # fmt: skip
+
+
+def _queues(seats: QueueSet) -> Iterator[tuple[int, Queue]]:
+    """The queues of a level, those that have never been used too, up to a bound."""
+    for index in range(min(seats.queuing.queues, _MOST_LINES)):
+        yield index, seats.queues.get(index) or Queue(index)
+    yield from ((index, queue) for index, queue in sorted(seats.queues.items()) if index >= seats.queuing.queues)
+
+
+def dump_requests(fairness: Fairness, describe: Describe, as_time: AsTime, *, with_details: bool) -> str:
+    """A line for each request that waits or is worked on."""
+    return _table(_request_rows(fairness, describe, as_time, with_details))
+
+
+def _request_rows(
+    fairness: Fairness, describe: Describe, as_time: AsTime, with_details: bool
+) -> Iterator[tuple[str, ...]]:
+    yield (*_REQUESTS, *_DETAILS) if with_details else _REQUESTS
+    for name, level in sorted(fairness.levels.items()):
+        for queue, position, ticket in _tickets(level.seats):
+            about = describe(ticket.about)
+            row = (
+                name, about.flow.schema, str(queue), str(position), about.flow.distinguisher, as_time(ticket.arrived),
+                str(ticket.initial), str(ticket.final), _duration(ticket.linger), as_time(ticket.started),
+            )  # fmt: skip
+            yield (*row, *about.details) if with_details else row
+
+
+def _tickets(seats: QueueSet) -> Iterator[tuple[int, int, Ticket]]:
+    for index, queue in sorted(seats.queues.items()):
+        for position, ticket in enumerate(queue.waiting):
+            yield index, position, ticket
+        for ticket in queue.executing:
+            yield index, -1, ticket
+    for ticket in seats.without_queue:
+        yield -1, -1, ticket
+
+
+def _truth(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _duration(seconds: float) -> str:
+    """As Go prints what is a whole number of microseconds."""
+    if not seconds:
+        return "0s"
+    text = f"{seconds * 1000:.3f}".rstrip("0").rstrip(".")
+    return f"{text}ms"
+
+
+def _table(rows: Iterable[tuple[str, ...]]) -> str:
+    """The rows with their cells below each other, as text/tabwriter aligns what ends with a comma and a tab."""
+    shown = [row for _, row in zip(range(_MOST_LINES), rows, strict=False)]
+    lines: list[list[str]] = [[f"{cell}," for cell in row[:-1]] for row in shown]
+    widths = [
+        max(max(len(line[at]) for line in lines) + 1, _LEAST_WIDTH) for at in range(max(map(len, lines), default=0))
+    ]
+    return "".join(
+        "".join(cell.ljust(width) for cell, width in zip(line, widths, strict=False)) + row[-1] + "\n"
+        for line, row in zip(lines, shown, strict=True)
+    )

@@ -1,0 +1,165 @@
+"""A priority level: its seats and queues, what it may borrow and lend, and what is counted of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from steersman.api.flowcontrol.v1 import PriorityLevelConfiguration, PriorityLevelConfigurationSpec
+from steersman.flowcontrol.counts import SchemaCounts
+from steersman.flowcontrol.demand import Demand, Period, State, TimeHistogram, summed_up
+from steersman.flowcontrol.estimates import most_seats
+from steersman.flowcontrol.queue_set import Later, QueueSet, Queuing
+from steersman.flowcontrol.shuffle_sharding import can_deal
+
+EXEMPT: Final = "exempt"
+CATCH_ALL: Final = "catch-all"
+
+SEAT_RATIOS: Final = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
+REQUEST_RATIOS: Final = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 1.0)
+DEMAND_RATIOS: Final = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.7, 2.0, 2.8, 4.0, 6.0)
+_MOST_SCHEMAS: Final = 2_000
+"""Flow schemas of which counts are kept, beside those that have requests."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """In seats: a level's own part, and the least and the most that sharing may make of it."""
+
+    nominal: int = 0
+    least: int = 0
+    most: int = 0
+
+
+def queuing_of(name: str, spec: PriorityLevelConfigurationSpec) -> Queuing | None:
+    """How a level queues; None for a spec that contradicts itself, which counts as if the level were not there."""
+    is_exempt = spec.type == "Exempt"
+    limited = spec.limited
+    if (spec.type == "Limited") != (limited is not None) or is_exempt != (spec.exempt is not None):
+        return None
+    if is_exempt != (name == EXEMPT):
+        return None
+    if limited is None:
+        return Queuing(exempt=True)
+    queuing = limited.limit_response.queuing
+    if (limited.limit_response.type == "Reject") != (queuing is None):
+        return None
+    if queuing is None or queuing.queues <= 0:
+        return Queuing()
+    if not can_deal(queuing.queues, queuing.hand_size):
+        return None
+    return Queuing(queuing.queues, queuing.hand_size, queuing.queue_length_limit)
+
+
+def shares_of(spec: PriorityLevelConfigurationSpec) -> int:
+    """The shares by which a level has its part."""
+    if spec.limited is not None:
+        return spec.limited.nominal_concurrency_shares or 0
+    return (spec.exempt.nominal_concurrency_shares or 0) if spec.exempt is not None else 0
+
+
+def limits_of(spec: PriorityLevelConfigurationSpec, seats: int, all_shares: int) -> Limits:
+    """A level's part of the server's seats, rounded up, and what it lends and borrows of it."""
+    shares = shares_of(spec)
+    nominal = -(-seats * shares // all_shares) if all_shares else 0
+    lent = borrowed = None
+    if spec.limited is not None:
+        lent, borrowed = spec.limited.lendable_percent, spec.limited.borrowing_limit_percent
+    elif spec.exempt is not None:
+        lent = spec.exempt.lendable_percent
+    most = nominal + (seats if borrowed is None else _percent(nominal, borrowed))
+    return Limits(nominal, nominal - _percent(nominal, lent or 0), most)
+
+
+def _percent(seats: int, percent: int) -> int:
+    """So many of a hundred, half a seat being one."""
+    return (2 * seats * percent + 100) // 200
+
+
+class Level:
+    """One priority level while it is configured, and after that until nothing of it is under way."""
+
+    def __init__(self, configuration: PriorityLevelConfiguration, clock: Callable[[], float], later: Later) -> None:
+        self.name = configuration.metadata.name
+        self.configuration = configuration
+        self.queuing = Queuing()
+        self.seats = QueueSet(clock, later)
+        self.seats.full = self._take_in
+        self.is_quiescing = False
+        self.limits = Limits()
+        self.current = 0
+        """Seats that it has now."""
+        self.most_seats = 0
+        """Of one request; 0 for no bound of its own."""
+        self.demand = Demand()
+        self.target = 0.0
+        self.counts: dict[str, SchemaCounts] = {}
+        """By flow schema."""
+        self._period: dict[State, float] = {}
+        self._denominators = (1.0, 1.0, 1.0)
+        self.seat_ratios = TimeHistogram(SEAT_RATIOS)
+        self.executing_ratios = TimeHistogram(REQUEST_RATIOS)
+        self.waiting_ratios = TimeHistogram(REQUEST_RATIOS)
+        self.demand_ratios = TimeHistogram(DEMAND_RATIOS)
+
+    @property
+    def is_exempt(self) -> bool:
+        """Whether its requests are never held back."""
+        return self.queuing.exempt
+
+    def counts_of(self, schema: str) -> SchemaCounts:
+        """What is counted of a flow schema's requests here."""
+        found = self.counts.get(schema)
+        if found is None:
+            if len(self.counts) >= _MOST_SCHEMAS:
+                self.counts = {name: each for name, each in self.counts.items() if not each.is_unused}
+            found = self.counts[schema] = SchemaCounts()
+        return found
+
+    def take(self, configuration: PriorityLevelConfiguration, queuing: Queuing) -> None:
+        """Another configuration of the same level."""
+        self.configuration = configuration
+        self.queuing = queuing
+        self.is_quiescing = False
+
+    def set_limits(self, limits: Limits) -> None:
+        """Its part of the server's seats."""
+        self.limits = limits
+        if self.queuing.queues:
+            self.most_seats = most_seats(limits.nominal, self.queuing.hand)
+
+    def set_current(self, seats: int, denominator: int) -> None:
+        """How many seats it has from now on; `denominator` is what shares of them are told of."""
+        self._take_in()
+        queuing = self.queuing
+        waiting = max(queuing.length or self.seats.queuing.length, 1) * max(queuing.queues, 1)
+        self._denominators = (float(denominator), float(waiting), float(denominator))
+        self.current = seats
+        self.seats.configure(queuing, seats)
+
+    def end_period(self) -> None:
+        """What was taken and wanted since last time counts for what it gets next."""
+        self.seats.settle()
+        self._take_in()
+        period: Period = summed_up(self._period, self.seats.state)
+        self._period = {}
+        self.demand.update(period)
+
+    def bring_up_to_date(self) -> None:
+        """Counts the time until now in the histograms."""
+        self.seats.settle()
+        self._take_in()
+
+    def _take_in(self) -> None:
+        """Moves the seconds of each state into the period and the histograms."""
+        spent, self.seats.spent = self.seats.spent, {}
+        seats, waiting, demand = self._denominators
+        for state, seconds in spent.items():
+            executing, taken, queued, wanted = state
+            coarse = (0, taken + wanted, 0, 0)
+            self._period[coarse] = self._period.get(coarse, 0.0) + seconds
+            self.seat_ratios.add(taken / seats, seconds)
+            self.executing_ratios.add(executing / seats, seconds)
+            self.waiting_ratios.add(queued / waiting, seconds)
+            self.demand_ratios.add((taken + wanted) / demand, seconds)

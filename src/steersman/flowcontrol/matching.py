@@ -1,0 +1,151 @@
+"""Which requests a flow schema is about (k8s.io/apiserver `util/flowcontrol/rule.go`).
+
+Rules are compiled into sets when a configuration is taken, as they are held against every new kind of request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from steersman.api.flowcontrol.v1 import (
+    FlowSchemaSpec,
+    NonResourcePolicyRule,
+    PolicyRulesWithSubjects,
+    ResourcePolicyRule,
+    Subject,
+)
+from steersman.machinery.identity.action import Action
+
+_SERVICE_ACCOUNT: Final = "system:serviceaccount:"
+_ALL: Final = "*"
+
+_Names = frozenset[str] | None
+"""None for all there are."""
+
+
+class Digest(NamedTuple):
+    """What of a request counts for its flow. `path` is that of one that is about no resource, else None."""
+
+    user: str
+    groups: tuple[str, ...]
+    action: Action
+    path: str | None
+
+
+def _names(listed: Sequence[str] | None) -> _Names:
+    """`*` stands for all where it is alone, as validation demands."""
+    if listed is not None and len(listed) == 1 and listed[0] == _ALL:
+        return None
+    return frozenset(listed or ())
+
+
+class _Subjects:
+    """Who is meant."""
+
+    __slots__ = ("_groups", "_is_everybody", "_namespaces", "_users")
+
+    def __init__(self, subjects: Sequence[Subject]) -> None:
+        users: set[str] = set()
+        groups: set[str] = set()
+        namespaces: list[str] = []
+        for each in subjects:
+            if each.kind == "User" and each.user is not None:
+                users.add(each.user.name)
+            elif each.kind == "Group" and each.group is not None:
+                groups.add(each.group.name)
+            elif each.kind == "ServiceAccount" and (account := each.service_account) is not None:
+                if account.name == _ALL:
+                    namespaces.append(f"{_SERVICE_ACCOUNT}{account.namespace}:")
+                else:
+                    users.add(f"{_SERVICE_ACCOUNT}{account.namespace}:{account.name}")
+        self._is_everybody = _ALL in groups or any(
+            each.kind == "User" and each.user is not None and each.user.name == _ALL for each in subjects
+        )
+        self._users = frozenset(users)
+        self._groups = frozenset(groups)
+        self._namespaces = tuple(namespaces)
+
+    def has(self, digest: Digest) -> bool:
+        return (
+            self._is_everybody
+            or digest.user in self._users
+            or not self._groups.isdisjoint(digest.groups)
+            or (bool(self._namespaces) and digest.user.startswith(self._namespaces))
+        )
+
+
+class _ResourceRule:
+    __slots__ = ("_cluster", "_groups", "_namespaces", "_resources", "_verbs")
+
+    def __init__(self, rule: ResourcePolicyRule) -> None:
+        self._verbs = _names(rule.verbs)
+        self._groups = _names(rule.api_groups)
+        self._resources = _names(rule.resources)
+        self._namespaces = _names(rule.namespaces)
+        self._cluster = rule.cluster_scope
+
+    def matches(self, action: Action) -> bool:
+        if self._verbs is not None and action.verb not in self._verbs:
+            return False
+        if self._resources is not None:
+            subresource = action.subresource
+            sought = f"{action.resource}/{subresource}" if subresource else action.resource
+            if sought not in self._resources:
+                return False
+        if self._groups is not None and action.group not in self._groups:
+            return False
+        if not action.namespace:
+            return self._cluster
+        return self._namespaces is None or action.namespace in self._namespaces
+
+
+class _PathRule:
+    __slots__ = ("_is_any", "_paths", "_prefixes", "_verbs")
+
+    def __init__(self, rule: NonResourcePolicyRule) -> None:
+        urls = rule.non_resource_urls or ()
+        self._verbs = _names(rule.verbs)
+        self._is_any = _ALL in urls
+        self._paths = frozenset(urls)
+        self._prefixes = tuple(_prefix(url) for url in urls)
+
+    def matches(self, verb: str, path: str) -> bool:
+        if self._verbs is not None and verb not in self._verbs:
+            return False
+        return self._is_any or path in self._paths or path.startswith(self._prefixes)
+
+
+def _prefix(url: str) -> str:
+    """What the paths below a path of a rule begin with."""
+    bare = url.removesuffix("*")
+    return bare if bare.endswith("/") else f"{bare}/"
+
+
+class _Rule:
+    __slots__ = ("_paths", "_resources", "_subjects")
+
+    def __init__(self, rule: PolicyRulesWithSubjects) -> None:
+        self._subjects = _Subjects(rule.subjects or ())
+        self._resources = tuple(_ResourceRule(each) for each in rule.resource_rules)
+        self._paths = tuple(_PathRule(each) for each in rule.non_resource_rules)
+
+    def matches(self, digest: Digest) -> bool:
+        if not self._subjects.has(digest):
+            return False
+        if digest.path is None:
+            return any(each.matches(digest.action) for each in self._resources)
+        return any(each.matches(digest.action.verb, digest.path) for each in self._paths)
+
+
+class Matcher:
+    """The rules of one flow schema."""
+
+    __slots__ = ("_rules",)
+
+    def __init__(self, spec: FlowSchemaSpec) -> None:
+        self._rules = tuple(_Rule(each) for each in spec.rules)
+
+    def matches(self, digest: Digest) -> bool:
+        """Whether the schema is about the request."""
+        return any(each.matches(digest) for each in self._rules)

@@ -1,0 +1,442 @@
+"""The seats of one priority level, and the queues of those that wait for one: fair queuing for server requests.
+
+Follows k8s.io/apiserver `util/flowcontrol/fairqueuing/queueset`. A flow hashes to a few queues, and a request joins the
+one of them with the least work waiting. Each queue knows at which reading of a common meter, R, its next request would
+begin if all queues were served at the same time in equal parts; the request that would end first is the next to get a
+seat. R grows by the seat-seconds that each queue gets that is not empty. What a request takes longer than guessed is
+charged to its queue when it ends.
+
+Nothing here waits, and time comes from `clock` alone: who waits is told by the `decided` of its ticket.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from steersman.flowcontrol.demand import State
+from steersman.flowcontrol.seat_seconds import SCALE, seat_seconds
+
+GUESSED_SECONDS: Final = 0.003
+"""How long a request is taken to last until it is known."""
+_GUESSED_SEAT: Final = seat_seconds(1, GUESSED_SECONDS)
+_NOT_YET: Final = -1.0
+_IN_VAIN: Final = -2.0
+_MOST_STATES: Final = 256
+_KEPT: Final = 1024
+"""Queues below this index stay when they are empty; of ten million those alone are there that are used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Queuing:
+    """How a level queues: `queues` of at most `length` requests, of which a flow may use `hand`.
+
+    No queues: what finds no seat is refused. `exempt`: there is a seat for everybody.
+    """
+
+    queues: int = 0
+    hand: int = 0
+    length: int = 0
+    exempt: bool = False
+
+
+class Later(Protocol):
+    """Does something after so many seconds."""
+
+    def __call__(self, seconds: float, work: Callable[[], object], /) -> object: ...
+
+
+class Counts(Protocol):
+    """What is counted of the requests of one flow schema at a level."""
+
+    at_once: int
+    """Requests that found a seat without waiting in a queue."""
+    unqueued: int
+    """The same where there are no queues."""
+    executing: int
+    executing_seats: int
+    queued: int
+    queued_seats: int
+
+    def joined(self, length: int) -> None:
+        """A request has joined a queue that it makes so long."""
+        ...
+
+    def not_accommodated(self) -> None:
+        """The next request was too wide for the seats that are free."""
+        ...
+
+    def refused(self, reason: str) -> None:
+        """A request was refused, or has waited in vain."""
+        ...
+
+
+class Ticket(msgspec.Struct, gc=False, eq=False):
+    """One request from when it comes until its seats are free. Times are those of the clock; `started` is negative
+    for one that has no seat: it waits, or has waited in vain.
+
+    `width` is how many seats it takes, the more of `initial` while it is worked on and `final` for `linger` seconds
+    after its answer; `work` is what it is charged in advance, `arrived_r` the reading of R when it came.
+    """
+
+    counts: Counts
+    queue: Queue | None
+    arrived: float
+    arrived_r: int
+    started: float
+    width: int
+    about: Any
+    """Whatever dumps show of the request."""
+    initial: int = 1
+    final: int = 0
+    linger: float = 0.0
+    work: int = _GUESSED_SEAT
+    decided: Callable[[], None] | None = None
+
+
+class Queue:
+    """Requests of one or more flows, in the order they came."""
+
+    __slots__ = ("executing", "index", "next_r", "seats", "waiting", "work_waiting")
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.waiting: deque[Ticket] = deque()
+        self.executing: set[Ticket] = set()
+        self.seats = 0
+        """Taken by requests that came through it."""
+        self.next_r = 0
+        self.work_waiting = 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits and nothing is worked on."""
+        return not self.waiting and not self.executing
+
+
+class QueueSet:
+    """See the module. `limit` is how many seats there are; a request may be wider when it is alone."""
+
+    def __init__(self, clock: Callable[[], float], later: Later) -> None:
+        self._clock = clock
+        self._later = later
+        self.queuing = Queuing()
+        self.limit = 0
+        self.queues: dict[int, Queue] = {}
+        """Those that are in use, and empty ones."""
+        self.without_queue: set[Ticket] = set()
+        self.r = 0
+        self.dispatch_r = self.served_r = 0
+        """R when a request last got a seat, and where that request began, in R."""
+        self._kept = 0
+        """Queues below this index stay when they are empty."""
+        self._robin = 0
+        self._joined = 0
+        self._active = 0
+        """Queues that are not idle."""
+        self._last = clock()
+        self.executing = self.seats = self.waiting = self.seats_waiting = 0
+        self.dispatched = self.rejected = self.cancelled = 0
+        self.spent: dict[State, float] = {}
+        """Seconds in each state since somebody last took this away."""
+        self.full: Callable[[], None] | None = None
+        """Called when `spent` has many states, for somebody to take it away."""
+
+    # Configuration
+
+    def configure(self, queuing: Queuing, limit: int) -> None:
+        """Queues that are too many go when they are idle; what waits is let in where there is room now."""
+        self._sync()
+        if not queuing.queues:
+            queuing = Queuing(0, self.queuing.hand, self.queuing.length, queuing.exempt)
+        self.queuing = queuing
+        self.limit = limit
+        self._kept = min(queuing.queues, _KEPT)
+        self._dispatch()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits and nothing is worked on."""
+        return not self.waiting and not self.executing
+
+    @property
+    def state(self) -> State:
+        """What is taken and wanted now."""
+        return self.executing, self.seats, self.waiting, self.seats_waiting
+
+    def settle(self) -> None:
+        """Counts the time until now in `spent` and in R."""
+        self._sync()
+
+    # Requests
+
+    def start(
+        self, counts: Counts, hand: tuple[int, ...], about: Any, now: float,
+        initial: int = 1, final: int = 0, linger: float = 0.0,
+    ) -> Ticket | None:  # fmt: skip
+        """The ticket of a request that has come at `now`: with a seat, or waiting in a queue of the `hand` of its flow.
+
+        None if it is refused: no seat, and no room in the queue. Who has a seat is to `finish`.
+        """
+        if now > self._last:
+            self._pass(now)
+        else:
+            now = self._last  # it was held up on its way
+        width = initial if initial >= final else final
+        queuing = self.queuing
+        if queuing.queues:
+            queue = self._chosen(hand) if self.waiting else self._first(hand)
+            ticket = Ticket(counts, queue, now, self.r, _NOT_YET, width, about)
+            if width != 1 or final:
+                _widen(ticket, initial, final, linger)
+            if self.waiting or self.seats + width > self.limit:
+                return self._enqueued(ticket, queue)
+            if not queue.executing:
+                queue.next_r = self.r
+                self._active += 1
+            counts.at_once += 1
+            self._serve(ticket, queue, now)
+            return ticket
+        if not queuing.exempt and not self._accommodates(width):
+            self.rejected += 1
+            counts.refused("concurrency-limit")
+            return None
+        ticket = Ticket(counts, None, now, self.r, now, width, about)
+        if width != 1 or final:
+            _widen(ticket, initial, final, linger)
+        self.without_queue.add(ticket)
+        counts.unqueued += 1
+        self.executing += 1
+        self.seats += width
+        self.dispatched += 1
+        counts.executing += 1
+        counts.executing_seats += width
+        return ticket
+
+    def _first(self, hand: tuple[int, ...]) -> Queue:
+        """The next queue of the hand, where nothing waits in any."""
+        index = hand[self._joined % len(hand)]
+        self._joined += 1
+        queue = self.queues.get(index)
+        if queue is None:
+            queue = self.queues[index] = Queue(index)
+        return queue
+
+    def _chosen(self, hand: tuple[int, ...]) -> Queue:
+        """The queue of the hand with the least work waiting; the first to be looked at is another one each time."""
+        offset = self._joined % len(hand)
+        self._joined += 1
+        queues = self.queues
+        index = min(
+            hand[offset:] + hand[:offset],
+            key=lambda each: 0 if (queue := queues.get(each)) is None else queue.work_waiting,
+        )
+        queue = queues.get(index)
+        if queue is None:
+            queue = queues[index] = Queue(index)
+        return queue
+
+    def _enqueued(self, ticket: Ticket, queue: Queue) -> Ticket | None:
+        counts = ticket.counts
+        length = len(queue.waiting)
+        if self.seats >= self.limit and length >= self.queuing.length:
+            self.rejected += 1
+            counts.refused("queue-full")
+            self._forget(queue)
+            return None
+        if queue.is_idle:
+            queue.next_r = self.r
+            self._active += 1
+        queue.waiting.append(ticket)
+        queue.work_waiting += ticket.work
+        self._waits(ticket, 1)
+        counts.joined(length + 1)
+        self._bound(queue)
+        self._dispatch()
+        return ticket
+
+    def _waits(self, ticket: Ticket, by: int) -> None:
+        self.waiting += by
+        self.seats_waiting += by * ticket.width
+        counts = ticket.counts
+        counts.queued += by
+        counts.queued_seats += by * ticket.width
+
+    def _serve(self, ticket: Ticket, queue: Queue, now: float) -> None:
+        """Gives a seat to a request that waits in no queue any more."""
+        if ticket.final > self.limit:
+            _narrow(ticket, self.limit)
+        width, counts = ticket.width, ticket.counts
+        self._robin = queue.index
+        ticket.started = now
+        queue.executing.add(ticket)
+        queue.seats += width
+        self.dispatch_r, self.served_r = self.r, queue.next_r
+        queue.next_r += ticket.work
+        self.executing += 1
+        self.seats += width
+        self.dispatched += 1
+        counts.executing += 1
+        counts.executing_seats += width
+
+    def finish(self, ticket: Ticket) -> float:
+        """Frees the seats of a request, or lets them linger, and lets others in; how long it was worked on."""
+        now = self._clock()
+        if now > self._last:
+            self._pass(now)
+        took = now - ticket.started
+        counts, queue, width = ticket.counts, ticket.queue, ticket.width
+        self.executing -= 1
+        counts.executing -= 1
+        if queue is None:
+            self.without_queue.discard(ticket)
+        else:
+            executing = queue.executing
+            executing.discard(ticket)
+            queue.next_r -= round(ticket.initial * (GUESSED_SECONDS - took) * SCALE)
+            if queue.waiting:
+                self._bound(queue)
+            elif not executing:
+                self._active -= 1
+        if ticket.linger > 0.0:
+            self._later(ticket.linger, lambda: self._over(ticket))
+        else:
+            self.seats -= width
+            counts.executing_seats -= width
+            if queue is not None:
+                queue.seats -= width
+                if queue.index >= self._kept:
+                    self._forget(queue)
+        if self.waiting:
+            self._dispatch()
+        return took
+
+    def _over(self, ticket: Ticket) -> None:
+        """The effects of a request that was answered are over."""
+        self._sync()
+        self._free(ticket)
+        self._dispatch()
+
+    def _free(self, ticket: Ticket) -> None:
+        width, queue = ticket.width, ticket.queue
+        self.seats -= width
+        ticket.counts.executing_seats -= width
+        if queue is not None:
+            queue.seats -= width
+            self._forget(queue)
+
+    def _forget(self, queue: Queue) -> None:
+        """A queue that is empty is as good as none, unless it is one that is used often."""
+        if queue.index >= self._kept and queue.is_idle and not queue.seats:
+            self.queues.pop(queue.index, None)
+
+    def give_up(self, ticket: Ticket) -> bool:
+        """Ends the waiting of a request whose time is up, or whose client has gone; False if it has a seat by now."""
+        if ticket.started != _NOT_YET:
+            return False
+        self._sync()
+        ticket.started = _IN_VAIN
+        ticket.decided = None
+        queue = ticket.queue
+        assert queue is not None
+        queue.waiting.remove(ticket)
+        queue.work_waiting -= ticket.work
+        if queue.is_idle:
+            self._active -= 1
+        self._waits(ticket, -1)
+        self._bound(queue)
+        self.rejected += 1
+        self.cancelled += 1
+        ticket.counts.refused("time-out")
+        self._forget(queue)
+        self._dispatch()
+        return True
+
+    # Fair queuing
+
+    def _sync(self) -> None:
+        now = self._clock()
+        if now > self._last:
+            self._pass(now)
+
+    def _pass(self, now: float) -> None:
+        """Brings R and `spent` up to the time: what is there now has been there since last time."""
+        seconds = now - self._last
+        self._last = now
+        spent = self.spent
+        seats, wanted = self.seats, self.seats_waiting
+        state = (self.executing, seats, self.waiting, wanted)
+        if state in spent:
+            spent[state] += seconds
+        else:
+            spent[state] = seconds
+            if len(spent) > _MOST_STATES and self.full is not None:
+                self.full()
+        if self._active:
+            taken = seats + wanted
+            self.r += round((taken if taken < self.limit else self.limit) / self._active * seconds * SCALE)
+
+    def _accommodates(self, width: int) -> bool:
+        if self.queuing.exempt:
+            return True
+        if width > self.limit:
+            return self.executing == 0
+        return self.seats + width <= self.limit
+
+    def _dispatch(self) -> None:
+        """Lets in as many as possible, in their order."""
+        while self.waiting and self.seats < self.limit:
+            queue = self._next_queue()
+            ticket = queue.waiting[0]
+            if not self._accommodates(ticket.width):
+                ticket.counts.not_accommodated()
+                return
+            queue.waiting.popleft()
+            queue.work_waiting -= ticket.work
+            self._waits(ticket, -1)
+            self._serve(ticket, queue, self._last)
+            self._bound(queue)
+            decided, ticket.decided = ticket.decided, None
+            if decided is not None:
+                decided()
+
+    def _next_queue(self) -> Queue:
+        """The queue whose first request would end first; among equals the first behind the one that was served last."""
+        behind, many = self._robin + 1, max(self.queuing.queues, len(self.queues), 1)
+        return min(
+            (queue for queue in self.queues.values() if queue.waiting),
+            key=lambda queue: (queue.next_r + queue.waiting[0].work, (queue.index - behind) % many),
+        )
+
+    def next_bounds(self, *, discounted: bool) -> tuple[int, int] | None:
+        """Where, in R, the first requests of all queues would begin at the least and the most; None if none waits.
+
+        Of a `discounted` one what its queue has under way is taken off.
+        """
+        found = [
+            queue.next_r - (queue.seats * _GUESSED_SEAT if discounted else 0)
+            for queue in self.queues.values()
+            if queue.waiting
+        ]
+        return (min(found), max(found)) if found else None
+
+    def _bound(self, queue: Queue) -> None:
+        """A queue that did not use its part does not save it up: no request begins, in R, before it has come."""
+        if queue.waiting and queue.next_r < queue.waiting[0].arrived_r:
+            queue.next_r = queue.waiting[0].arrived_r
+
+
+def _widen(ticket: Ticket, initial: int, final: int, linger: float) -> None:
+    ticket.initial, ticket.final, ticket.linger = initial, final, linger
+    ticket.work = seat_seconds(initial, GUESSED_SECONDS) + seat_seconds(final, linger)
+
+
+def _narrow(ticket: Ticket, limit: int) -> None:
+    """A request whose effects would take more seats than there are has them take fewer for longer."""
+    ticket.linger *= ticket.final / limit
+    ticket.final = limit
+    ticket.width = max(ticket.initial, limit)

@@ -1,0 +1,121 @@
+"""Fields of protobuf messages that are known by their numbers, for small protocols that need no schema.
+
+Numbers, texts and bytes, repeated or not (protobuf.dev/programming-guides/encoding); groups are refused, as nothing
+uses them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+_MAX_VARINT: Final = 10
+"""Bytes."""
+
+Value = int | bytes
+
+
+class FieldsError(ValueError):
+    """Bytes that are no message."""
+
+
+def varint(number: int) -> bytes:
+    """A number of 64 bits; negative ones as two's complement."""
+    number &= (1 << 64) - 1
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def encode(fields: Iterable[tuple[int, Value | str]]) -> bytes:
+    """A message of these fields in this order; what is zero or empty is left out, as in proto3."""
+    out = bytearray()
+    for number, value in fields:
+        if not value:
+            continue
+        if isinstance(value, int):
+            out += varint(number << 3) + varint(value)
+        else:
+            data = value.encode() if isinstance(value, str) else value
+            out += varint(number << 3 | 2) + varint(len(data)) + data
+    return bytes(out)
+
+
+def encode_map(number: int, entries: Mapping[str, bytes]) -> list[tuple[int, bytes]]:
+    """The fields of a map from texts to bytes, in order of the keys. An entry is there though its parts are empty."""
+    return [(number, encode([(1, key), (2, entries[key])]) or b"\x0a\x00") for key in sorted(entries)]
+
+
+def decode(data: bytes) -> dict[int, list[Value]]:
+    """The values of each field, in the order they came. Raises FieldsError."""
+    found: dict[int, list[Value]] = {}
+    pos, end = 0, len(data)
+    value: Value
+    while pos < end:
+        key, pos = _varint(data, pos)
+        number, wire = key >> 3, key & 7
+        if not number:
+            raise FieldsError("proto: cannot parse invalid wire-format data")
+        if wire == 0:
+            value, pos = _varint(data, pos)
+        else:
+            if wire == 2:
+                size, pos = _varint(data, pos)
+            elif wire in (1, 5):
+                size = 8 if wire == 1 else 4
+            else:
+                raise FieldsError("proto: cannot parse invalid wire-format data")
+            if size > end - pos:
+                raise FieldsError("unexpected EOF")
+            value, pos = data[pos : pos + size], pos + size
+        found.setdefault(number, []).append(value)
+    return found
+
+
+def number_of(fields: Mapping[int, list[Value]], number: int) -> int:
+    """The last number given for a field, signed; 0 if there is none. Raises FieldsError."""
+    value = fields.get(number, [0])[-1]
+    if not isinstance(value, int):
+        raise FieldsError("proto: cannot parse invalid wire-format data")
+    return value - (1 << 64) if value >> 63 else value
+
+
+def bytes_of(fields: Mapping[int, list[Value]], number: int) -> bytes:
+    """The last bytes given for a field, none if there are none. Raises FieldsError."""
+    value = fields.get(number, [b""])[-1]
+    if not isinstance(value, bytes):
+        raise FieldsError("proto: cannot parse invalid wire-format data")
+    return value
+
+
+def text_of(fields: Mapping[int, list[Value]], number: int) -> str:
+    """The same as text. Raises FieldsError."""
+    try:
+        return bytes_of(fields, number).decode()
+    except UnicodeDecodeError:
+        raise FieldsError("string field contains invalid UTF-8") from None
+
+
+def map_of(fields: Mapping[int, list[Value]], number: int) -> dict[str, bytes]:
+    """A map from texts to bytes. Raises FieldsError."""
+    found: dict[str, bytes] = {}
+    for entry in fields.get(number, ()):
+        if not isinstance(entry, bytes):
+            raise FieldsError("proto: cannot parse invalid wire-format data")
+        parts = decode(entry)
+        found[text_of(parts, 1)] = bytes_of(parts, 2)
+    return found
+
+
+def _varint(data: bytes, pos: int) -> tuple[int, int]:
+    number = 0
+    for shift, byte in enumerate(data[pos : pos + _MAX_VARINT]):
+        number |= (byte & 0x7F) << 7 * shift
+        if byte < 0x80:
+            if number >> 64:
+                raise FieldsError("variable length integer overflow")
+            return number, pos + shift + 1
+    raise FieldsError("unexpected EOF" if len(data) - pos < _MAX_VARINT else "variable length integer overflow")

@@ -1,0 +1,59 @@
+"""/debug/api_priority_and_fairness/: what waits and what is worked on."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import Final
+
+from steersman.endpoints.request import Request
+from steersman.endpoints.responses import TEXT_TYPE
+from steersman.flowcontrol.dumps import Described, dump_levels, dump_queues, dump_requests
+from steersman.flowcontrol.fairness import Fairness
+from steersman.machinery.values.times import monotonic
+from steersman.net.message import Response
+from steersman.server.server import PathHandler, Server
+
+_ROOT: Final = "/debug/api_priority_and_fairness"
+_NEVER: Final = "0001-01-01T00:00:00Z"
+
+
+def install_fairness_paths(server: Server, fairness: Fairness) -> None:
+    """Adds the three paths, which the index does not list. Raises ValueError if they are taken."""
+
+    async def levels(request: Request) -> Response:
+        return _text(dump_levels(fairness))
+
+    async def queues(request: Request) -> Response:
+        return _text(dump_queues(fairness))
+
+    async def requests(request: Request) -> Response:
+        with_details = bool(request.query.get("includeRequestDetails"))
+        return _text(dump_requests(fairness, _described, _as_time, with_details=with_details))
+
+    handlers: dict[str, PathHandler] = {"priority_levels": levels, "queues": queues, "requests": requests}
+    for what, handler in handlers.items():
+        server.add_path(f"{_ROOT}/dump_{what}", handler, listed=False)
+
+
+def _text(text: str) -> Response:
+    return Response(200, [TEXT_TYPE], text.encode("utf-8", "surrogateescape"))
+
+
+def _described(request: Request) -> Described:
+    info, flow = request.info, request.flow
+    assert flow is not None
+    action = info.judged
+    version = f"{action.group}/{action.version}" if action.group else action.version
+    return Described(flow, (
+        request.user.name, action.verb, info.path, action.namespace, action.name, version, action.resource,
+        action.subresource,
+    ))  # fmt: skip
+
+
+def _as_time(moment: float) -> str:
+    """A loop time in UTC, RFC 3339 with a fraction without zeros at its end."""
+    if moment < 0:
+        return _NEVER
+    text = datetime.fromtimestamp(time.time() - monotonic() + moment, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")
+    return f"{text.rstrip('0').rstrip('.')}Z"

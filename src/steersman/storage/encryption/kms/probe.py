@@ -1,0 +1,172 @@
+"""Asks a KMS plugin how it is, and has a new seed wrapped when its key is another.
+
+Follows `kmsv2PluginProbe` of k8s.io/apiserver `server/options/encryptionconfig/config.go`: a well plugin is asked every
+minute, one that is not every ten seconds, and values are sealed with a seed for three minutes after it was well last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import uuid
+from collections.abc import Awaitable, Callable
+from time import perf_counter
+from typing import Final
+
+from steersman.machinery.values import times
+from steersman.storage.encryption.ciphers import SEED_SIZE
+from steersman.storage.encryption.kms.envelope import (
+    Current,
+    Writing,
+    wrong_with_key_id,
+)
+from steersman.storage.encryption.kms.plugin import Plugin, Status, Wrapped
+from steersman.storage.encryption.metrics import EnvelopeMetrics, hashed
+from steersman.storage.encryption.transformer import TransformError, together
+
+logger = logging.getLogger(__name__)
+
+WELL_INTERVAL: Final = 60.0
+UNWELL_INTERVAL: Final = 10.0
+SEED_SECONDS: Final = 180.0
+WELL_TTL: Final = 20.0
+UNWELL_TTL: Final = 3.0
+"""Seconds for which an answer is not asked for again."""
+_VERSIONS: Final = ("v2", "v2beta1")
+
+
+class Unwell(Exception):
+    """The plugin cannot be used now; why."""
+
+
+class Probe:
+    """See the module. `current` is what it keeps up; `clock` gives seconds that only grow."""
+
+    def __init__(
+        self, name: str, plugin: Plugin, current: Current, metrics: EnvelopeMetrics, *,
+        clock: Callable[[], float] = times.monotonic, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:  # fmt: skip
+        self.name: Final = name
+        self._plugin = plugin
+        self._current = current
+        self._metrics = metrics
+        self._clock = clock
+        self._sleep = sleep
+        self._asking = asyncio.Lock()
+        self._fault: Unwell | None = None
+        self._answered = -WELL_TTL
+        self._ttl = UNWELL_TTL
+        self._version = ""
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Asks once, and goes on asking. A plugin that is not there yet is no error."""
+        well = await self._is_well()
+        self._task = asyncio.get_running_loop().create_task(self._follow(well=well), name=f"KMS plugin {self.name}")
+
+    async def stop(self) -> None:
+        """Asks no more, and ends the connection."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await self._plugin.close()
+
+    async def check(self) -> None:
+        """Asks, unless there is an answer of late. Raises Unwell."""
+        async with self._asking:
+            if self._clock() - self._answered < self._ttl:
+                if self._fault is not None:
+                    raise self._fault
+                return
+            try:
+                await self._ask()
+            except Unwell as fault:
+                self._fault, self._ttl = fault, UNWELL_TTL
+                raise
+            else:
+                self._fault, self._ttl = None, WELL_TTL
+            finally:
+                self._answered = self._clock()
+
+    async def _follow(self, *, well: bool) -> None:
+        while True:
+            await self._sleep(WELL_INTERVAL if well else UNWELL_INTERVAL)
+            well = await self._is_well()
+
+    async def _is_well(self) -> bool:
+        try:
+            await self.check()
+        except Unwell as fault:
+            logger.info("the KMS plugin %s failed its check: %s", self.name, fault)
+            return False
+        return True
+
+    async def _ask(self) -> None:
+        try:
+            status = await self._plugin.status()
+        except TransformError as error:
+            raise Unwell(
+                f"failed to perform status section of the healthz check for KMS Provider {self.name}, error: {error}"
+            ) from None
+        errors = [*self._wrong_with(status)]
+        wrong = wrong_with_key_id(status.key_id)
+        if wrong is not None:
+            self._metrics.invalid_key_ids.inc((self.name, wrong[0]))
+            errors.append(f'got invalid KMSv2 KeyID hash "{hashed(status.key_id)}": {wrong[1]}')
+        else:
+            self._metrics.told(self.name, status.key_id)
+            if why := await self._rotate(status.key_id):
+                errors.append(why)
+        if errors:
+            raise Unwell(f"kmsv2 Provider {self.name} is not healthy, error: {together(errors)}")
+
+    def _wrong_with(self, status: Status) -> list[str]:
+        errors = []
+        if status.healthz != "ok":
+            errors.append(f"got unexpected healthz status: {status.healthz}")
+        if status.version not in _VERSIONS:
+            errors.append(f"expected KMSv2 API version v2, got {status.version}")
+        elif self._version and self._version != status.version:
+            errors.append(
+                "KMSv2 API version should not change after the initial status response version "
+                f"{self._version}, got {status.version}"
+            )
+        else:
+            self._version = status.version
+        return errors
+
+    async def _rotate(self, key_id: str) -> str:
+        """Has values sealed with a seed that the key of this id wraps; says why that cannot be done."""
+        current = self._current
+        expires = current.clock() + SEED_SECONDS
+        writing = current.writing
+        if writing is not None and writing.source.key_id == key_id:
+            current.expires = expires
+            return ""
+        uid = str(uuid.uuid4())
+        seed = self._new_seed()
+        source, fault = Wrapped(b"", "", {}), "<nil>"
+        try:
+            source = await self._plugin.encrypt(seed, uid)
+            made = Writing.of(seed, source)
+        except TransformError as error:
+            fault = f"failed to encrypt DEK, error: {error}" if not source.key_id else str(error)
+        if fault == "<nil>" and source.key_id == key_id:
+            current.writing, current.expires = made, expires
+            logger.info("values of the KMS provider %s are sealed with a new seed from now on", self.name)
+            return ""
+        state = "<nil>" if writing is not None else "got unexpected nil transformer"
+        ids = (key_id, source.key_id, "" if writing is None else writing.source.key_id)
+        status, wrapped, old = (f'"{hashed(each)}"' for each in ids)
+        return (
+            f'failed to rotate DEK uid="{uid}", useSeed=true, errState={state}, errGen={fault}, '
+            f"statusKeyIDHash={status}, encryptKeyIDHash={wrapped}, stateKeyIDHash={old}, "
+            f"expirationTimestamp={current.expiration}"
+        )
+
+    def _new_seed(self) -> bytes:
+        started = perf_counter()
+        seed = os.urandom(SEED_SIZE)
+        self._metrics.generated.observe(perf_counter() - started)
+        return seed

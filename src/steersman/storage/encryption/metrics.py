@@ -1,0 +1,118 @@
+"""Metrics of encryption (k8s.io/apiserver `storage/value/metrics.go`, `encrypt/envelope/metrics/metrics.go`)."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from functools import lru_cache
+from hashlib import sha256
+from typing import Final
+
+from steersman.machinery.metrics import Counter, Gauge, Histogram, Registry
+from steersman.machinery.values import times
+
+_MOST_KEY_IDS: Final = 100
+"""Of which there are series at once, as upstream."""
+
+
+@lru_cache(256)
+def hashed(text: str) -> str:
+    """What stands for a text in labels and messages; nothing for none."""
+    return f"sha256:{sha256(text.encode()).hexdigest()}" if text else ""
+
+
+class TransformationMetrics:
+    """Of values that are sealed and opened."""
+
+    def __init__(self) -> None:
+        self.durations: Final = Histogram(
+            "apiserver_storage_transformation_duration_seconds",
+            "Seconds that sealing and opening values took",
+            tuple(5e-6 * 2**power for power in range(25)),
+            ("transformation_type", "transformer_prefix"),
+        )
+        self.operations: Final = Counter(
+            "apiserver_storage_transformation_operations_total",
+            "Values that were sealed (to_storage) and opened (from_storage), and how that ended",
+            ("resource", "transformation_type", "transformer_prefix", "status"),
+        )
+
+    def register(self, registry: Registry) -> None:
+        """Has them scraped."""
+        registry.add(self.durations, self.operations)
+
+    def done(self, resource: str, kind: str, prefix: bytes, seconds: float) -> None:
+        """Counts a value; `kind` is to_storage or from_storage."""
+        shown = prefix.decode("utf-8", "replace")
+        self.operations.inc((resource, kind, shown, "OK"))
+        self.durations.observe(seconds, (kind, shown))
+
+    def failed(self, resource: str, kind: str, prefix: bytes, code: str) -> None:
+        """Counts a value that could not be sealed or opened."""
+        self.operations.inc((resource, kind, prefix.decode("utf-8", "replace"), code))
+
+
+class EnvelopeMetrics:
+    """Of what KMS plugins are asked, and of the keys they give. `server` is this server's identity."""
+
+    def __init__(self, server: str) -> None:
+        self._server = hashed(server)
+        ids = ("transformation_type", "provider_name", "key_id_hash", "apiserver_id_hash")
+        name = "apiserver_envelope_encryption"
+        self.latency: Final = Histogram(
+            f"{name}_kms_operations_latency_seconds", "Seconds that calls of KMS plugins took",
+            tuple(1e-4 * 2**power for power in range(20)), ("provider_name", "method_name", "grpc_status_code"),
+        )  # fmt: skip
+        self.key_ids: Final = Counter(f"{name}_key_id_hash_total", "Times that the key of an id was used", ids)
+        self.key_ids_last: Final = Gauge(
+            f"{name}_key_id_hash_last_timestamp_seconds", "When the key of an id was used last", ids
+        )
+        self.status_last: Final = Gauge(
+            f"{name}_key_id_hash_status_last_timestamp_seconds",
+            "When a KMS plugin named the id of a key as its own last", ids[1:],
+        )  # fmt: skip
+        self.invalid_key_ids: Final = Counter(
+            f"{name}_invalid_key_id_from_status_total", "Ids of keys that were none", ("provider_name", "error")
+        )
+        self.cache_size: Final = Gauge(
+            f"{name}_dek_source_cache_size", "Seeds of keys that are kept decrypted", ("provider_name",)
+        )
+        self.cache_misses: Final = Counter(
+            "apiserver_storage_envelope_transformation_cache_misses_total",
+            "Seeds of keys that a KMS plugin had to be asked for",
+        )
+        self.generated: Final = Histogram(
+            "apiserver_storage_data_key_generation_duration_seconds", "Seconds that making a seed took",
+            tuple(5e-6 * 2**power for power in range(14)),
+        )  # fmt: skip
+        self._used: OrderedDict[tuple[str, ...], None] = OrderedDict()
+        self._told: OrderedDict[tuple[str, ...], None] = OrderedDict()
+
+    def register(self, registry: Registry) -> None:
+        """Has them scraped."""
+        registry.add(
+            self.latency, self.key_ids, self.key_ids_last, self.status_last, self.invalid_key_ids, self.cache_size,
+            self.cache_misses, self.generated,
+        )  # fmt: skip
+
+    def used(self, kind: str, provider: str, key_id: str) -> None:
+        """Notes that a value was sealed or opened with the key of an id."""
+        labels = (kind, provider, hashed(key_id), self._server)
+        for gone in _noted(self._used, labels):
+            self.key_ids_last.forget(gone)
+            self.key_ids.forget(gone)
+        self.key_ids.inc(labels)
+        self.key_ids_last.set(times.moment(), labels)
+
+    def told(self, provider: str, key_id: str) -> None:
+        """Notes which id a plugin has named."""
+        labels = (provider, hashed(key_id), self._server)
+        for gone in _noted(self._told, labels):
+            self.status_last.forget(gone)
+        self.status_last.set(times.moment(), labels)
+
+
+def _noted(seen: OrderedDict[tuple[str, ...], None], labels: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Makes these labels the last that were seen, and gives those that are forgotten for them."""
+    seen[labels] = None
+    seen.move_to_end(labels)
+    return [seen.popitem(last=False)[0] for _ in range(len(seen) - _MOST_KEY_IDS)]

@@ -1,0 +1,126 @@
+"""From values to what is stored of them and back: the contract of ciphers, and lists of them that prefixes tell apart.
+
+Follows k8s.io/apiserver `storage/value`: prefixes, errors and what counts as stale are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from time import perf_counter
+from typing import NamedTuple, Protocol
+
+from steersman.storage.encryption.metrics import TransformationMetrics
+
+
+class TransformError(Exception):
+    """A value cannot be sealed or opened; `code` stands for why in metrics."""
+
+    def __init__(self, why: str, code: str = "unknown-non-grpc") -> None:
+        super().__init__(why)
+        self.code = code
+
+
+class Opened(NamedTuple):
+    """A value as it was before it was sealed. `is_stale`: it is to be sealed anew though it does not change."""
+
+    value: bytes
+    is_stale: bool
+
+
+class NeedsKey(Exception):
+    """A value can be opened once its key is there, which somebody else has to be asked for."""
+
+    def __init__(self, fetch: Callable[[], Awaitable[None]]) -> None:
+        super().__init__("the key of a value is not there yet")
+        self._fetch = fetch
+        self._failed: list[Callable[[TransformError], None]] = []
+
+    def when_it_fails(self, tell: Callable[[TransformError], None]) -> None:
+        """Has `tell` called with the error, if the key cannot be had."""
+        self._failed.append(tell)
+
+    async def fetch(self) -> None:
+        """Returns once the key is there. Raises TransformError."""
+        try:
+            await self._fetch()
+        except TransformError as error:
+            for tell in self._failed:
+                tell(error)
+            raise
+
+
+class Transformer(Protocol):
+    """A way to store values. `path` is the key of the value, which is authenticated with it where the way allows."""
+
+    def seal(self, value: bytes, path: bytes) -> bytes:
+        """What is stored. Raises TransformError."""
+        ...
+
+    def open(self, stored: bytes, path: bytes) -> Opened:
+        """The value. Raises TransformError, NeedsKey."""
+        ...
+
+
+class Prefixed(NamedTuple):
+    """A transformer, and with what everything begins that it has sealed."""
+
+    prefix: bytes
+    transformer: Transformer
+
+
+class PrefixedTransformers:
+    """Transformers of one resource, or the keys of one provider: the first seals, any opens what has its prefix.
+
+    What another than the first has sealed is stale. `nothing_matches` is the error for what has no prefix of theirs.
+    """
+
+    def __init__(
+        self, resource: str, transformers: Sequence[Prefixed], nothing_matches: str, metrics: TransformationMetrics
+    ) -> None:
+        self._resource = resource
+        self._transformers = tuple(transformers)
+        self._nothing_matches = nothing_matches
+        self._metrics = metrics
+
+    def seal(self, value: bytes, path: bytes) -> bytes:
+        prefix, transformer = self._transformers[0]
+        started = perf_counter()
+        try:
+            sealed = transformer.seal(value, path)
+        except TransformError as error:
+            self._metrics.failed(self._resource, "to_storage", prefix, error.code)
+            raise
+        self._metrics.done(self._resource, "to_storage", prefix, perf_counter() - started)
+        return prefix + sealed if prefix else sealed
+
+    def open(self, stored: bytes, path: bytes) -> Opened:
+        started = perf_counter()
+        errors: list[TransformError] = []
+        for number, (prefix, transformer) in enumerate(self._transformers):
+            if not stored.startswith(prefix):
+                continue
+            try:
+                value, is_stale = transformer.open(stored[len(prefix) :] if prefix else stored, path)
+            except NeedsKey as missing:
+                missing.when_it_fails(lambda error, prefix=prefix: self._failed(prefix, error))  # type: ignore[misc]
+                raise
+            except TransformError as error:
+                if prefix:  # another provider may have the key, or this is no plain value
+                    self._failed(prefix, error)
+                    errors.append(error)
+                continue
+            self._metrics.done(self._resource, "from_storage", prefix or b"identity", perf_counter() - started)
+            return Opened(value, is_stale or number > 0)
+        if not errors:
+            self._metrics.failed(self._resource, "from_storage", b"unknown", "unknown-non-grpc")
+            raise TransformError(self._nothing_matches)
+        raise TransformError(together(map(str, errors)), errors[0].code)
+
+    def _failed(self, prefix: bytes, error: TransformError) -> None:
+        self._metrics.failed(self._resource, "from_storage", prefix or b"identity", error.code)
+
+
+def together(errors: Iterable[str]) -> str:
+    """Several errors as an aggregate of Kubernetes prints them: each text once."""
+    texts = list(dict.fromkeys(errors))
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"

@@ -1,0 +1,143 @@
+"""Requests wait for their turn, around the handlers of a small server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from steersman.api.flowcontrol.v1 import PriorityLevelConfiguration
+from steersman.flowcontrol.fairness import Fairness
+from steersman.machinery.values import times
+from steersman.net.message import Response
+from tests.endpoints.small_server import SmallServer
+from tests.flowcontrol.configurations import level, paths, schema
+
+NOTES = "/api/v1/namespaces/ns/configmaps"
+
+
+class Hanging:
+    """A handler that answers when it is told to."""
+
+    def __init__(self) -> None:
+        self.go_on = asyncio.Event()
+        self._begun = asyncio.Event()
+
+    async def __call__(self, request: object) -> Response:
+        self._begun.set()
+        await self.go_on.wait()
+        return Response(200, [], b"done")
+
+    async def reached(self) -> None:
+        """Returns once a request hangs."""
+        await self._begun.wait()
+
+
+async def queued(fairness: Fairness) -> None:
+    """Returns once a request waits for a seat."""
+    for _ in range(1_000):
+        if fairness.levels["own"].seats.waiting:
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("nothing waits")
+
+
+Start = Callable[..., Awaitable[SmallServer]]
+
+
+@pytest.fixture
+async def fairness() -> Fairness:
+    """A server of one seat."""
+    loop = asyncio.get_running_loop()
+    return Fairness(1, clock=times.monotonic, wall_clock=times.moment, later=loop.call_later)
+
+
+def configure(fairness: Fairness, of_alice: PriorityLevelConfiguration) -> None:
+    everything = schema("of-alice", of_alice.metadata.name, 500, "alice")
+    fairness.digest(
+        [of_alice, level("catch-all", 0)], [everything, paths("paths", of_alice.metadata.name, 400, "alice")]
+    )
+
+
+async def test_an_answer_says_by_which_schema_and_level_it_was_let_in(start_server: Start, fairness: Fairness) -> None:
+    small = await start_server({"/hang": Hanging()}, fairness=fairness)
+    configure(fairness, level("own"))
+    answer = await small.get(NOTES, user="alice")
+    assert answer.status == 200
+    assert answer.headers["x-kubernetes-pf-flowschema-uid"] == "of-alice-uid"
+    assert answer.headers["x-kubernetes-pf-prioritylevel-uid"] == "own-uid"
+    assert fairness.levels["own"].seats.is_idle
+
+
+async def test_a_request_waits_for_a_seat_and_gets_it(start_server: Start, fairness: Fairness) -> None:
+    hanging = Hanging()
+    small = await start_server({"/hang": hanging}, fairness=fairness)
+    configure(fairness, level("own", queues=1))
+    first = asyncio.ensure_future(small.get("/hang", user="alice"))
+    await hanging.reached()
+    second = asyncio.ensure_future(small.get(NOTES, user="alice"))
+    await queued(fairness)
+    assert (await small.get(NOTES, user="root")).status == 200
+    hanging.go_on.set()
+    assert (await first).status == 200
+    assert (await second).status == 200
+    assert fairness.levels["own"].seats.is_idle
+    assert fairness.levels["own"].counts["of-alice"].dispatched == 1
+
+
+async def test_where_there_is_no_queue_it_is_refused(start_server: Start, fairness: Fairness) -> None:
+    hanging = Hanging()
+    small = await start_server({"/hang": hanging}, fairness=fairness)
+    configure(fairness, level("own"))
+    first = asyncio.ensure_future(small.get("/hang", user="alice"))
+    await hanging.reached()
+    refused = await small.get(NOTES, user="alice")
+    assert (refused.status, refused.headers["retry-after"]) == (429, "1")
+    assert refused.text == "Too many requests, please try again later.\n"
+    assert refused.headers["x-kubernetes-pf-prioritylevel-uid"] == "own-uid"
+    hanging.go_on.set()
+    await first
+    assert (await small.get(NOTES, user="alice")).status == 200
+
+
+async def test_a_quarter_of_its_time_is_how_long_a_request_waits(start_server: Start, fairness: Fairness) -> None:
+    hanging = Hanging()
+    small = await start_server({"/hang": hanging}, fairness=fairness)
+    configure(fairness, level("own", queues=1))
+    first = asyncio.ensure_future(small.get("/hang", user="alice"))
+    await hanging.reached()
+    assert (await small.get(NOTES + "?timeout=80ms", user="alice")).status == 429
+    counts = fairness.levels["own"].counts["of-alice"]
+    assert counts.rejected == {"time-out": 1}
+    assert not fairness.levels["own"].seats.waiting
+    hanging.go_on.set()
+    await first
+
+
+async def test_who_goes_away_leaves_the_queue(start_server: Start, fairness: Fairness) -> None:
+    hanging = Hanging()
+    small = await start_server({"/hang": hanging}, fairness=fairness)
+    configure(fairness, level("own", queues=1))
+    first = asyncio.ensure_future(small.get("/hang", user="alice"))
+    await hanging.reached()
+    second = asyncio.ensure_future(small.get(NOTES, user="alice"))
+    seats = fairness.levels["own"].seats
+    await queued(fairness)
+    second.cancel()
+    await asyncio.gather(second, return_exceptions=True)
+    assert not seats.waiting
+    hanging.go_on.set()
+    await first
+    assert seats.is_idle
+
+
+async def test_a_handler_that_fails_gives_its_seat_back(start_server: Start, fairness: Fairness) -> None:
+    async def broken(request: object) -> None:
+        raise RuntimeError("a secret")
+
+    small = await start_server({"/broken": broken}, fairness=fairness)
+    configure(fairness, level("own"))
+    assert (await small.get("/broken", user="alice")).status == 500
+    assert fairness.levels["own"].seats.is_idle
+    assert fairness.running == [0, 0]

@@ -1,0 +1,12 @@
+"""Everything that is fuzzed."""
+
+from typing import Final
+
+from tools.fuzz.target import Target
+
+from . import configurations, documents, expressions, patches, selectors, tokens, wire
+
+TARGETS: Final[tuple[Target, ...]] = (
+    *wire.TARGETS, *documents.TARGETS, *expressions.TARGETS, *selectors.TARGETS, *patches.TARGETS, *tokens.TARGETS,
+    *configurations.TARGETS,
+)  # fmt: skip
