@@ -21,9 +21,9 @@ def test_a_file_may_be_as_large_as_its_bound(tmp_path: Path) -> None:
 
 def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(OSError, match="is not a file; a file is expected$"):
+    with pytest.raises(OSError, match=r"is not a file; a file is expected$"):
         read_bounded(tmp_path / "pipe")
-    with pytest.raises(OSError, match="is a folder; a file is expected$"):
+    with pytest.raises(OSError, match=r"is a folder; a file is expected$"):
         read_bounded(tmp_path)
     with pytest.raises(FileNotFoundError):
         read_bounded(tmp_path / "none")
