@@ -29,7 +29,7 @@ OWN: Final = {
 }
 WITHOUT_EFFECT: Final = names(
     "apiserver-count default-watch-cache-size delete-collection-workers enable-garbage-collector "
-    "enable-logs-handler enable-priority-and-fairness endpoint-reconciler-type etcd-cafile etcd-certfile "
+    "enable-logs-handler endpoint-reconciler-type etcd-cafile etcd-certfile "
     "etcd-count-metric-poll-period etcd-db-metric-poll-interval etcd-healthcheck-timeout etcd-keyfile etcd-prefix "
     "etcd-readycheck-timeout lease-reuse-duration-seconds livez-grace-period log-flush-frequency "
     "log-json-info-buffer-size log-json-split-stream log-text-info-buffer-size log-text-split-stream logging-format "
@@ -40,8 +40,7 @@ WITHOUT_EFFECT: Final = names(
 LEGACY: Final = {"insecure-port": "0", "insecure-bind-address": None}
 """Flags that kube-apiserver had once, with the one value that is taken; old templates of arguments pass them."""
 _BARE: Final = names(
-    "enable-garbage-collector enable-logs-handler enable-priority-and-fairness help log-json-split-stream "
-    "log-text-split-stream version watch-cache"
+    "enable-garbage-collector enable-logs-handler help log-json-split-stream log-text-split-stream version watch-cache"
 )
 
 

@@ -1,0 +1,29 @@
+"""Files of configuration: read whole, if they are files and no larger than they may be."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from steersman.machinery.private_files import MOST_OF_CONFIGURATION, read_bounded
+
+
+def test_a_file_may_be_as_large_as_its_bound(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"x" * MOST_OF_CONFIGURATION)
+    assert len(read_bounded(file)) == MOST_OF_CONFIGURATION
+    file.write_bytes(b"x" * (MOST_OF_CONFIGURATION + 1))
+    with pytest.raises(OSError, match=f"is larger than {MOST_OF_CONFIGURATION} bytes$"):
+        read_bounded(file)
+
+
+def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match=r"is not a file; a file is expected$"):
+        read_bounded(tmp_path / "pipe")
+    with pytest.raises(OSError, match=r"is a folder; a file is expected$"):
+        read_bounded(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        read_bounded(tmp_path / "none")
