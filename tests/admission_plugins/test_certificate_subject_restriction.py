@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from cryptography.x509.oid import NameOID
 from steersman.admission_plugins.certificate_subject_restriction import SIGNER, CertificateSubjectRestriction
 from steersman.api.certificates.v1 import CertificateSigningRequest, CertificateSigningRequestSpec
 from steersman.api.meta.v1 import ObjectMeta
+from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.registry.certificates.certificatesigningrequests import CERTIFICATE_SIGNING_REQUESTS
 from tests.admission_plugins.writes import refusal, write_of
 
@@ -54,3 +56,19 @@ async def test_other_groups_and_signers_are_let_through() -> None:
     await PLUGIN.validate(write(SIGNER, "dev", "system:masters2"))
     await PLUGIN.validate(write("kubernetes.io/kubelet-serving", "system:masters"))
     await PLUGIN.validate(write(SIGNER, "system:masters", subresource="approval"))
+
+
+async def test_a_large_request_is_read_beside_the_loop() -> None:
+    attributes = write(SIGNER, *["dev"] * 1000, "system:masters")
+    attributes.lane = lane = SlowLane()
+    held = asyncio.create_task(_refused(attributes))
+    try:
+        await asyncio.sleep(0)
+        assert not held.done()  # it waits for the lane
+        assert "system:masters group is not allowed" in await held
+    finally:
+        lane.close()
+
+
+async def _refused(attributes: Any) -> str:
+    return await refusal(PLUGIN.validate(attributes))

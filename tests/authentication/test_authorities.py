@@ -68,6 +68,15 @@ def test_chains_count_in_their_time(tmp_path: Path) -> None:
     assert not found.vouch_for([leaf("one")])
 
 
+def test_a_clock_that_is_set_back_lets_no_chain_count_for_longer(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(ONE)
+    clock = Clock()
+    found = Authorities([str(tmp_path / "a")], clock=clock)
+    assert found.vouch_for([leaf("one")])
+    clock.now -= timedelta(days=20)
+    assert not found.vouch_for([leaf("one")])
+
+
 def test_what_counts_exactly_vouches_for_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(ONE)
     (tmp_path / "admin").write_bytes(ssl.DER_cert_to_PEM_cert(leaf("nobody")).encode())

@@ -13,6 +13,7 @@ from steersman.authentication.bearer_token import (
 from steersman.authentication.interface import AuthenticationError, Credentials, TokenIdentity
 from steersman.authentication.token_file import StaticTokens
 from steersman.authentication.user import UserInfo
+from tests.counted_work import calls
 
 PREFIX = "base64url.bearer.authorization.k8s.io."
 
@@ -82,3 +83,13 @@ async def test_unknown_tokens_are_refused_whether_or_not_the_answer_takes_time()
         fast.authenticate(Credentials(bearer_token="bad"))
     with pytest.raises(AuthenticationError, match=r"^invalid bearer token$"):
         await slow.authenticate(Credentials(bearer_token="bad"))
+
+
+def test_a_token_among_very_many_protocols_is_refused_without_looking_at_them():
+    protocols = f"{',' * 900_000}a,{encoded(b'token')}"
+
+    def refused() -> None:
+        with pytest.raises(AuthenticationError, match="too many subprotocols"):
+            subprotocol_token(protocols)
+
+    assert calls(refused) < 1000

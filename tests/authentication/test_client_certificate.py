@@ -6,11 +6,12 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from steersman.authentication.client_certificate import UID_OID, ClientCertificateAuthenticator
+from steersman.authentication.client_certificate import UID_OID, ClientCertificateAuthenticator, describe
 from steersman.authentication.interface import AuthenticationError, Credentials
-from tests.authentication.certificates import NOW, Clock, certificate, name, root
+from tests.authentication.certificates import KEY, NOW, Clock, certificate, name, root
 
 UID = x509.ObjectIdentifier(UID_OID)
 
@@ -42,6 +43,21 @@ def test_subject_gives_name_groups_uid_and_credential_id(authenticator):
 
 def test_every_organization_is_a_group_in_order(authenticator):
     assert authenticator.authenticate(shown(certificate(ALICE))).groups == ("dev", "ops", "system:authenticated")
+
+
+def test_how_long_certificates_last_is_told_of_bad_ones_too(clock):
+    told: list[float] = []
+    judge = ClientCertificateAuthenticator(clock=clock, remaining=told.append)
+    der = certificate(ALICE)
+    judge.authenticate(shown(der))
+    judge.authenticate(shown(der))
+    with pytest.raises(AuthenticationError):
+        judge.authenticate(shown(certificate(name((NameOID.COMMON_NAME, "bob"))), verified=False))
+    with pytest.raises(AuthenticationError, match="cannot be parsed"):
+        judge.authenticate(shown(b"none"))
+    ends = x509.load_der_x509_certificate(der).not_valid_after_utc.timestamp()
+    assert told[:2] == [ends - clock()] * 2
+    assert len(told) == 3
 
 
 def test_no_certificate_and_no_common_name_are_no_opinion(authenticator):
@@ -103,3 +119,25 @@ def test_with_roots_only_their_certificates_count(clock):
     for forged in (certificate(ALICE, signer=other), certificate(ALICE, issuer="y")):
         with pytest.raises(AuthenticationError, match="unknown authority"):
             authenticator.authenticate(shown(forged))
+
+
+def test_the_extensions_of_a_large_certificate_that_nobody_vouches_for_are_not_read(authenticator):
+    names = x509.SubjectAlternativeName([x509.DNSName(f"name-{number}") for number in range(1000)])
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(name((NameOID.COMMON_NAME, "jane")))
+        .issuer_name(name((NameOID.COMMON_NAME, "jane")))
+        .public_key(KEY.public_key())
+        .serial_number(7)
+        .not_valid_before(NOW)
+        .not_valid_after(NOW)
+        .add_extension(x509.SubjectKeyIdentifier(b"abc"), critical=False)
+    )
+    small, large = (
+        each.sign(KEY, SHA256()).public_bytes(Encoding.DER)
+        for each in (builder, builder.add_extension(names, critical=False))
+    )
+    assert describe(small) == "verifying certificate SN=7, SKID=61:62:63, AKID= failed"
+    assert describe(large) == "verifying certificate SN=7, SKID=, AKID= failed"
+    with pytest.raises(AuthenticationError, match="SN=7, SKID=, AKID= failed: x509: certificate signed by unknown"):
+        authenticator.authenticate(shown(large, verified=False))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable
 
 import pytest
 
+from steersman.authentication import token_cache
 from steersman.authentication.interface import AuthenticationError, TokenIdentity
 from steersman.authentication.token_cache import CachedTokenAuthenticator
 from steersman.authentication.user import UserInfo
+from tests.counted_work import calls
 
 
 class Counting:
@@ -98,3 +101,51 @@ def test_tokens_themselves_are_not_kept() -> None:
     assert isinstance(identity, TokenIdentity)
     assert all(b"secret" not in key for key in cached._known)
     assert not set(cached._known) & set(CachedTokenAuthenticator(Counting())._known)
+
+
+class Silent:
+    """Never answers about the first token it is asked for, and about others at once."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def authenticate_token(self, token: str, audiences: tuple[str, ...]) -> TokenIdentity | None:
+        self.asked += 1
+        if self.asked == 1:
+            await asyncio.get_running_loop().create_future()
+        return TokenIdentity(UserInfo(token), audiences)
+
+
+async def test_a_token_without_an_answer_is_asked_about_again_after_thirty_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(token_cache, "LOOKUP_SECONDS", 0.01)
+    silent = Silent()
+    cached = CachedTokenAuthenticator(silent)
+    pending = cached.authenticate_token("good", ())
+    assert isinstance(pending, Awaitable)
+    with pytest.raises(AuthenticationError, match="context deadline exceeded"):
+        await pending
+    again = cached.authenticate_token("good", ())
+    assert isinstance(again, Awaitable)
+    assert await again == TokenIdentity(UserInfo("good"))
+
+
+def test_many_audiences_take_no_more_calls_than_few() -> None:
+    cached = CachedTokenAuthenticator(Counting())
+    many = tuple(f"audience-{number}" for number in range(10_000))
+    assert calls(lambda: cached.authenticate_token("unknown", many)) < 100
+
+
+def test_tokens_that_are_made_up_drive_no_good_one_out() -> None:
+    class Nobody(Counting):
+        def authenticate_token(self, token: str, audiences: tuple[str, ...]) -> TokenIdentity | None:
+            self.asked.append(token)
+            return TokenIdentity(UserInfo(token)) if token == "good" else None
+
+    nobody = Nobody()
+    cached = CachedTokenAuthenticator(nobody, unknown_seconds=10.0, size=4)
+    for token in ("good", *map(str, range(20)), "good", "19", "0"):
+        cached.authenticate_token(token, ())
+    assert nobody.asked == ["good", *map(str, range(20)), "0"]
+    assert len(cached._unknown) == 4

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Callable
 
 import pytest
 
@@ -11,6 +13,7 @@ from steersman.authentication.interface import AuthenticationError, TokenIdentit
 from steersman.authentication.token_cache import CachedTokenAuthenticator
 from steersman.authentication.token_review import ReviewedTokens
 from steersman.machinery.errors.status import service_unavailable
+from tests.counted_work import Text, grows_too_fast
 
 ALICE = UserInfo(username="alice", uid="1", groups=["dev"], extra={"scope": ["a", "b"]})
 
@@ -96,3 +99,18 @@ async def test_that_nobody_has_a_token_is_remembered_and_a_failure_is_not() -> N
 async def _known(cached: CachedTokenAuthenticator) -> TokenIdentity | None:
     answer = cached.authenticate_token("t", ())
     return answer if answer is None or isinstance(answer, TokenIdentity) else await answer
+
+
+async def test_many_audiences_on_both_sides_are_compared_in_no_time() -> None:
+    def compared(size: int) -> Callable[[], object]:
+        asked = tuple(Text(f"asked-{number}") for number in range(size))
+        said = [Text(f"said-{number}") for number in range(size)]
+        tokens = ReviewedTokens(Reviews(TokenReviewStatus(authenticated=True, user=ALICE, audiences=said)))
+
+        def ask() -> None:
+            with contextlib.suppress(StopIteration):
+                tokens.authenticate_token("t", asked).send(None)
+
+        return ask
+
+    assert not grows_too_fast(compared)

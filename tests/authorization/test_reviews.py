@@ -18,6 +18,7 @@ from steersman.authorization.review_validation import (
 )
 from steersman.authorization.reviews import review_attributes, review_status, rules_review_status, subject_of
 from steersman.machinery.identity.action import Action
+from tests.counted_work import calls
 
 ALICE = UserInfo("alice")
 NO = Verdict(Decision.NO_OPINION)
@@ -233,3 +234,21 @@ def test_selectors_that_say_nothing_or_everything_twice():
         'spec.resourceAttributes.labelSelector.rawSelector: Invalid value: "a": may not specified at the same time '
         "as requirements",
     ]
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        {"rawSelector": ",".join(["a=b"] * 2000)},
+        {"requirements": [{"key": f"k{number}", "operator": "In", "values": ["v"]} for number in range(1000)]},
+        {"requirements": [{"key": "k", "operator": "In", "values": [f"v{number}" for number in range(2000)]}]},
+    ],
+)
+@pytest.mark.parametrize(("kind", "read"), [("labelSelector", "labels"), ("fieldSelector", "fields")])
+def test_long_selectors_are_ignored_as_those_of_requests_are_and_cost_nothing(selector, kind, read):
+    spec = review(SelfSubjectAccessReview, {"resourceAttributes": {"verb": "list", kind: selector}}).spec
+    assert calls(lambda: review_attributes(ALICE, spec.resource_attributes, None)) < 10_000
+    attributes = review_attributes(ALICE, spec.resource_attributes, None)
+    assert getattr(attributes.selectors, read) == ()
+    status = review_status(NO, attributes)
+    assert status.evaluation_error == f"spec.resourceAttributes.{kind} ignored due to parse error"

@@ -12,6 +12,7 @@ _AGE: Final = re.compile(r"^(\d+[smhdy])+$")
 _AGO: Final = re.compile(r"\(\S+ ago\)")
 _JWT: Final = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]+")
 _QUOTED_RV: Final = re.compile(r'(resourceVersion\\*"?: ?\\*")\d+')  # in JSON or YAML inside a text
+_FINGERPRINT: Final = re.compile(r"X509SHA256=[0-9a-f]{64}")
 _CLUSTER_IP: Final = re.compile(r"\b10\.0\.0\.\d{1,3}\b")
 _SERVER: Final = re.compile(r"127\.0\.0\.1:\d+")
 _AGE_COLUMNS: Final = ("Age", "Last Seen", "First Seen", "Duration")
@@ -33,6 +34,7 @@ class Normaliser:
         """A text with its times, uids, addresses and saved values replaced."""
         if whole := self._saved(value):
             return whole
+        value = _FINGERPRINT.sub("X509SHA256=<hash>", value)
         value = _QUOTED_RV.sub(r"\1<rv>", _TIME.sub("<time>", _JWT.sub("<jwt>", value)))
         value = _UUID.sub(lambda match: self._saved(match[0]) or self._symbol("uid", match[0]), value)
         value = _CLUSTER_IP.sub(lambda match: self._saved(match[0]) or "<cluster ip>", value)
@@ -57,6 +59,8 @@ class Normaliser:
         listing = "items" in value or value.get("kind") in ("Status", "Table")
         out: dict[str, Any] = {}
         for name, each in value.items():
+            if key == "annotations" and name.startswith("apiserver.latency.k8s.io/"):
+                continue  # of slow requests, in audit events
             if name == "resourceVersion" and isinstance(each, str):
                 out[name] = self._version(each, loose=key == "metadata" and not is_object)
             elif name == "continue" and each:

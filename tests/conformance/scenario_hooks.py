@@ -1,4 +1,4 @@
-"""HTTPS servers that answer as scripted, for the `serve` step of a scenario: webhooks, aggregated API servers."""
+"""HTTPS servers that answer as scripted, for the `serve` step of a scenario: webhooks, aggregated servers, issuers."""
 
 from __future__ import annotations
 
@@ -20,14 +20,20 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from tests.conformance.scenario_answers import dig
+
 _KEPT_HEADERS: Final = ("content-type", "accept", "user-agent")
 _NOT_FOUND: Final = {"code": 404, "body": "404 page not found"}
+_NO_CASE: Final = {"code": 404, "body": "no case"}
 
 
 class HookServer(http.server.ThreadingHTTPServer):
     """Answers by `script`, and keeps in `seen` what it was asked."""
 
     daemon_threads = True
+
+    pem = ""
+    """Its certificate, by which it is verified."""
 
     def __init__(self, script: dict[str, Any]) -> None:
         super().__init__(("", 0), _Hook)
@@ -52,6 +58,8 @@ class _Hook(http.server.BaseHTTPRequestHandler):
         }
         self.server.seen.append({"request": f"{self.command} {self.path}", "body": body, "headers": headers})
         script = self.server.script.get(self.path.partition("?")[0], _NOT_FOUND)
+        if isinstance(script, list):
+            script = next((each for each in script if _is_about(each, body)), _NO_CASE)
         time.sleep(script.get("sleep", 0))
         answer = script["body"] if "body" in script else _review(script, body)
         data = (answer if isinstance(answer, str) else json.dumps(answer)).encode()
@@ -68,8 +76,15 @@ class _Hook(http.server.BaseHTTPRequestHandler):
         """Nothing: what was asked is in `seen`."""
 
 
+def _is_about(case: dict[str, Any], body: Any) -> bool:
+    """Whether the `if` of a case holds for what is asked."""
+    return all(dig(body, path) == value for path, value in case.get("if", {}).items())
+
+
 def _review(script: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
-    """The answer to an AdmissionReview or a ConversionReview."""
+    """The answer to a review: of an admission or a conversion, or of a token or access, which is a `status`."""
+    if "status" in script:
+        return {"apiVersion": body["apiVersion"], "kind": body["kind"], "status": script["status"]}
     response: dict[str, Any] = {"uid": body["request"]["uid"]}
     if "convert" in script:
         _convert(body["request"], *script["convert"])
@@ -108,7 +123,7 @@ def serve(name: str, script: dict[str, Any], variables: dict[str, str]) -> HookS
         Path(folder, "key").write_bytes(key)
         context.load_cert_chain(f"{folder}/crt", f"{folder}/key")
     server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-    port = server.server_address[1]
+    server.pem, port = pem.decode(), server.server_address[1]
     found = {
         "url": f"https://127.0.0.1:{port}",
         "ca": base64.b64encode(pem).decode(),

@@ -43,7 +43,16 @@ A scenario:
       where: {stage: ResponseComplete}    # that a file has got since last asked, where these paths hold
       count: 3                            # waits for so many, 10 s at most
       only: []                            # passes over them
-A `do` step may have `also: [audit-id]`, further headers of the answer to compare, and `as: {token: T}`, any token.
+    - write: {policy.yaml: {...}}         # rewrites files of such a server
+    - restart: {flags: [...], files: {}}  # stops it, lays this over what it was, starts it again on its data
+    - sign: {t: {jwt: KEY, claims: {}}}   # {t} is that token in later steps
+    - finish: ID                          # the answer of a step that went on in the background
+A `do` step may have `also: [audit-id]`, further headers of the answer to compare; `within: 20`, other seconds for
+`until`; `keep: REGEX`, of a text the lines that match, runs of blanks made one; `background: ID`, to go on with the
+next step; and
+    as: {token: T}                        # any token
+    as: cert:NAME                         # a certificate of such a server; also {cert: NAME, user: alice}
+    as: {jwt: KEY, claims: {iss: '{idp.url}', sub: a}, expires: 600, header: {}}   # a token signed here
 """
 
 from __future__ import annotations
@@ -79,35 +88,50 @@ _HEADERS: Final = (
     "x-content-type-options", "vary", "access-control-allow-origin", "deprecation",
 )  # fmt: skip
 _PATIENCE: Final = 10.0
+_CERTIFICATE: Final = "cert:"
 _FAILURES: Final = (OSError, http.client.HTTPException, KeyError, ValueError)
 """What a wrong answer can make of a scenario that goes on from it."""
 
 Exchange = tuple[http.client.HTTPConnection, http.client.HTTPResponse]
+Answered = tuple[http.client.HTTPResponse, Any]
+"""An answer, and its body."""
 
 
 class Server:
     """One API server, reached over HTTP/1.1 and TLS, or plain."""
 
-    def __init__(self, url: str, ca: str | None) -> None:
+    def __init__(self, url: str, ca: str | None, own: OwnServer | None = None) -> None:
+        self._own = own
+        self.reach(url, ca)
+
+    def reach(self, url: str, ca: str | None) -> None:
+        """Goes on with the server at this URL."""
         parts = urllib.parse.urlsplit(url)
         self._address = (parts.hostname or "", parts.port)
-        self._tls: ssl.SSLContext | None = None
-        if parts.scheme == "https":
-            self._tls = ssl.create_default_context(cafile=ca) if ca else ssl._create_unverified_context()
+        self._ca = ca
+        self._tls = self._context() if parts.scheme == "https" else None
+
+    def _context(self, certificate: str = "") -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=self._ca) if self._ca else ssl._create_unverified_context()
+        if certificate:
+            assert self._own is not None, "only a server of the scenario's own has certificates"
+            context.load_cert_chain(*self._own.certificate(certificate))
+        return context
 
     def ask(
-        self, method: str, path: str, *, user: str | dict[str, str] = "admin",
+        self, method: str, path: str, *, user: str | dict[str, Any] = "admin",
         headers: dict[str, Any] | None = None, body: Any = None, timeout: float = 30.0,
     ) -> Exchange:  # fmt: skip
         """The response, its body unread, and the connection, which is the caller's to close."""
         fields: dict[str, Any] = {"User-Agent": "replay", "Accept": "application/json"} | (headers or {})
-        token = user.get("token") if isinstance(user, dict) else TOKENS.get(user)
-        if token is not None:
+        if isinstance(user, str):
+            user = {"cert": user.removeprefix(_CERTIFICATE)} if user.startswith(_CERTIFICATE) else {"user": user}
+        if token := self._token(user):
             fields["Authorization"] = f"Bearer {token}"
         if body is not None and not isinstance(body, str):
             body = json.dumps(body)
             fields.setdefault("Content-Type", "application/json")
-        connection = self._connection(timeout)
+        connection = self._connection(timeout, user.get("cert", ""))
         try:
             given = http.client.HTTPMessage()
             for name, value in fields.items():
@@ -119,9 +143,17 @@ class Server:
             connection.close()
             raise
 
-    def _connection(self, timeout: float) -> http.client.HTTPConnection:
+    def _token(self, user: dict[str, Any]) -> str | None:
+        if "jwt" in user:
+            assert self._own is not None, "only a server of the scenario's own has keys"
+            return self._own.token(user)
+        found: str | None = user.get("token") or TOKENS.get(user.get("user", ""))
+        return found
+
+    def _connection(self, timeout: float, certificate: str) -> http.client.HTTPConnection:
         if self._tls is not None:
-            return http.client.HTTPSConnection(*self._address, timeout=timeout, context=self._tls)
+            context = self._context(certificate) if certificate else self._tls
+            return http.client.HTTPSConnection(*self._address, timeout=timeout, context=context)
         return http.client.HTTPConnection(*self._address, timeout=timeout)
 
 
@@ -172,6 +204,8 @@ class Play:
     hooks: dict[str, HookServer] = field(default_factory=dict)
     own: OwnServer | None = None
     """What the server of a scenario of its own has beside it."""
+    pending: dict[str, concurrent.futures.Future[Answered]] = field(default_factory=dict)
+    pool: concurrent.futures.ThreadPoolExecutor = field(default_factory=concurrent.futures.ThreadPoolExecutor)
 
     @property
     def variables(self) -> dict[str, str]:
@@ -185,18 +219,7 @@ class Play:
 
     def step(self, raw: dict[str, Any]) -> dict[str, Any] | None:
         """Does one step; its answer, None if it has none."""
-        if "sleep" in raw:
-            time.sleep(raw["sleep"])
-            return None
-        if "serve" in raw and raw["serve"] in self._own_hooks:
-            assert self.own is not None
-            self.own.script(raw["serve"], raw["paths"])
-            return None
-        if "serve" in raw:
-            self.hooks[raw["serve"]] = serve(raw["serve"], fill(raw["paths"], self.variables), self.variables)
-            return None
-        if "watch" in raw:
-            self.watches[raw["id"]] = Watch(*self._ask(fill(raw, self.variables), raw["watch"], 60.0))
+        if self._is_done_without_answer(raw):
             return None
         if "events" in raw:
             answer = self.watches.pop(raw["events"]).collect(raw.get("count"), raw.get("seconds"))
@@ -204,8 +227,11 @@ class Play:
             answer = self._received(raw)
         elif "file" in raw:
             answer = self._lines(raw)
+        elif "finish" in raw:
+            answer = self._compared(raw, self.pending.pop(raw["finish"]).result())
         else:
-            answer = self._do(fill(raw, self.variables), raw["do"])
+            step = fill(raw, self.variables)
+            answer = self._compared(step, self._do(step))
         answer["body"] = self.normaliser.walk(answer["body"])
         for path in raw.get("ignore", []):
             drop(answer["body"], path)
@@ -213,13 +239,40 @@ class Play:
             put_in_order(answer["body"])
         return {key: answer[key] for key in raw["only"]} if "only" in raw else answer
 
+    def _is_done_without_answer(self, raw: dict[str, Any]) -> bool:
+        """Does a step that has no answer."""
+        if "sleep" in raw:
+            time.sleep(raw["sleep"])
+        elif "serve" in raw and raw["serve"] in self._own_hooks:
+            self._owned.script(raw["serve"], raw["paths"])
+        elif "serve" in raw:
+            self.hooks[raw["serve"]] = serve(raw["serve"], fill(raw["paths"], self.variables), self.variables)
+        elif "watch" in raw:
+            self.watches[raw["id"]] = Watch(*self._ask(fill(raw, self.variables), raw["watch"], 60.0))
+        elif "write" in raw:
+            self._owned.write(fill(raw["write"], self.variables))
+        elif "sign" in raw:
+            signed = fill(raw["sign"], self.variables)
+            self.variables.update({name: self._owned.token(each) for name, each in signed.items()})
+        elif "restart" in raw:
+            self.server.reach(*self._owned.ask_anew(raw["restart"]))
+        elif "background" in raw:
+            self.pending[raw["background"]] = self.pool.submit(self._do, fill(raw, self.variables))
+        else:
+            return False
+        return True
+
+    @property
+    def _owned(self) -> OwnServer:
+        assert self.own is not None, "only a server of the scenario's own can do this"
+        return self.own
+
     @property
     def _own_hooks(self) -> dict[str, HookServer]:
         return {} if self.own is None else self.own.hooks
 
     def _lines(self, raw: dict[str, Any]) -> dict[str, Any]:
-        assert self.own is not None, "only a server of the scenario's own has files"
-        some = self.own.lines(raw["file"], fill(raw.get("where", {}), self.variables), raw.get("count", 0))
+        some = self._owned.lines(raw["file"], fill(raw.get("where", {}), self.variables), raw.get("count", 0))
         return {"body": some if "body" in raw.get("only", ["body"]) else None}  # else they would number symbols
 
     def _ask(self, step: dict[str, Any], line: str, timeout: float) -> Exchange:
@@ -229,11 +282,12 @@ class Play:
             body=step.get("body"), timeout=timeout,
         )  # fmt: skip
 
-    def _do(self, step: dict[str, Any], line: str) -> dict[str, Any]:
-        deadline = time.monotonic() + _PATIENCE
+    def _do(self, step: dict[str, Any]) -> Answered:
+        """Asks, until the answer is as it is waited for."""
+        deadline = time.monotonic() + step.get("within", _PATIENCE)
         wanted = step.get("until") or {}
         while True:
-            connection, response = self._ask(step, line, 30.0)
+            connection, response = self._ask(step, step["do"], 30.0)
             data = response.read()
             connection.close()
             try:
@@ -241,12 +295,19 @@ class Play:
             except ValueError:
                 body = data.decode("utf-8", "backslashreplace")
             if time.monotonic() > deadline or all(dig(body, path) == value for path, value in wanted.items()):
-                break
+                return response, body
             time.sleep(0.05)
+
+    def _compared(self, step: dict[str, Any], answered: Answered) -> dict[str, Any]:
+        """Of an answer what is compared; what is to be remembered of it is."""
+        response, body = answered
         for name, where in step.get("save", {}).items():
             found = response.getheader(where[7:]) if where.startswith("header.") else dig(body, where)
             if found is not None:
                 self.variables[name] = str(found)
+        if "keep" in step and isinstance(body, str):
+            kept = (line for line in body.splitlines() if re.search(step["keep"], line))
+            body = "\n".join(re.sub(r"\s+", " ", line).strip() for line in kept)
         compared = (*_HEADERS, *step.get("also", ()))
         several = {name: response.headers.get_all(name) for name in compared if name in response.headers}
         headers = {name: self.normaliser.text(", ".join(values)) for name, values in several.items()}
@@ -269,6 +330,7 @@ class Play:
         return {"body": some[-raw.get("last", 0) :]}
 
     def close(self) -> None:
+        self.pool.shutdown(wait=False, cancel_futures=True)
         for watch in self.watches.values():
             watch.stop()
         for hook in self.hooks.values():
@@ -313,6 +375,8 @@ def _title(raw: dict[str, Any]) -> str:
         return f"events {raw['events']}"
     if "file" in raw:
         return f"file {raw['file']}"
+    if "finish" in raw:
+        return f"finish {raw['finish']}"
     return str(raw["do"]) if "do" in raw else f"received {raw['received']}"
 
 

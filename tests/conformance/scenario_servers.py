@@ -1,10 +1,15 @@
 """Servers of scenarios that ask for their own, by the `server.yaml` of their area and what they lay over it themselves:
 
     flags: ['--audit-policy-file={dir}/policy.yaml']   # in place of the usual of the same name; `--x=` takes one away
-    files: {policy.yaml: {...}}           # in {dir}; a text as it is, anything else as JSON
-    hooks: {sink: {/audit: {body: {}}}}   # servers as for `serve`, up before the start; {sink.url} is filled in
+    files: {policy.yaml: {...}}           # in {dir}; a text as it is, anything else as JSON; {NAME.crt} is the text of
+                                          # a certificate, {KEY.pub} of a key, {HOOK.pem} of a hook's certificate
+    hooks: {sink: {/audit: {body: {}}}}   # servers as for `serve`, up before the start; {sink.url} is filled in; a path
+                                          # may be `jwks: [KEY]`, or a list of cases: the first counts whose `if` holds
+    certificates: {ca: {cn: CA}, jane: {ca: ca, cn: jane, o: [dev], client: true}}   # {dir}/NAME.crt and .key
+    keys: {k1: {}, k2: {type: ec}}        # that sign tokens (see scenario_credentials.py)
 
-Each scenario has a fresh server. Certificates, keys and restarts are not made here yet.
+Each scenario has a fresh server, which knows proxies in front of it as the one did that answers were recorded from,
+unless flags say otherwise.
 """
 
 from __future__ import annotations
@@ -12,7 +17,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,11 +25,18 @@ import yaml
 
 from steersman.testing import ServerProcess
 from tests.conformance.scenario_answers import dig
+from tests.conformance.scenario_credentials import Key, make_certificate
 from tests.conformance.scenario_hooks import HookServer, serve
 
 SERVER_FILE: Final = "server.yaml"
-_KNOWN: Final = {"flags", "files", "hooks"}
+_BY_NAME: Final = ("files", "hooks", "certificates", "keys")
 _PATIENCE: Final = 10.0
+_PROXY_CA: Final = "front-proxy-ca"
+_PROXY_FLAGS: Final = (
+    f"--requestheader-client-ca-file={{dir}}/{_PROXY_CA}.crt", "--requestheader-allowed-names=front-proxy-client",
+    "--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
+    "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+)  # fmt: skip
 
 
 def fill(value: Any, variables: dict[str, str]) -> Any:
@@ -56,11 +68,15 @@ def with_flags(usual: Sequence[str], given: Sequence[str]) -> list[str]:
 def _asked(file: Path) -> dict[str, Any]:
     """What a scenario's server is to be. Raises ValueError for what is not known here."""
     area: dict[str, Any] = yaml.safe_load((file.parent / SERVER_FILE).read_text()) or {}
-    own: dict[str, Any] = yaml.safe_load(file.read_text()).get("server") or {}
-    if unknown := ({*area, *own} - _KNOWN):
-        raise ValueError(f"{file}: servers with {', '.join(sorted(unknown))} are not started here")
-    found = {key: area.get(key, {}) | own.get(key, {}) for key in ("files", "hooks")}
-    return found | {"flags": with_flags(area.get("flags", []), own.get("flags", []))}
+    return _laid_over(area, yaml.safe_load(file.read_text()).get("server") or {})
+
+
+def _laid_over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    """Flags in place of those of the same name, and everything else one by one. Raises ValueError."""
+    if unknown := ({*below, *above} - {"flags", *_BY_NAME}):
+        raise ValueError(f"servers with {', '.join(sorted(unknown))} are not started here")
+    found: dict[str, Any] = {key: below.get(key, {}) | above.get(key, {}) for key in _BY_NAME}
+    return found | {"flags": with_flags(below.get("flags", []), above.get("flags", []))}
 
 
 class OwnServer:
@@ -71,23 +87,60 @@ class OwnServer:
         self.folder = folder
         self.variables = {"dir": str(folder), "ns": namespace}
         self.hooks: dict[str, HookServer] = {}
+        self.restart: Callable[[], tuple[str, str]] | None = None
+        """Starts the server again, as it is asked for by then; its URL and CA."""
         self._read: dict[str, int] = {}
+        for name, each in ({_PROXY_CA: {"cn": _PROXY_CA}} | self._asked["certificates"]).items():
+            make_certificate(folder, name, each)
+        self._keys = {name: Key(name, **_key_of(each)) for name, each in self._asked["keys"].items()}
         for name in self._asked["hooks"]:
             self.hooks[name] = serve(name, {}, self.variables)
             del self.variables[f"{name}.ip"]  # may be 127.0.0.1, which is no name to give an address in answers
+        self._texts = self.variables | {each.name: each.read_text() for each in folder.iterdir()}
+        """What files and flags may name."""
+        self._texts |= {f"{name}.pub": key.pem() for name, key in self._keys.items()}
+        self._texts |= {f"{name}.pem": hook.pem for name, hook in self.hooks.items()}
         for name, paths in self._asked["hooks"].items():
             self.script(name, paths)
-        for name, content in self._asked["files"].items():
-            filled = fill(content, self.variables)
-            (folder / name).write_text(filled if isinstance(filled, str) else json.dumps(filled, indent=1))
+        self.write(self._asked["files"])
 
     def flags(self, usual: Sequence[str]) -> list[str]:
         """The usual flags and its own."""
-        return [flag for flag in with_flags(usual, fill(self._asked["flags"], self.variables)) if flag[-1] != "="]
+        given = fill(with_flags(_PROXY_FLAGS, self._asked["flags"]), self._texts)
+        return [flag for flag in with_flags(usual, given) if flag[-1] != "="]
 
     def script(self, name: str, paths: dict[str, Any]) -> None:
         """Has a hook answer so from now on."""
-        self.hooks[name].script = fill(paths, self.variables)
+        self.hooks[name].script = {path: self._published(each) for path, each in fill(paths, self._texts).items()}
+
+    def _published(self, answer: Any) -> Any:
+        if not isinstance(answer, dict) or "jwks" not in answer:
+            return answer
+        return {"body": {"keys": [self._keys[key].jwk() for key in answer["jwks"]]}}
+
+    def write(self, files: dict[str, Any]) -> None:
+        """Writes files, whole."""
+        for name, content in files.items():
+            filled = fill(content, self._texts)
+            fresh = self.folder / f".{name}.new"
+            fresh.write_text(filled if isinstance(filled, str) else json.dumps(filled, indent=1))
+            fresh.replace(self.folder / name)
+
+    def token(self, asked: dict[str, Any]) -> str:
+        """A signed token: {jwt: KEY, claims, expires, header}."""
+        key = self._keys[asked["jwt"]]
+        return key.sign(asked.get("claims", {}), asked.get("expires", 600), asked.get("header"))
+
+    def certificate(self, name: str) -> tuple[Path, Path]:
+        """The files of a certificate and of its key."""
+        return self.folder / f"{name}.crt", self.folder / f"{name}.key"
+
+    def ask_anew(self, above: dict[str, Any]) -> tuple[str, str]:
+        """Starts the server again on its data, with this laid over what it was; its URL and CA."""
+        assert self.restart is not None
+        self._asked = _laid_over(self._asked, above)
+        self.write(above.get("files", {}))
+        return self.restart()
 
     def lines(self, name: str, where: dict[str, Any], count: int) -> list[Any]:
         """The JSON lines that a file has got since last asked, in the order of their requests, where these paths hold;
@@ -114,10 +167,22 @@ class OwnServer:
             hook.server_close()
 
 
+def _key_of(asked: dict[str, Any] | None) -> dict[str, str]:
+    return {"kind": asked["type"]} if asked and "type" in asked else {}
+
+
 @contextlib.contextmanager
 def started(own: OwnServer, usual: Sequence[str], data: Path) -> Iterator[ServerProcess]:
     """The server, until the end of the block."""
     process = ServerProcess(data, *own.flags(usual))
+
+    def restarted() -> tuple[str, str]:
+        process.stop()
+        process.flags = tuple(own.flags(usual))
+        process.start()
+        return process.url, str(process.ca)
+
+    own.restart = restarted
     try:
         process.start()
         yield process

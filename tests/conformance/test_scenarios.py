@@ -7,8 +7,6 @@ $STEERSMAN_SCENARIOS. Those that must pass in full are named in .ci/scenario-are
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -60,23 +58,6 @@ def flags_for(folder: Path) -> tuple[str, ...]:
     return tuple(with_flags(USUAL_FLAGS, own.read_text().split()))
 
 
-def brings_its_server(found: Path) -> bool:
-    """Whether a scenario, or all of an area, needs a server with files, certificates or webhooks of its own."""
-    folder = found if found.is_dir() else found.parent
-    return (folder / "server.yaml").exists()
-
-
-def play_with_the_player_beside_it(found: Path) -> None:
-    """Such servers are started by the player that recorded the answers, which lies beside the scenarios."""
-    steersman = Path(sys.executable).with_name("steersman")
-    serve = f"{steersman} serve --data-dir={{data}} --secure-port=0 {{flags}}"
-    player = SCENARIOS.parent / "oracle" / "replay"
-    played = subprocess.run(
-        [sys.executable, player, "check", "--start", serve, found], capture_output=True, text=True, check=False
-    )
-    assert played.returncode == 0, f"\n{played.stdout[-10_000:]}{played.stderr[-2_000:]}"
-
-
 @pytest.fixture(scope="module")
 def server_with(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[tuple[str, ...]], Server]]:
     """A server with these flags: the same one for the same flags."""
@@ -98,7 +79,7 @@ def on_its_own_server(file: Path, folder: Path) -> Outcome:
     (folder / "files").mkdir(parents=True)
     own = OwnServer(file, folder / "files", namespace_of(file))
     with started(own, USUAL_FLAGS, folder / "data") as process:
-        return check(Server(process.url, str(process.ca)), file, own)
+        return check(Server(process.url, str(process.ca), own), file, own)
 
 
 @pytest.mark.slow
@@ -107,9 +88,6 @@ def test_an_area_passes_in_full(area: str, server_with, tmp_path: Path):
     if not SCENARIOS.is_dir():
         pytest.skip(f"no scenarios at {SCENARIOS}")
     found = place(area)
-    if brings_its_server(found):
-        play_with_the_player_beside_it(found)
-        return
     files = scenarios([found])
     assert files, f"no scenario at {found}"
     outcomes: list[Outcome] = []

@@ -15,7 +15,12 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from steersman.authentication.service_account_keys import ServiceAccountKeys
-from steersman.controlplane.given_files import check_kubelet_files, cipher_suites, service_account_keys, serving_tls
+from steersman.controlplane.given_files import (
+    check_kubelet_files,
+    service_account_keys,
+    serving_tls,
+    sni_cert_key,
+)
 from steersman.controlplane.options import Options, OptionsError
 from steersman.server.certificates import CertificateFiles, ensure_certificates
 
@@ -135,20 +140,25 @@ def test_keys_that_only_verify_are_added_to_the_servers_own(made: CertificateFil
     assert [each.key_id for each in keys.verification_keys] == [keys.signing.key_id, other.key_id]
 
 
-def test_cipher_suites_have_upstreams_names_or_openssls() -> None:
-    given = ("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_AES_128_GCM_SHA256", "ECDHE-RSA-AES256-GCM-SHA384")
-    assert cipher_suites(given) == ["ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-RSA-AES256-GCM-SHA384"]
-    for name in ("TLS_RSA_WITH_RC4_128_SHA", "FOO", "TLS_FOO"):
-        with pytest.raises(OptionsError, match=f"^--tls-cipher-suites: {name} is no cipher suite that can be used"):
-            cipher_suites((name,))
-
-
-def test_every_suite_of_upstream_that_openssl_has_can_be_named() -> None:
-    from steersman.controlplane.given_files import _CIPHER_SUITES
-
-    assert cipher_suites(tuple(_CIPHER_SUITES)) == list(_CIPHER_SUITES.values())
-
-
 def test_suites_of_tls_1_3_alone_leave_none_for_tls_1_2(made: CertificateFiles) -> None:
-    given = Options(data_dir=made.folder, tls_cipher_suites=("TLS_AES_128_GCM_SHA256",))
+    suites = ("TLS_AES_128_GCM_SHA256",)
+    with pytest.raises(OptionsError, match=r"^error configuring http2: http2: TLSConfig\.CipherSuites is missing"):
+        serving_tls(Options(data_dir=made.folder, tls_cipher_suites=suites), made)
+    given = Options(data_dir=made.folder, tls_cipher_suites=suites, disable_http2_serving=True)
     assert serving_tls(given, made).context.minimum_version == ssl.TLSVersion.TLSv1_3
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a", "expected comma separated certificate and key file paths"),
+        ("a,b,c", "expected comma separated certificate and key file paths"),
+        ("a,b:", "empty names list is not allowed"),
+        ("a,b: ", "empty names list is not allowed"),
+    ],
+)
+def test_certificates_of_names_are_read_as_upstream_reads_them(text: str, told: str) -> None:
+    with pytest.raises(OptionsError, match=f"^--tls-sni-cert-key: {told}$"):
+        sni_cert_key(text)
+    assert sni_cert_key(" a , b ") == ("a", "b", ())
+    assert sni_cert_key("a,b: x , *.y") == ("a", "b", ("x", "*.y"))

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman.endpoints import query as module
-from steersman.endpoints.query import first_parameter, parse_query, truthy, unescape
+from steersman.endpoints.query import first_parameter, parse_query, truthy
+from steersman.machinery.go.urls import unescape
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,21 @@ async def test_any_certificate_comes_to_the_handler(
     assert server.statistics().tls_handshake_errors == 0
 
 
+async def test_only_the_key_exchanges_that_are_given_are_made(serve, client_context, certificate):
+    server = await serve(who, tls=ServerTLS([certificate], judged_later=True, curves=("P-521", "P-384")))
+    for curve, is_known in (("secp384r1", True), ("secp521r1", True), ("prime256v1", False)):
+        context = client_context()
+        context.set_ecdh_curve(curve)
+        if is_known:
+            assert (await ask(server, context))[0] == b"none"
+        else:
+            with pytest.raises((ssl.SSLError, ConnectionError)):
+                await ask(server, context)
+    with pytest.raises(ssl.SSLError, match="does not have all of the key exchanges FOO"):
+        ServerTLS([certificate], judged_later=True, curves=("FOO",))
+    ServerTLS([certificate], judged_later=True, curves=("X25519MLKEM768", "SecP256r1MLKEM768", "SecP384r1MLKEM1024"))
+
+
 async def test_large_bodies_go_both_ways(serve, client_context, asking):
     async def echo(request: Request) -> Response:
         return Response(200, [], await request.body.read(LARGE + 1))

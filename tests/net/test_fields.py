@@ -37,6 +37,24 @@ def test_the_fields_of_a_block_are_counted_and_a_cut_inside_a_field_is_seen(head
     assert all(hpack.count_fields(last[:size], 10_000) is None for size in range(1, len(last)))
 
 
+@given(st.lists(st.tuples(NAMES, VALUES), min_size=1), st.binary(min_size=1, max_size=8))
+def test_a_string_in_huffman_code_ends_in_ones(headers, more):
+    block = Encoder().encode([*headers, ("x", more)], huffman=True)
+    coded: list[hpack.Coded] = []
+    assert hpack.count_fields(block, 10_000, coded) == len(headers) + 1
+    decoded = [(name.encode(), value.encode()) for name, value in headers] + [(b"x", more)]
+    assert all(hpack.is_padded_well(decoded[each.field][each.part], each) for each in coded)
+    spare = -sum(hpack._CODE_BITS[each] for each in more) % 8
+    if spare:
+        last = hpack.Coded(len(headers), 1, -(-sum(hpack._CODE_BITS[each] for each in more) // 8), block[-1] & 0xFE)
+        assert not hpack.is_padded_well(more, last)
+
+
+def test_the_size_of_the_table_changes_at_the_beginning_of_a_block_only():
+    assert hpack.count_fields(b"\x20\x3f\xe1\x1f\x82", 10) == 1
+    assert hpack.count_fields(b"\x82\x20", 10) is None
+
+
 def test_counting_stops_at_the_limit():
     class Counted(bytes):
         looked_at = 0

@@ -201,3 +201,51 @@ async def test_a_head_that_never_ends_does_not_keep_the_server(serve, http1, mon
     draining = asyncio.create_task(server.drain(60))
     assert await client.rest() == b""
     await asyncio.wait_for(draining, 10)
+
+
+async def _told(address: tuple[str, int]) -> bytes:
+    reader, writer = await asyncio.open_connection(*address)
+    writer.write(b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+    answer = await asyncio.wait_for(reader.read(), 5)
+    writer.close()
+    return answer.partition(b"\r\n\r\n")[2]
+
+
+async def _places(request: Request) -> Response:
+    return Response(200, [], f"{request.peer.host} {request.peer.reached[0]}".encode())
+
+
+@pytest.mark.parametrize("host", ["", "0.0.0.0", "::"])
+async def test_all_addresses_are_those_of_both_families(host: str):
+    if not socket.has_dualstack_ipv6():
+        pytest.skip("this machine has one family only")
+    server = HttpServer(_places)
+    try:
+        _, port = await server.start(host, 0)
+        assert await _told(("127.0.0.1", port)) == b"127.0.0.1 127.0.0.1"
+        assert await _told(("::1", port)) == b"::1 ::1"
+    finally:
+        await server.close()
+
+
+async def test_an_address_is_listened_on_alone():
+    server = HttpServer(_places)
+    try:
+        _, port = await server.start("::1", 0)
+        assert await _told(("::1", port)) == b"::1 ::1"
+        with pytest.raises(ConnectionRefusedError):
+            await _told(("127.0.0.1", port))
+    finally:
+        await server.close()
+
+
+async def test_a_port_is_shared_only_by_those_who_say_so():
+    first, second, third = HttpServer(_places), HttpServer(_places), HttpServer(_places)
+    try:
+        _, port = await first.start("127.0.0.1", 0, shares_port=True)
+        await second.start("127.0.0.1", port, shares_port=True)
+        with pytest.raises(OSError, match="in use"):
+            await third.start("127.0.0.1", port)
+    finally:
+        await first.close()
+        await second.close()

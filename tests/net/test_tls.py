@@ -73,6 +73,24 @@ async def test_the_certificate_follows_the_name_asked_for(serve, client_context,
     assert (await ask(server, client_context(), "localhost"))[1] == der(certificate)
 
 
+async def test_names_that_are_given_count_before_those_in_certificates(serve, client_context, authority, certificate):
+    first = authority.issue("a.example.org", file="named-1")
+    second = authority.issue("a.example.org", file="named-2")
+    third = authority.issue("b.example.org", file="named-3")
+    given = Certificate(third.cert_file, third.key_file, ("a.example.org", "*.example.org", "127.0.0.1"))
+    later = Certificate(second.cert_file, second.key_file, ("a.example.org",))
+    tls = ServerTLS([certificate, first, given, later], address="127.0.0.1")
+    server = await serve(who, tls=tls)
+    any_name = client_context()
+    any_name.check_hostname = False
+    assert (await ask(server, any_name, "a.example.org"))[1] == der(third)
+    assert (await ask(server, any_name, "c.example.org"))[1] == der(third)
+    assert (await ask(server, any_name, "127.0.0.1"))[1] == der(third)  # asks for no name, at the address
+    assert (await ask(server, any_name, "localhost"))[1] == der(certificate)
+    server = await serve(who, tls=ServerTLS([certificate, later, first]))
+    assert (await ask(server, any_name, "a.example.org"))[1] == der(second)
+
+
 async def test_changed_files_are_used_and_broken_ones_are_not(serve, client_context, authority, tmp_path, caplog):
     first, second = authority.issue("localhost", file="first"), authority.issue("localhost", file="second")
     used = Certificate(str(tmp_path / "tls.crt"), str(tmp_path / "tls.key"))

@@ -70,6 +70,23 @@ def test_a_held_loop_is_told_with_how_long_and_what_held_it(registry, caplog, ne
     assert value(registry, "steersman_loop_held_max_seconds") > HELD / 2
 
 
+async def test_a_hold_that_is_too_short_to_be_told_is_remembered(registry, caplog):
+    watchdog = LoopWatchdog(THRESHOLD, registry, 3600.0)
+    watchdog.start()
+    try:
+        await asyncio.sleep(0)
+        hold_the_loop()
+        await asyncio.sleep(2 * THRESHOLD)
+    finally:
+        watchdog.stop()
+    [hold] = [each for each in watchdog.holds() if each.where.endswith("hold_the_loop")]
+    assert hold.times == 1
+    assert hold.seconds > HELD / 2
+    assert "hold_the_loop:" in hold.stack
+    assert not caplog.messages
+    assert value(registry, "steersman_loop_held_max_seconds") == 0
+
+
 async def test_the_request_is_named_without_what_it_carries(registry, caplog, monkeypatch):
     headers = Headers.of([("authorization", "Bearer secret")])
     http = HttpRequest("GET", "/api/v1/\npods", "labelSelector=secret", headers, EMPTY_BODY, Peer())

@@ -91,6 +91,25 @@ def headers() -> Iterator[Case]:
                     return Request("GET", _LIST, (*pairs, *_close(protocol)), token=token, protocol=protocol)
 
                 yield _case(f"headers/{protocol}/many/{form}/{USERS[token]}", many, "headers/many")
+    yield from _read_before_anybody_is_known()
+
+
+def _read_before_anybody_is_known() -> Iterator[Case]:
+    """Escapes in a header's name, and a token among the protocols of a WebSocket."""
+    for token in (ANONYMOUS, NARROW):
+
+        def escapes(size: int, token: str = token) -> Request:
+            name = "Impersonate-Extra-" + repeated("%41", size)
+            return Request("GET", _LIST, (("Impersonate-User", "a"), (name, "a"), *_close("")), token=token)
+
+        yield _case(f"headers/names/escapes/{USERS[token]}", escapes, "headers/names")
+
+    def protocols(size: int) -> Request:
+        offered = f"{',' * size}a,base64url.bearer.authorization.k8s.io.YQ"
+        headers = (("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Sec-WebSocket-Protocol", offered))
+        return Request("GET", _LIST, headers, token=ANONYMOUS)
+
+    yield _case("headers/protocols/token", protocols, "headers/protocols")
 
 
 def _close(protocol: str) -> tuple[tuple[str, str], ...]:

@@ -39,6 +39,13 @@ _FIELDS: Final[dict[str, Callable[[int], str]]] = {
     "broken": lambda size: repeated("metadata.name!=a,", size) + "a",
     "empty": lambda size: "," * size,
 }
+_COMMA: Final = '","'
+_VALUE: Final = "v{i}"
+_REQUIREMENTS: Final[dict[str, Callable[[int], str]]] = {
+    "many": lambda size: ",".join(numbered('{"key":"k{i}","operator":"In","values":["a"]}', size)),
+    "values": lambda size: f'{{"key":"k","operator":"In","values":["{_COMMA.join(numbered(_VALUE, size))}"]}}',
+    "wrong": lambda size: ",".join(numbered('{"key":"!{i}","operator":"In","values":["!"]}', size)),
+}
 _VERBS: Final = {
     "list": ("GET", ""),
     "list-page": ("GET", "&limit=5"),
@@ -85,3 +92,18 @@ def _in_bodies() -> Iterator[Case]:
             return Request("POST", path, _POSTED, body.encode())
 
         yield Case(f"selectors/raw/{label}", make, "raw")
+    for kind in ("labelSelector", "fieldSelector"):
+        for shape, requirements in _REQUIREMENTS.items():
+
+            def make_list(
+                size: int, target: Target, kind: str = kind, requirements: Callable[[int], str] = requirements
+            ) -> Message:
+                attributes = f'{{"verb":"list","resource":"pods","{kind}":{{"requirements":[{requirements(size)}]}}}}'
+                body = (
+                    f'{{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectAccessReview",'
+                    f'"spec":{{"resourceAttributes":{attributes}}}}}'
+                )
+                path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+                return Request("POST", path, _POSTED, body.encode())
+
+            yield Case(f"selectors/requirements/{kind}/{shape}", make_list, "requirements")

@@ -9,6 +9,7 @@ from steersman.admission_plugins.declaration import Declaration
 from steersman.authentication.user import SYSTEM_MASTERS
 from steersman.machinery.go.pem import decode_block
 from steersman.machinery.identity.schema import GroupResource
+from steersman.machinery.large_work.slow_lane import done
 
 _REQUESTS: Final = GroupResource("certificates.k8s.io", "certificatesigningrequests")
 SIGNER: Final = "kubernetes.io/kube-apiserver-client"
@@ -26,7 +27,7 @@ class CertificateSubjectRestriction(Plugin):
         if attributes.action.subresource or attributes.obj.spec.signer_name != SIGNER:
             return
         try:
-            organizations = _organizations(attributes.obj.spec.request or b"")
+            organizations = await done(attributes.lane, _organizations, attributes.obj.spec.request or b"")
         except ValueError as error:
             raise attributes.forbid(f"failed to parse CSR: {error}") from error
         if SYSTEM_MASTERS in organizations:

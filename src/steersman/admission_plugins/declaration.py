@@ -14,6 +14,7 @@ from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.rest.objects import Objects, Reading
 
 if TYPE_CHECKING:  # a server without webhooks has no clients of them
+    from steersman.net.client.egress import Egress
     from steersman.net.client.own_server import ThisServer
     from steersman.webhooks.client_config import LocateService
 
@@ -35,6 +36,8 @@ class Surroundings:
     locate_service: LocateService
     itself: ThisServer | None
     """How webhooks are asked that this server answers."""
+    egress: Egress
+    """How requests to webhooks leave."""
     webhook_metrics: WebhookMetrics
     condition_metrics: ConditionMetrics
     policy_metrics: PolicyMetrics

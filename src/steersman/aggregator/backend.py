@@ -38,6 +38,7 @@ from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.net.body import EmptyBody
 from steersman.net.client.answer import Answer, BadAnswer
 from steersman.net.client.dial import DialError, host_port
+from steersman.net.client.egress import Dial
 from steersman.net.client.http1 import UnaskedUpgrade
 from steersman.net.client.tls import HTTP2, Protocols
 from steersman.net.client.transport import Address, Nearby, Transport, bounded
@@ -85,6 +86,8 @@ class Passing:
     reject_redirects: bool = True
     nearby: Nearby | None = None
     """How addresses are reached that are not on the network."""
+    leave: Dial | None = None
+    """How connections to the others leave, where that is not as usual."""
 
 
 class Backend:
@@ -116,7 +119,10 @@ class Backend:
         self._passing.resolver.forget((self._key.namespace, self._key.name))
 
     def _new_transport(self) -> Transport:
-        return Transport(self._tls, self._key.server_name, protocols=HTTP2, nearby=self._passing.nearby)
+        passing = self._passing
+        return Transport(
+            self._tls, self._key.server_name, protocols=HTTP2, nearby=passing.nearby, leave=passing.leave
+        )  # fmt: skip
 
     def _tls(self, protocols: Protocols = HTTP2) -> ssl.SSLContext:
         registration = self.registration

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # a server without aggregated ones asks nobody
+    from steersman.net.client.egress import Dial
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,3 +17,5 @@ class AggregatorConfig:
     proxy_client_key_file: str = ""
     enable_aggregator_routing: bool = False
     aggregator_reject_forwarding_redirect: bool = True
+    leave: Dial | None = None
+    """How connections to servers leave, where that is not as usual."""

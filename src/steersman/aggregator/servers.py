@@ -40,7 +40,7 @@ class Servers:
         identity = ClientIdentity(config.proxy_client_cert_file, config.proxy_client_key_file)
         self._passing = Passing(
             resolver, identity, lane, server.config.metrics, server.watches,
-            config.aggregator_reject_forwarding_redirect, nearby,
+            config.aggregator_reject_forwarding_redirect, nearby, config.leave,
         )  # fmt: skip
         services = objects("apiregistration.k8s.io", "apiservices")
         self._availability = Availability(services, self._backends.get, resolver, metrics)

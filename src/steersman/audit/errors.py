@@ -12,6 +12,8 @@ from steersman.audit.metrics import AuditMetrics
 logger = logging.getLogger(__name__)
 
 _MOST_TOLD: Final = 100
+_MOST_READ: Final = 256 * 1024
+"""Bytes of events that are read for one message: this is done on the loop."""
 
 
 class Errors:
@@ -23,10 +25,21 @@ class Errors:
     def lost(self, plugin: str, why: object, records: Sequence[bytes]) -> None:
         """Tells of events that `plugin` could not record: in one line each, without what they hold."""
         self._metrics.errors.inc((plugin,), len(records))
-        lines = [event_line(each) for each in records[:_MOST_TOLD]]
-        if len(records) > _MOST_TOLD:
-            lines.append(f"... and {len(records) - _MOST_TOLD} more")
+        told = records[: _as_many_as_are_read(records)]
+        lines = [event_line(each) for each in told]
+        if len(records) > len(told):
+            lines.append(f"... and {len(records) - len(told)} more")
         logger.error(
             "Error in audit plugin '%s' affecting %d audit events: %s\nImpacted events:\n%s",
             plugin, len(records), why, "\n".join(lines),
         )  # fmt: skip
+
+
+def _as_many_as_are_read(records: Sequence[bytes]) -> int:
+    """How many of the records are told of by a line of their own."""
+    size = 0
+    for number, record in enumerate(records[:_MOST_TOLD]):
+        size += len(record)
+        if size > _MOST_READ:
+            return number
+    return min(len(records), _MOST_TOLD)

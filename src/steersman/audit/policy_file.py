@@ -16,6 +16,7 @@ from steersman.machinery.codec.serializer import from_plain
 from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors.field import FieldError, Path, aggregate, invalid, not_supported, quote, required
 from steersman.machinery.go.strings import to_lower
+from steersman.machinery.private_files import read_bounded
 from steersman.machinery.validation.formats import is_dns1123_subdomain
 
 logger = logging.getLogger(__name__)
@@ -30,7 +31,7 @@ class PolicyError(ValueError):
 def load_policy(path: FilePath) -> Policy:
     """The policy in a file. Raises PolicyError."""
     try:
-        data = path.read_bytes()
+        data = read_bounded(path)
     except OSError as error:
         why = to_lower(os.strerror(error.errno)) if error.errno else str(error)
         raise PolicyError(f"failed to read file path {quote(str(path))}: open {path}: {why}") from None

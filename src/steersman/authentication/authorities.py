@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from steersman.authentication.certificate_usage import allows_client_auth
 from steersman.authentication.interface import AuthenticationError
 from steersman.machinery.go.pem import blocks
+from steersman.machinery.private_files import read_bounded
 from steersman.machinery.values import times
 
 if TYPE_CHECKING:  # takes 0.1 s to load
@@ -62,7 +63,7 @@ class Certificates:
             return True
         key, now = sha256(b"".join(chain)).digest(), self._clock()
         known = self._known.get(key)
-        if known is not None and known[1] > now:
+        if known is not None and 0 < known[1] - now <= _KEPT_SECONDS:  # not after the clock was set back
             return known[0]
         is_good = self._leads_to_one(chain, now)
         self._known[key] = is_good, now + _KEPT_SECONDS
@@ -152,4 +153,4 @@ def certificates_in(pem: bytes) -> frozenset[bytes]:
 
 
 def _in_files(files: Sequence[str]) -> frozenset[bytes]:
-    return frozenset(each for name in files for each in certificates_in(Path(name).read_bytes()))
+    return frozenset(each for name in files for each in certificates_in(read_bounded(Path(name))))

@@ -20,6 +20,7 @@ SPACE_WARNING: Final = "the provided Authorization header contains extra space b
 """The warning a client gets whose Authorization header `has_misplaced_space`."""
 
 _SUBPROTOCOL_PREFIX: Final = "base64url.bearer.authorization.k8s.io."
+_MOST_SUBPROTOCOLS: Final = 1000
 
 
 def bearer_token(authorization: str) -> str | None:
@@ -40,10 +41,12 @@ def subprotocol_token(protocols: str) -> tuple[str | None, str]:
     """The token among the values of a Sec-WebSocket-Protocol header, and the header without it.
 
     For clients that cannot set headers: `base64url.bearer.authorization.k8s.io.<base64url of the token, unpadded>`.
-    Raises AuthenticationError if it is there twice, cannot be decoded, or stands alone.
+    Raises AuthenticationError if it is there twice, cannot be decoded, stands alone, or among more than 1,000 others.
     """
     if _SUBPROTOCOL_PREFIX not in protocols:
         return None, protocols
+    if protocols.count(",") > _MOST_SUBPROTOCOLS:
+        raise AuthenticationError("too many subprotocols")
     others: list[str] = []
     encoded: str | None = None
     for protocol in map(str.strip, protocols.split(",")):

@@ -97,7 +97,8 @@ def common_audiences(claims: Claims, requested: tuple[str, ...], api_audiences: 
     Raises AuthenticationError if there are none.
     """
     own = claims.audiences or api_audiences
-    common = tuple(each for each in requested if each in own)
+    meant = frozenset(own)
+    common = tuple(each for each in requested if each in meant)
     if not common and api_audiences:
         raise AuthenticationError(
             f"token audiences {_quoted(own)} is invalid for the target audiences {_quoted(requested)}"

@@ -7,14 +7,20 @@ import os
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from hashlib import blake2b
-from typing import Final
+from typing import Final, TypeVar
 
-from steersman.authentication.interface import TokenAuthenticator, TokenIdentity
+import msgspec
+
+from steersman.authentication.interface import AuthenticationError, TokenAuthenticator, TokenIdentity
 from steersman.machinery.values import times
+
+T = TypeVar("T")
 
 SUCCESS_SECONDS: Final = 10.0
 """How long a token that was good is not looked at again: as long it may outlive what it is bound to."""
 MAX_TOKENS: Final = 16_384
+LOOKUP_SECONDS: Final = 30.0
+"""How long an answer is waited for on which several requests may depend; whose deadlines do not count for it."""
 
 
 class CachedTokenAuthenticator:
@@ -22,8 +28,8 @@ class CachedTokenAuthenticator:
     know a token is for `unknown_seconds`.
 
     Tokens are kept as keyed digests: no token can be read from memory here, and nobody can compute where one is kept.
-    Of more than `size` tokens those that were used longest ago are forgotten. Who asks for a token that is being asked
-    about waits for the same answer.
+    Of more than `size` good tokens those that were used longest ago are forgotten, of others those that were judged
+    longest ago. Who asks for a token that is being asked about waits for the same answer.
     """
 
     def __init__(
@@ -41,7 +47,9 @@ class CachedTokenAuthenticator:
         self._size = size
         self._clock = clock
         self._secret = os.urandom(32)
-        self._known: OrderedDict[bytes, tuple[TokenIdentity | None, float]] = OrderedDict()
+        self._known: OrderedDict[bytes, tuple[TokenIdentity, float]] = OrderedDict()
+        self._unknown: OrderedDict[bytes, float] = OrderedDict()
+        """Until when. Apart from the good ones, which nobody is to drive out by tokens that are made up."""
         self._asked: dict[bytes, asyncio.Future[TokenIdentity | None]] = {}
 
     def authenticate_token(
@@ -55,6 +63,8 @@ class CachedTokenAuthenticator:
                 self._known.move_to_end(key)
                 return known[0]
             del self._known[key]
+        if self._unknown.get(key, 0.0) > self._clock():
+            return None
         asked = self._asked.get(key)
         if asked is not None:
             return asyncio.shield(asked)
@@ -67,26 +77,29 @@ class CachedTokenAuthenticator:
 
     async def _wait(self, key: bytes, pending: Awaitable[TokenIdentity | None]) -> TokenIdentity | None:
         try:
-            identity = await pending
+            async with asyncio.timeout(LOOKUP_SECONDS):
+                identity = await pending
+        except TimeoutError:
+            raise AuthenticationError("context deadline exceeded") from None
         finally:
             del self._asked[key]
         self._remember(key, identity)
         return identity
 
     def _remember(self, key: bytes, identity: TokenIdentity | None) -> None:
-        seconds = self._unknown_seconds if identity is None else self._seconds
-        if not seconds:
-            return
-        self._known[key] = identity, self._clock() + seconds
-        self._known.move_to_end(key)
-        if len(self._known) > self._size:
-            self._known.popitem(last=False)
+        if identity is None:
+            if self._unknown_seconds:
+                _put(self._unknown, key, self._clock() + self._unknown_seconds, self._size)
+        elif self._seconds:
+            _put(self._known, key, (identity, self._clock() + self._seconds), self._size)
 
     def _digest(self, token: str, audiences: tuple[str, ...]) -> bytes:
-        """Another one for every token and list of audiences: each text stands behind its length."""
-        digest = blake2b(key=self._secret, digest_size=32)
-        for text in (token, *audiences):
-            data = text.encode("utf-8", "surrogatepass")
-            digest.update(b"%d:" % len(data))
-            digest.update(data)
-        return digest.digest()
+        """Another one for every token and list of audiences; of many audiences within milliseconds."""
+        return blake2b(msgspec.json.encode((token, audiences)), key=self._secret, digest_size=32).digest()
+
+
+def _put(kept: OrderedDict[bytes, T], key: bytes, value: T, size: int) -> None:
+    kept[key] = value
+    kept.move_to_end(key)
+    if len(kept) > size:
+        kept.popitem(last=False)

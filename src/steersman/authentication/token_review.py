@@ -40,7 +40,7 @@ class ReviewedTokens:
             logger.error("failed to make webhook authenticator request: %s", error)
             raise AuthenticationError(str(error)) from None
         status = answer.status
-        said = status.audiences or self._implicit
+        said = frozenset(status.audiences or self._implicit)
         meant = tuple(each for each in audiences if each in said)
         if audiences and not meant and (self._implicit or status.authenticated):
             return None

@@ -14,6 +14,7 @@ from steersman.machinery.codec.configuration import BOOL, STRING, document_type,
 from steersman.machinery.codec.strict import DecodeError, decode_as, peek_type_meta
 from steersman.machinery.go.strings import to_lower, trim_space
 from steersman.machinery.identity.schema import GroupVersionError, no_kind_registered, parse_group_version
+from steersman.machinery.private_files import read_bounded
 
 logger = logging.getLogger(__name__)
 
@@ -23,6 +24,8 @@ _V1BETA1: Final = f"{_GROUP}/v1beta1"
 _KIND: Final = "Policy"
 _ANY: Final = "*"
 _LONGEST_LINE: Final = 64 << 10
+_MOST: Final = 64 << 20
+"""Bytes of a file."""
 
 _SUBJECT: Final = {"user": STRING, "group": STRING, "readonly": BOOL, "resource": STRING, "namespace": STRING}
 _SPEC: Final = struct_type("v1beta1.PolicySpec", {**_SUBJECT, "apiGroup": STRING, "nonResourcePath": STRING})
@@ -39,7 +42,7 @@ class PolicyFileError(ValueError):
 def read_policies(path: Path) -> list[Policy]:
     """The policies of a file; lines that are empty or begin with `#` are passed over. Raises PolicyFileError."""
     try:
-        lines = path.read_bytes().split(b"\n")
+        lines = read_bounded(path, _MOST).split(b"\n")
     except OSError as error:
         why = to_lower(os.strerror(error.errno)) if error.errno else error
         raise PolicyFileError(f"open {path}: {why}") from None

@@ -12,7 +12,7 @@ from steersman.machinery.selectors import fields, labels
 
 LONGEST_SELECTOR: Final = 4096
 """Characters of a selector that is read to judge a request; a longer one counts as one that cannot be read."""
-_TOO_LONG: Final = f"selectors of more than {LONGEST_SELECTOR} characters are not judged"
+TOO_LONG: Final = f"selectors of more than {LONGEST_SELECTOR} characters are not judged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,8 @@ def read_selectors(field_selector: str, label_selector: str, *, longest: int | N
     """Selectors out of their texts, "" for none; of more than `longest` characters they count as not readable."""
     field_requirements: tuple[fields.Requirement, ...] = ()
     label_requirements: tuple[labels.Requirement, ...] = ()
-    field_error = _TOO_LONG if longest is not None and len(field_selector) > longest else ""
-    label_error = _TOO_LONG if longest is not None and len(label_selector) > longest else ""
+    field_error = TOO_LONG if longest is not None and len(field_selector) > longest else ""
+    label_error = TOO_LONG if longest is not None and len(label_selector) > longest else ""
     if field_selector and not field_error:
         try:
             field_requirements = tuple(fields.parse(field_selector).requirements)

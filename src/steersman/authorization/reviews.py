@@ -20,7 +20,7 @@ from steersman.api.authorization.v1 import (
 from steersman.api.meta.v1 import FieldSelectorRequirement, LabelSelectorRequirement
 from steersman.authentication.aggregate import aggregate
 from steersman.authentication.user import UserInfo
-from steersman.authorization.attributes import Attributes, Selectors
+from steersman.authorization.attributes import LONGEST_SELECTOR, TOO_LONG, Attributes, Selectors
 from steersman.authorization.interface import ResolvedRules, Verdict
 from steersman.machinery.errors.field import quote
 from steersman.machinery.identity.action import Action
@@ -46,7 +46,10 @@ def review_attributes(
     resource_attributes: ResourceAttributes | None,
     non_resource_attributes: NonResourceAttributes | None,
 ) -> Attributes:
-    """What a valid review asks about `user`, who is `subject_of` its spec or, for a self review, who sent it."""
+    """What a valid review asks about `user`, who is `subject_of` its spec or, for a self review, who sent it.
+
+    Selectors of more than LONGEST_SELECTOR characters are ignored, as those of requests are.
+    """
     if resource_attributes is not None:
         return _resource_attributes(user, resource_attributes)
     if non_resource_attributes is not None:
@@ -102,11 +105,23 @@ def _resource_attributes(user: UserInfo, resource: ResourceAttributes) -> Attrib
     return Attributes(user, action, limits=limits)
 
 
+def _is_long(requirements: Iterable[LabelSelectorRequirement | FieldSelectorRequirement]) -> bool:
+    """Whether their text would be longer than that of a selector which is judged."""
+    length = 0
+    for each in requirements:
+        length += len(each.key) + len(each.operator) + len(each.values) + sum(map(len, each.values))
+        if length > LONGEST_SELECTOR:
+            return True
+    return False
+
+
 def _label_selector(selector: LabelSelectorAttributes | None) -> _Parsed[labels.Requirement]:
     if selector is None:
         return (), ""
     if selector.requirements:
-        return _label_requirements(selector.requirements)
+        return ((), TOO_LONG) if _is_long(selector.requirements) else _label_requirements(selector.requirements)
+    if len(selector.raw_selector) > LONGEST_SELECTOR:
+        return (), TOO_LONG
     try:
         return tuple(labels.parse(selector.raw_selector).requirements), ""
     except labels.SelectorError as error:
@@ -133,7 +148,9 @@ def _field_selector(selector: FieldSelectorAttributes | None) -> _Parsed[fields.
     if selector is None:
         return (), ""
     if selector.requirements:
-        return _field_requirements(selector.requirements)
+        return ((), TOO_LONG) if _is_long(selector.requirements) else _field_requirements(selector.requirements)
+    if len(selector.raw_selector) > LONGEST_SELECTOR:
+        return (), TOO_LONG
     try:
         return tuple(fields.parse(selector.raw_selector).requirements), ""
     except fields.SelectorError as error:

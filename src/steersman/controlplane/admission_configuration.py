@@ -39,6 +39,7 @@ from steersman.machinery.errors import field as fields
 from steersman.machinery.errors.field import FieldError, aggregate
 from steersman.machinery.go.strings import to_lower
 from steersman.machinery.identity.schema import GroupResource
+from steersman.machinery.private_files import read_bounded
 from steersman.machinery.validation.formats import is_dns1123_label, is_dns1123_subdomain
 from steersman.machinery.values.durations import format_duration
 from steersman.registry.pod_template.validation.options import PodValidationOptions
@@ -180,7 +181,7 @@ class AdmissionConfiguration:
         given = self.plugins.get(plugin)
         if isinstance(given, Path):
             try:
-                return given.read_bytes()
+                return read_bounded(given)
             except OSError as error:
                 raise OptionsError(
                     f"Couldn't open admission plugin configuration {given}: {error.strerror or error}"
@@ -331,7 +332,7 @@ class AdmissionConfiguration:
 def _read_file(path: Path) -> dict[str, bytes | Path]:
     """The plugins of a file. Raises DecodeError."""
     try:
-        data = path.read_bytes()
+        data = read_bounded(path)
     except OSError as error:
         raise DecodeError(
             f"unable to read admission control configuration from {fields.quote(str(path))} [{error.strerror or error}]"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from concurrent.futures import Executor
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +30,7 @@ from steersman.controlplane.audit_options import (
 )
 from steersman.controlplane.options import OptionsError
 from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.net.client.egress import USUAL, Egress
 from steersman.webhooks.client import WebhookClient
 from steersman.webhooks.kubeconfig import KubeconfigError, load_kubeconfig
 
@@ -38,7 +40,9 @@ _USER_AGENT: Final = "Go-http-client/1.1"
 """As upstream, whose client of this webhook is given no name of its own."""
 
 
-def auditor(options: AuditOptions, metrics: AuditMetrics, lane: SlowLane, executor: Executor) -> Auditor | None:
+def auditor(
+    options: AuditOptions, metrics: AuditMetrics, lane: SlowLane, executor: Executor, egress: Egress = USUAL
+) -> Auditor | None:
     """What records requests; None where nothing is to be recorded, or nowhere. Raises OptionsError, OSError."""
     if wrong := list(wrong_with(options)):
         raise OptionsError(wrong[0] if len(wrong) == 1 else f"[{', '.join(wrong)}]")
@@ -54,7 +58,7 @@ def auditor(options: AuditOptions, metrics: AuditMetrics, lane: SlowLane, execut
     endpoint = None
     if options.audit_webhook_config_file:
         try:
-            endpoint = load_kubeconfig(Path(options.audit_webhook_config_file))
+            endpoint = replace(load_kubeconfig(Path(options.audit_webhook_config_file)), leave=egress.control_plane)
         except KubeconfigError as error:
             raise OptionsError(f"initializing audit webhook: {error}") from None
     if lines is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -28,7 +29,8 @@ from steersman.controlplane.given_files import judges_certificates
 from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.stores import Stores
 from steersman.controlplane.token_keys import OwnTokenKeys, TokenKeys
-from steersman.machinery.metrics import Registry
+from steersman.machinery.metrics import Histogram, Registry
+from steersman.net.client.egress import Egress
 from steersman.rest.objects import Reading
 from steersman.server.certificates import CertificateFiles
 
@@ -83,17 +85,26 @@ def _bootstrap_secret(stores: Stores) -> Callable[[str], BootstrapSecret | None]
     return lambda name: stores.objects("", "secrets").known("kube-system", name, _BOOTSTRAP_SECRET)
 
 
+_HOUR: Final = 3600.0
+_DAY: Final = 24 * _HOUR
+_LIFETIMES: Final = (
+    0.0, _HOUR / 2, _HOUR, 2 * _HOUR, 6 * _HOUR, 12 * _HOUR, _DAY, 2 * _DAY, 4 * _DAY, 7 * _DAY, 30 * _DAY, 90 * _DAY,
+    180 * _DAY, 360 * _DAY,
+)  # fmt: skip
+
 LOOPBACK: Final = UserInfo("system:apiserver", groups=(SYSTEM_MASTERS,))
 """Who this server is where it asks itself."""
 
 
-def jwt_authentication(options: Options, registry: Registry, running: AsyncExitStack) -> JWTAuthentication | None:
+def jwt_authentication(
+    options: Options, registry: Registry, running: AsyncExitStack, egress: Egress
+) -> JWTAuthentication | None:
     """Who knows users by JSON Web Tokens, if anybody does; `running` ends it. Raises OptionsError."""
     if not (options.authentication_config or options.has_oidc_flags):
         return None
     from steersman.controlplane.jwt_authentication import JWTAuthentication  # which most servers never need
 
-    found = JWTAuthentication(options, registry)
+    found = JWTAuthentication(options, registry, egress)
     running.push_async_callback(found.stop)
     found.start()
     return found
@@ -101,7 +112,7 @@ def jwt_authentication(options: Options, registry: Registry, running: AsyncExitS
 
 def token_authenticator(
     options: Options, keys: TokenKeys, stores: Stores, issued: IssuedTokens, used: Callable[[str, str], None],
-    jwt: TokenAuthenticator | None, running: AsyncExitStack,
+    jwt: TokenAuthenticator | None, running: AsyncExitStack, egress: Egress,
 ) -> TokenAuthenticator:  # fmt: skip
     """Tells whose a bearer token is; `used` is told of secrets whose tokens are used. `running` ends what is connected.
 
@@ -130,11 +141,11 @@ def token_authenticator(
     if jwt is not None:
         found.append(jwt)
     if options.authentication_token_webhook_config_file:
-        found.append(_webhook(options, running))
+        found.append(_webhook(options, running, egress))
     return UnionTokenAuthenticator([issued, CachedTokenAuthenticator(UnionTokenAuthenticator(found))])
 
 
-def _webhook(options: Options, running: AsyncExitStack) -> TokenAuthenticator:
+def _webhook(options: Options, running: AsyncExitStack, egress: Egress) -> TokenAuthenticator:
     """Raises OptionsError."""
     from steersman.authentication import webhook_tokens  # which most servers never need
     from steersman.authentication.token_review import ReviewedTokens
@@ -147,9 +158,10 @@ def _webhook(options: Options, running: AsyncExitStack) -> TokenAuthenticator:
             f'unsupported authentication webhook version "{version}", supported versions are "v1", "v1beta1"'
         )
     try:
-        endpoint = load_kubeconfig(Path(options.authentication_token_webhook_config_file))
+        given = load_kubeconfig(Path(options.authentication_token_webhook_config_file))
     except KubeconfigError as error:
         raise OptionsError(f"--authentication-token-webhook-config-file: {error}") from None
+    endpoint = replace(given, leave=egress.control_plane)
     client = WebhookClient(endpoint, webhook_tokens.BACKOFF, user_agent=webhook_tokens.USER_AGENT)
     running.callback(client.close)
     asked = ReviewedTokens(webhook_tokens.reviews(client.post, version), options.audiences)
@@ -168,7 +180,7 @@ def proxy_headers(options: Options) -> HeaderNames | None:
 
 
 def authenticator(
-    options: Options, tokens: TokenAuthenticator, files: CertificateFiles,
+    options: Options, tokens: TokenAuthenticator, files: CertificateFiles, registry: Registry,
     anonymous: AnonymousConfiguration | None = None,
 ) -> Authenticator:  # fmt: skip
     """Tells who sends a request. `anonymous` counts in place of the flag, if it is given.
@@ -185,9 +197,15 @@ def authenticator(
     if headers is not None:
         of_proxies = Authorities((options.requestheader_client_ca_file,))
         found.append(RequestHeaderAuthenticator(headers, of_proxies, options.requestheader_allowed_names))
+    expiration = Histogram(
+        "apiserver_client_certificate_expiration_seconds",
+        "Distribution of the remaining lifetime on the certificate used to authenticate a request.", _LIFETIMES,
+    )  # fmt: skip
+    registry.add(expiration)
     found += [
-        ClientCertificateAuthenticator(authorities=authorities), BearerTokenAuthenticator(tokens, options.audiences),
-    ]  # fmt: skip
+        ClientCertificateAuthenticator(authorities=authorities, remaining=expiration.observe),
+        BearerTokenAuthenticator(tokens, options.audiences),
+    ]
     return UnionAuthenticator(found, _anonymous(options, anonymous))
 
 

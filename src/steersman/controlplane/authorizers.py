@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -22,6 +22,8 @@ from steersman.controlplane.periodic import Periodic
 from steersman.controlplane.rbac_feed import feed
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.metrics import Registry
+from steersman.machinery.private_files import read_bounded
+from steersman.net.client.egress import USUAL, Egress
 from steersman.store.store import Store
 
 if TYPE_CHECKING:  # most servers have no webhook and no graph
@@ -51,11 +53,12 @@ class Judges:
 class AuthorizerChain:
     """Makes the judges of a control plane, and puts others into their place when the configuration changes."""
 
-    def __init__(self, options: Options, lane: SlowLane, registry: Registry) -> None:
+    def __init__(self, options: Options, lane: SlowLane, registry: Registry, egress: Egress = USUAL) -> None:
         """Raises OptionsError for files that cannot be used."""
         self._roles = RbacAuthorizer(lane)
         self._options = options
         self._lane = lane
+        self._egress = egress
         self._registry = registry
         self._metrics = AuthorizationMetrics(registry)
         self._graph: Graph | None = None
@@ -80,7 +83,7 @@ class AuthorizerChain:
         if self._graph is not None:
             from steersman.controlplane.node_feed import feed_graph
 
-            feed_graph(self._graph, stores, self._lane)
+            feed_graph(self._graph, stores, self._lane, self._registry)
 
     def follow(self, server_id: str) -> None:
         """Has the configuration count that is in the file from now on."""
@@ -108,7 +111,7 @@ class AuthorizerChain:
             from steersman.authorization.configuration import ConfigurationError, read_configuration
 
             try:
-                self._data = Path(options.authorization_config).read_bytes()
+                self._data = read_bounded(Path(options.authorization_config))
                 return read_configuration(self._data)
             except (OSError, ConfigurationError) as error:
                 raise OptionsError(f"--authorization-config: {error}") from None
@@ -121,7 +124,7 @@ class AuthorizerChain:
         """Takes what the file says now, if it says something else."""
         assert self._reloads is not None
         try:
-            data = await asyncio.to_thread(Path(self._options.authorization_config).read_bytes)
+            data = await asyncio.to_thread(read_bounded, Path(self._options.authorization_config))
         except OSError as error:
             logger.error("reloading authorization config: %s", error)
             self._reloads.failed()
@@ -197,7 +200,7 @@ class AuthorizerChain:
         from steersman.webhooks.client import WebhookClient
         from steersman.webhooks.kubeconfig import load_kubeconfig
 
-        endpoint = load_kubeconfig(Path(webhook.kubeconfig))
+        endpoint = replace(load_kubeconfig(Path(webhook.kubeconfig)), leave=self._egress.control_plane)
         client = WebhookClient(endpoint, BACKOFF, user_agent=USER_AGENT, timeout=webhook.timeout)
         clients.append(client)
         metrics = self._metrics.webhooks

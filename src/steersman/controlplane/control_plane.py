@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import socket
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -79,7 +80,9 @@ from steersman.machinery.large_work import nesting
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.metrics import Registry
 from steersman.machinery.private_files import write_whole
+from steersman.net.client.egress import USUAL, Egress
 from steersman.net.client.own_server import OwnServer, ThisServer
+from steersman.net.limits import Limits
 from steersman.openapi.first_use import OpenAPIOnFirstUse
 from steersman.registry.core.services.locating import locate_service
 from steersman.registry.kubelet import ADDRESS_TYPES, KubeletConnection, ProxyConnection
@@ -128,6 +131,12 @@ _READ_BY_THE_SERVER: Final = (
     ("scheduling.k8s.io", "priorityclasses"),
 )  # fmt: skip
 """What judges requests: without their caches no answer is right."""
+
+
+_CONTENTION: Final = 0.005
+"""Seconds for which the loop is held that count as contention."""
+_MOST_STREAMS: Final = (1 << 31) - 1
+"""Beyond it there are no more numbers of streams."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,6 +346,7 @@ class ControlPlane:
         check_proxy_client(options)
         make_data_folder(options)
         ranges = service_ranges(options)
+        egress = _egress(options, common)
         storage = self.storage = await open_storage(options)  # first: it locks the folder
         running.push_async_callback(storage.close)
         encryption = await encryption_of(options, common.registry, running)
@@ -347,14 +357,14 @@ class ControlPlane:
         files = self._files = certificate_files(options, host, str(ranges[0][1]))
         token_use = TokenUse(lambda: stores.objects("", "secrets"))
         running.push_async_callback(token_use.stop)
-        jwt = jwt_authentication(options, common.registry, running)
-        tokens = token_authenticator(options, keys, stores, self._issued, token_use.note, jwt, running)
-        authorizers = AuthorizerChain(options, common.slow_lane, common.registry)
+        jwt = jwt_authentication(options, common.registry, running, egress)
+        tokens = token_authenticator(options, keys, stores, self._issued, token_use.note, jwt, running, egress)
+        authorizers = AuthorizerChain(options, common.slow_lane, common.registry, egress)
         running.push_async_callback(authorizers.stop)
         rights = authorizers.judges
         services = self._services = _services(
             options, ranges, common, stores, rights, keys, tokens, self._itself, self._nearby,
-            self._kubelets,
+            self._kubelets, egress,
         )  # fmt: skip
         running.callback(services.proxied.close)
         running.callback(services.kubelet.close)
@@ -365,10 +375,10 @@ class ControlPlane:
         authorizers.feed(stores.store)
         admission = _admission(options, common, stores, rights, services)
         running.callback(admission.close)
-        recorder = auditor(options, AuditMetrics(common.registry), common.slow_lane, common.executor)
+        recorder = auditor(options, AuditMetrics(common.registry), common.slow_lane, common.executor, egress)
         if recorder is not None:
             running.push_async_callback(recorder.close)
-        judge = authenticator(options, tokens, files, None if jwt is None else jwt.anonymous)
+        judge = authenticator(options, tokens, files, common.registry, None if jwt is None else jwt.anonymous)
         fair = FlowControl(options, stores, common.registry) if options.enable_priority_and_fairness else None
         config = _config(options, common, host, files, judge, rights, admission, recorder)
         if fair is not None:
@@ -392,8 +402,8 @@ class ControlPlane:
         if encryption is not None:
             encryption.install(server)
         aggregator = Aggregator(
-            server, stores.store, stores.objects, common.registry, lambda: openapi.remote, _aggregation(options),
-            nearby=self._nearby,
+            server, stores.store, stores.objects, common.registry, lambda: openapi.remote,
+            _aggregation(options, egress), nearby=self._nearby,
         )  # fmt: skip
         running.push_async_callback(aggregator.stop)
         _install_seats(server, fair)
@@ -412,6 +422,10 @@ class ControlPlane:
         install_basic_paths(server)
         install_metrics(common.registry, stores, server)
         if watchdog is not None:
+            if options.profiling and options.contention_profiling:
+                from steersman.server.profiling import install_contention_profiling
+
+                install_contention_profiling(server, watchdog.holds)
             watchdog.start()
         await definitions.start()  # no client is to find that a resource is not there yet
         aggregator.follow()
@@ -477,17 +491,28 @@ async def _nothing_to_start() -> None:
 
 
 def _loop_watchdog(options: Options, common: _Common) -> LoopWatchdog | None:
-    if not options.debug_loop_watchdog:
+    profiled, told = options.profiling and options.contention_profiling, options.debug_loop_watchdog
+    if not (profiled or told):
         return None
     from steersman.server.loop_watchdog import LoopWatchdog  # which most servers never need
 
-    return LoopWatchdog(options.debug_loop_watchdog, common.registry)
+    if not profiled:
+        return LoopWatchdog(told, common.registry)
+    return LoopWatchdog(min(told or _CONTENTION, _CONTENTION), common.registry, told or math.inf)
+
+
+def _egress(options: Options, common: _Common) -> Egress:
+    if not options.egress_selector_config_file:
+        return USUAL
+    from steersman.controlplane.egress_selector import egress_of  # which most servers never need
+
+    return egress_of(options.egress_selector_config_file, common.registry)
 
 
 def _services(
     options: Options, ranges: tuple[IPv4Network | IPv6Network, ...], common: _Common, stores: Stores, rights: Judges,
     keys: TokenKeys, tokens: TokenAuthenticator, itself: ThisServer, nearby: Nearby | None,
-    kubelets: Nearby | None,
+    kubelets: Nearby | None, egress: Egress,
 ) -> Services:  # fmt: skip
     return Services(
         objects=stores.objects,
@@ -512,8 +537,10 @@ def _services(
             client_key=options.kubelet_client_key,
             certificate_authority=options.kubelet_certificate_authority,
             nearby=kubelets,
+            leave=egress.cluster,
         ),
-        proxied=ProxyConnection(nearby),
+        proxied=ProxyConnection(nearby, egress.cluster),
+        egress=egress,
         enable_aggregator_routing=options.enable_aggregator_routing,
         itself=itself,
         slow_lane=common.slow_lane,
@@ -540,6 +567,7 @@ def _admission(
         slow_lane=common.slow_lane,
         locate_service=partial(locate_service, services),
         itself=services.itself,
+        egress=services.egress,
         webhook_metrics=WebhookMetrics(common.registry),
         policy_metrics=PolicyMetrics(common.registry),
         condition_metrics=ConditionMetrics(common.registry),
@@ -562,7 +590,9 @@ def _config(
         admission=admission,
         bind_address=options.bind_address,
         port=options.secure_port,
+        shares_port=options.permit_port_sharing,
         external_host=host,
+        limits=_limits(options),
         tls=serving_tls(options, files),
         request_timeout=options.request_timeout,
         min_request_timeout=options.min_request_timeout,
@@ -582,10 +612,16 @@ def _config(
     )
 
 
-def _aggregation(options: Options) -> AggregatorConfig:
+def _limits(options: Options) -> Limits:
+    streams = options.http2_max_streams_per_connection
+    return Limits(max_streams=min(streams, _MOST_STREAMS)) if streams > 0 else Limits()
+
+
+def _aggregation(options: Options, egress: Egress) -> AggregatorConfig:
     return AggregatorConfig(
         proxy_client_cert_file=options.proxy_client_cert_file,
         proxy_client_key_file=options.proxy_client_key_file,
         enable_aggregator_routing=options.enable_aggregator_routing,
         aggregator_reject_forwarding_redirect=options.aggregator_reject_forwarding_redirect,
+        leave=egress.cluster,
     )

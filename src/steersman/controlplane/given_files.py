@@ -11,47 +11,21 @@ import ssl
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from steersman.authentication.authorities import Authorities
+from steersman.controlplane import tls_parameters
 from steersman.controlplane.options import Options, OptionsError
+from steersman.machinery.go.strings import trim_space
 from steersman.machinery.private_files import check_regular, read_private
 from steersman.net.ascii import lower
-from steersman.net.tls import Certificate, ServerTLS
+from steersman.net.tls import HTTP1, HTTP2, Certificate, ServerTLS
 from steersman.server.certificates import CertificateFiles
 
 if TYPE_CHECKING:  # a server without service accounts has no keys of their tokens
     from steersman.authentication.service_account_keys import ServiceAccountKeys
 
 logger = logging.getLogger(__name__)
-
-_TLS_VERSIONS: Final = {"VersionTLS12": ssl.TLSVersion.TLSv1_2, "VersionTLS13": ssl.TLSVersion.TLSv1_3}
-_CIPHER_SUITES: Final = {
-    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA": "ECDHE-ECDSA-AES128-SHA",
-    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256": "ECDHE-ECDSA-AES128-SHA256",
-    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256": "ECDHE-ECDSA-AES128-GCM-SHA256",
-    "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA": "ECDHE-ECDSA-AES256-SHA",
-    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384": "ECDHE-ECDSA-AES256-GCM-SHA384",
-    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305": "ECDHE-ECDSA-CHACHA20-POLY1305",
-    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-ECDSA-CHACHA20-POLY1305",
-    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA": "ECDHE-RSA-AES128-SHA",
-    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256": "ECDHE-RSA-AES128-SHA256",
-    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256": "ECDHE-RSA-AES128-GCM-SHA256",
-    "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA": "ECDHE-RSA-AES256-SHA",
-    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384": "ECDHE-RSA-AES256-GCM-SHA384",
-    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305": "ECDHE-RSA-CHACHA20-POLY1305",
-    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-RSA-CHACHA20-POLY1305",
-    "TLS_RSA_WITH_AES_128_CBC_SHA": "AES128-SHA",
-    "TLS_RSA_WITH_AES_128_CBC_SHA256": "AES128-SHA256",
-    "TLS_RSA_WITH_AES_128_GCM_SHA256": "AES128-GCM-SHA256",
-    "TLS_RSA_WITH_AES_256_CBC_SHA": "AES256-SHA",
-    "TLS_RSA_WITH_AES_256_GCM_SHA384": "AES256-GCM-SHA384",
-}
-"""Suites of TLS 1.2 by their names in kube-apiserver's flag, those with RC4 and 3DES left out: OpenSSL has them not."""
-_SUITES_OF_TLS_1_3: Final = frozenset(
-    ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
-)
-"""Always offered, as by Go."""
 
 
 def serving_tls(options: Options, files: CertificateFiles) -> ServerTLS:
@@ -61,43 +35,63 @@ def serving_tls(options: Options, files: CertificateFiles) -> ServerTLS:
         certificates = [Certificate(options.tls_cert_file, options.tls_private_key_file)]
         check_pair(certificates[0], "--tls-cert-file", "--tls-private-key-file")
         _warn_of_dates(options.tls_cert_file)
-    for text in options.tls_sni_cert_key:
-        pair, _, names = text.partition(":")
-        cert, comma, key = pair.partition(",")
-        if not comma:
-            raise OptionsError(f"--tls-sni-cert-key: expected CERT,KEY[:NAME,...], got {text!r}")
-        certificates.append(Certificate(cert, key, tuple(name for name in names.split(",") if name)))
-        check_pair(certificates[-1], "--tls-sni-cert-key", "--tls-sni-cert-key")
-        _warn_of_dates(cert)
+    certificates += map(_named_certificate, options.tls_sni_cert_key)
     client_ca = _told_authorities(options, files)
     if options.client_ca_file:
         check_authorities("--client-ca-file", options.client_ca_file)
     if options.requestheader_client_ca_file:
         check_proxy_authorities(options)
         client_ca.append(options.requestheader_client_ca_file)
-    if options.tls_min_version not in _TLS_VERSIONS:
-        raise OptionsError(f"--tls-min-version: {options.tls_min_version!r} is not one of {', '.join(_TLS_VERSIONS)}")
-    min_version, ciphers = _TLS_VERSIONS[options.tls_min_version], cipher_suites(options.tls_cipher_suites)
-    if options.tls_cipher_suites and not ciphers:
-        min_version = ssl.TLSVersion.TLSv1_3  # TLS 1.2 has no suite left
+    min_version, ciphers = tls_parameters.min_version(options.tls_min_version), None
+    if options.tls_cipher_suites:
+        ciphers = tls_parameters.cipher_suites(options.tls_cipher_suites)
+        if min_version < ssl.TLSVersion.TLSv1_3 and not options.disable_http2_serving:
+            tls_parameters.check_suites_of_http2(options.tls_cipher_suites)
+        if not ciphers:
+            min_version = ssl.TLSVersion.TLSv1_3  # TLS 1.2 has no suite left
     try:
         return ServerTLS(
             certificates,
             client_ca_files=client_ca,
             min_version=min_version,
-            ciphers=":".join(ciphers) or None,
+            ciphers=":".join(ciphers) if ciphers else None,
+            curves=tls_parameters.curves(options.tls_curve_preferences),
+            alpn_protocols=HTTP1 if options.disable_http2_serving else HTTP2,
             judged_later=judges_certificates(options),
+            address=options.bind_address,
         )
     except ssl.SSLError as error:
         raise OptionsError(f"TLS cannot be set up with the certificates in {files.folder}: {error.reason}") from None
 
 
+def _named_certificate(text: str) -> Certificate:
+    """One of `--tls-sni-cert-key`. Raises OptionsError."""
+    cert, key, names = sni_cert_key(text)
+    found = Certificate(cert, key, names)
+    check_pair(found, "--tls-sni-cert-key", "--tls-sni-cert-key")
+    _warn_of_dates(cert)
+    return found
+
+
+def sni_cert_key(text: str) -> tuple[str, str, tuple[str, ...]]:
+    """The certificate, its key and the names that it is for, of `CERT,KEY[:NAME,...]`. Raises OptionsError."""
+    pair, colon, after = text.partition(":")
+    names = trim_space(after)
+    if colon and not names:
+        raise OptionsError("--tls-sni-cert-key: empty names list is not allowed")
+    files = [trim_space(each) for each in pair.split(",")]
+    if len(files) != 2:
+        raise OptionsError("--tls-sni-cert-key: expected comma separated certificate and key file paths")
+    return files[0], files[1], tuple(trim_space(each) for each in names.split(",")) if colon else ()
+
+
 def judges_certificates(options: Options) -> bool:
     """Whether client certificates are judged above TLS, so that one that nobody vouches for is answered with 401.
 
-    That takes longer to load than what `ssl` has; without these flags only this server's own authority counts.
+    That takes longer to load than what `ssl` has; without these flags only this server's own authority counts. So does
+    `--tls-curve-preferences`, as `ssl` takes one curve only.
     """
-    return bool(options.client_ca_file or options.requestheader_client_ca_file)
+    return bool(options.client_ca_file or options.requestheader_client_ca_file or options.tls_curve_preferences)
 
 
 def _told_authorities(options: Options, files: CertificateFiles) -> list[str]:
@@ -130,17 +124,6 @@ def check_proxy_client(options: Options) -> None:
     cert, key = options.proxy_client_cert_file, options.proxy_client_key_file
     if cert and key:
         check_pair(Certificate(cert, key), "--proxy-client-cert-file", "--proxy-client-key-file")
-
-
-def cipher_suites(names: tuple[str, ...]) -> list[str]:
-    """OpenSSL's names of these suites of TLS 1.2, given by upstream's names or OpenSSL's. Raises OptionsError."""
-    found = [_CIPHER_SUITES.get(name, name) for name in names if name not in _SUITES_OF_TLS_1_3]
-    for name in found:
-        try:
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).set_ciphers(name)
-        except ssl.SSLError:
-            raise OptionsError(f"--tls-cipher-suites: {name} is no cipher suite that can be used here") from None
-    return found
 
 
 def check_kubelet_files(options: Options) -> None:

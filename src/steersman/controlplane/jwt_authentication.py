@@ -39,7 +39,8 @@ from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors import field
 from steersman.machinery.errors.field import FieldError, quote
 from steersman.machinery.metrics import Registry
-from steersman.machinery.private_files import check_regular
+from steersman.machinery.private_files import read_bounded
+from steersman.net.client.egress import Egress
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +50,6 @@ READY_WITHIN: Final = 60.0
 """Seconds in which the issuers of a new file must have been discovered."""
 KEPT: Final = 60.0
 """Seconds for which the authenticators of a file before go on, for tokens that are being judged."""
-_MAX_FILE: Final = 3 << 20
 
 
 class JWTAuthentication:
@@ -58,7 +58,8 @@ class JWTAuthentication:
     Raises OptionsError for what cannot be used.
     """
 
-    def __init__(self, options: Options, registry: Registry) -> None:
+    def __init__(self, options: Options, registry: Registry, egress: Egress) -> None:
+        self._egress = egress
         self._path = Path(options.authentication_config) if options.authentication_config else None
         self._audiences = options.audiences
         self._service_account_issuers = options.service_account_issuer
@@ -94,7 +95,7 @@ class JWTAuthentication:
         if options.has_oidc_flags:
             raise OptionsError("authentication-config file and oidc-* flags are mutually exclusive")
         try:
-            self._data = _read(self._path)
+            self._data = read_bounded(self._path)
             return read_configuration(self._data)
         except (OSError, DecodeError) as error:
             raise OptionsError(
@@ -102,7 +103,7 @@ class JWTAuthentication:
             ) from None
 
     def _made(self, configuration: AuthenticationConfiguration) -> JWTAuthenticators:
-        return JWTAuthenticators(configuration, self._algorithms, self._audiences, self._metrics)
+        return JWTAuthenticators(configuration, self._algorithms, self._audiences, self._metrics, self._egress)
 
     @property
     def anonymous(self) -> AnonymousConfiguration | None:
@@ -140,7 +141,7 @@ class JWTAuthentication:
         """Reads the file anew; False if it is to be tried again."""
         assert self._reloads is not None
         try:
-            data = await asyncio.to_thread(_read, path)
+            data = await asyncio.to_thread(read_bounded, path)
         except OSError as error:
             logger.error("failed to read authentication config file: %s", error)
             self._reloads.reloaded(None)
@@ -222,7 +223,7 @@ def configuration_of_flags(options: Options) -> AuthenticationConfiguration:
     authority = ""
     if options.oidc_ca_file:
         try:
-            authority = _read(Path(options.oidc_ca_file)).decode("utf-8", "replace")
+            authority = read_bounded(Path(options.oidc_ca_file)).decode("utf-8", "replace")
         except OSError as error:
             raise OptionsError(f"--oidc-ca-file: {options.oidc_ca_file}: {error.strerror or error}") from None
     authenticator = JWTAuthenticator(
@@ -247,14 +248,6 @@ def _check_algorithms(algorithms: Sequence[str]) -> None:
     for each in algorithms:
         if each not in ALGORITHMS:
             raise OptionsError(f"oidc: unsupported signing alg: {quote(each)}")
-
-
-def _read(path: Path) -> bytes:
-    """Raises OSError."""
-    check_regular(path)
-    if path.stat().st_size > _MAX_FILE:
-        raise OSError(f"{path} is larger than {_MAX_FILE} bytes")
-    return path.read_bytes()
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from asyncio import Event
 from collections.abc import Callable
-from typing import Any
+from time import perf_counter
+from typing import Any, Final
 
 from steersman.authorization.node.graph import Graph
 from steersman.authorization.node.references import (
@@ -20,23 +21,44 @@ from steersman.authorization.node.references import (
 )
 from steersman.controlplane.feed import Feed
 from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.machinery.metrics import Histogram, Registry
 from steersman.store.store import Store
 
+_DURATIONS: Final = tuple(0.0001 * 2**power for power in range(12))
 
-def feed_graph(graph: Graph, stores: Callable[[str, str], Store[Any]], lane: SlowLane) -> None:
+
+def feed_graph(
+    graph: Graph, stores: Callable[[str, str], Store[Any]], lane: SlowLane, registry: Registry
+) -> None:  # fmt: skip
     """Puts what is stored into the graph, and from now on every change."""
+    durations = Histogram(
+        "node_authorizer_graph_actions_duration_seconds", "How long changes of the graph take.", _DURATIONS,
+        ("operation",),
+    )  # fmt: skip
+    registry.add(durations)
+
+    def taken(what: str, found: object, since: float) -> None:
+        durations.observe(perf_counter() - since, (f"{'Delete' if found is None else 'Add'}{what}",))
 
     def put_pod(namespace: str, name: str, pod: PodReferences | None, newer: Event | None) -> None:
+        since = perf_counter()
         graph.put_pod(namespace, name, pod)
+        taken("Pod", pod, since)
 
     def put_volume(namespace: str, name: str, volume: VolumeReferences | None, newer: Event | None) -> None:
+        since = perf_counter()
         graph.put_volume(name, volume)
+        taken("PV", volume, since)
 
     def put_attachment(namespace: str, name: str, node: str | None, newer: Event | None) -> None:
+        since = perf_counter()
         graph.put_attachment(name, node or "")
+        taken("VolumeAttachment", node, since)
 
     def put_slice(namespace: str, name: str, node: str | None, newer: Event | None) -> None:
+        since = perf_counter()
         graph.put_slice(name, node or "")
+        taken("ResourceSlice", node, since)
 
     Feed(stores("", "pods"), lane, _of_pod, put_pod, _is_unread).begin()
     Feed(stores("", "persistentvolumes"), lane, _of_volume, put_volume, _is_unread).begin()

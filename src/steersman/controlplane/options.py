@@ -28,12 +28,17 @@ class Options(AuditOptions):
     listen: bool = True
     bind_address: str = "0.0.0.0"
     secure_port: int = 6443
+    permit_address_sharing: bool = False
+    permit_port_sharing: bool = False
+    disable_http2_serving: bool = False
+    http2_max_streams_per_connection: int = 0
     advertise_address: str = ""
     tls_cert_file: str = ""
     tls_private_key_file: str = ""
     tls_sni_cert_key: tuple[str, ...] = ()
     tls_min_version: str = "VersionTLS12"
     tls_cipher_suites: tuple[str, ...] = ()
+    tls_curve_preferences: tuple[int, ...] = ()
     client_ca_file: str = ""
     token_auth_file: str = ""
     anonymous_auth: bool = True
@@ -91,6 +96,7 @@ class Options(AuditOptions):
     shutdown_delay_duration: float = 0.0
     shutdown_send_retry_after: bool = False
     profiling: bool = True
+    contention_profiling: bool = False
     runtime_config: dict[str, str] = field(default_factory=dict)
     default_not_ready_toleration_seconds: int = 300
     default_unreachable_toleration_seconds: int = 300
@@ -114,6 +120,7 @@ class Options(AuditOptions):
     proxy_client_key_file: str = ""
     enable_aggregator_routing: bool = False
     aggregator_reject_forwarding_redirect: bool = True
+    egress_selector_config_file: str = ""
     controllers: tuple[str, ...] = ()
     """Names of kube-controller-manager's controllers to run here, see `controllers`."""
     debug_loop_watchdog: float = 0.0

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import binascii
-import re
 from typing import Final
-from urllib.parse import unquote
 
 from steersman.machinery.go.strings import to_lower
+from steersman.machinery.go.urls import has_bad_escape, unescape
 
 _MOST_PARAMETERS: Final = 10_000
 """Go takes a query of more for one that cannot be read: it has none (net/url `urlmaxqueryparams`)."""
-_bad_escape: Final = re.compile(r"%(?![0-9a-fA-F]{2})").search
-_FEW_ESCAPES: Final = 64
-
-
-def has_bad_escape(text: str) -> bool:
-    """Whether a percent sign in `text` does not begin an escape."""
-    return _bad_escape(text) is not None
 
 
 class Query(dict[str, str]):
@@ -47,7 +38,7 @@ def parse_query(text: str) -> Query:
             continue
         key, _, value = part.partition("=")
         if "%" in part or "+" in part:
-            if _bad_escape(key) or _bad_escape(value):
+            if has_bad_escape(key) or has_bad_escape(value):
                 continue
             key, value = _unescape_parameter(key), _unescape_parameter(value)
         pairs.append((key, value))
@@ -65,9 +56,9 @@ def first_parameter(text: str, name: str) -> str | None:
         if part[:1] != first and part[:1] != "%":
             continue
         key, _, value = part.partition("=")
-        if len(key) > longest or ";" in part or _bad_escape(key) or _unescape_parameter(key) != name:
+        if len(key) > longest or ";" in part or has_bad_escape(key) or _unescape_parameter(key) != name:
             continue
-        if not _bad_escape(value):
+        if not has_bad_escape(value):
             return _unescape_parameter(value)
     return None
 
@@ -75,16 +66,6 @@ def first_parameter(text: str, name: str) -> str | None:
 def _unescape_parameter(text: str) -> str:
     """A key or a value of a query whose escapes are all good."""
     return unescape(text.replace("+", " ") if "+" in text else text)
-
-
-def unescape(text: str) -> str:
-    """Percent-decodes `text`; an escape that is none stays as it is."""
-    if "%" not in text:
-        return text
-    if text.count("%") <= _FEW_ESCAPES or not text.isascii() or _bad_escape(text) or "\n" in text or "\r" in text:
-        return unquote(text)
-    # a C function for the quoted-printable encoding, which has "=41" for "%41": urllib's takes 100 ns for each escape
-    return binascii.a2b_qp(text.replace("=", "=3D").replace("%", "=")).decode("utf-8", "replace")
 
 
 def truthy(text: str | None) -> bool:

@@ -12,9 +12,10 @@ from typing import Final
 
 import msgspec
 
-from steersman.endpoints.query import first_parameter, truthy, unescape
+from steersman.endpoints.query import first_parameter, truthy
 from steersman.machinery.errors.go_numbers import parse_int
 from steersman.machinery.go.strings import to_lower
+from steersman.machinery.go.urls import unescape
 from steersman.machinery.identity.action import Action
 from steersman.machinery.selectors import fields, labels
 

@@ -18,6 +18,8 @@ _OTHERS_READ: Final = stat.S_IRGRP | stat.S_IROTH
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 _MOST: Final = 64 << 20
 """No file read here is larger: what is (a device, another file by mistake) is refused before memory is taken."""
+MOST_OF_CONFIGURATION: Final = 3 << 20
+"""Bytes of a configuration: as many as of an object."""
 
 
 def read_private(path: str | Path) -> bytes:
@@ -33,6 +35,16 @@ def read_private(path: str | Path) -> bytes:
     return data
 
 
+def read_bounded(path: Path, most: int = MOST_OF_CONFIGURATION) -> bytes:
+    """The contents of a file of at most so many bytes. Raises OSError, as `check_regular`, also for a larger one."""
+    check_regular(path)
+    with path.open("rb") as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise OSError(f"{path} is larger than {most} bytes")
+    return data
+
+
 def check_regular(path: Path) -> None:
     """Raises FileNotFoundError if nothing has the name, and OSError unless a readable file is meant by it."""
     try:
@@ -44,7 +56,7 @@ def check_regular(path: Path) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise OSError(f"{path} is {'a folder' if stat.S_ISDIR(status.st_mode) else 'not a file'}; a file is expected")
     if status.st_size > _MOST:
-        raise OSError(f"{path} has {status.st_size} bytes, too many for a key, a certificate or a list of tokens")
+        raise OSError(f"{path} has {status.st_size} bytes, too many for any file that is read here")
 
 
 def warn_of_access(path: Path) -> None:

@@ -30,10 +30,11 @@ _VERSIONS: Final = {ssl.TLSVersion.TLSv1_2: 0x0303, ssl.TLSVersion.TLSv1_3: 0x03
 
 def asking_context(
     cert_file: str, key_file: str, *, names_of: Sequence[str], min_version: ssl.TLSVersion, ciphers: str | None,
-    protocols: Sequence[str], choose: Callable[[str | None], Context],
+    curves: Sequence[str], protocols: Sequence[str], choose: Callable[[str | None], Context],
 ) -> Context:  # fmt: skip
     """A context for one certificate. Clients are told the authorities in the PEM files `names_of`, whose certificates
-    they may show; `choose` gives the context for a server name.
+    they may show; `choose` gives the context for a server name. `curves` are key exchanges, those preferred first, or
+    OpenSSL's own if there are none.
 
     Raises OSError or ssl.SSLError if the files cannot be used.
     """
@@ -45,6 +46,7 @@ def asking_context(
         context.use_privatekey_file(key_file)
         context.check_privatekey()
         context.set_cipher_list((ciphers or _USUAL_CIPHERS).encode())
+        _take_curves(context, curves)
     except SSL.Error as error:
         raise _as_ssl_error(error) from None
     context.set_min_proto_version(_VERSIONS[min_version])
@@ -60,6 +62,19 @@ def asking_context(
     context.set_tlsext_servername_callback(lambda connection: connection.set_context(choose(_name_of(connection))))
     _tell_names(context, names_of)
     return context
+
+
+def _take_curves(context: Context, curves: Sequence[str]) -> None:
+    """Raises ssl.SSLError. pyOpenSSL has what OpenSSL has for one curve only (`set_tmp_ecdh`), and the library below it
+    the function for several."""
+    from OpenSSL import SSL
+
+    if not curves:
+        return
+    library, of_context = SSL._lib, context._context  # type: ignore[attr-defined]
+    if library.SSL_CTX_set1_curves_list(of_context, ":".join(curves).encode()) != 1:
+        library.ERR_clear_error()
+        raise ssl.SSLError(1, f"OpenSSL does not have all of the key exchanges {', '.join(curves)}")
 
 
 def _take_any(*_: object) -> bool:

@@ -24,6 +24,9 @@ BATCH: Final = 128 << 10
 More than this would be a mapping of its own to the allocator: a page fault for every 4 KB sent.
 """
 
+_IPV4_IN_IPV6: Final = "::ffff:"
+"""What stands before an IPv4 address that the C library prints as one of IPv6: `::ffff:192.0.2.1`."""
+
 LONGEST_AT_THE_END: Final = 5.0
 """Seconds that the rest of a head may take when the server goes down, as in Go."""
 
@@ -369,4 +372,8 @@ def peer_of(transport: asyncio.BaseTransport) -> Peer:
 
 
 def _place(address: object) -> tuple[str, int]:
-    return (str(address[0]), int(address[1])) if isinstance(address, tuple) else (str(address or ""), 0)
+    """A host, and a port. An IPv4 address is told as such where one socket listens for both families."""
+    if not isinstance(address, tuple):
+        return str(address or ""), 0
+    host = str(address[0])
+    return host.removeprefix(_IPV4_IN_IPV6) if "." in host else host, int(address[1])

@@ -24,6 +24,7 @@ from steersman.net.tls import ServerTLS
 _BACKLOG: Final = 4096
 _LONGEST_CHECK_INTERVAL: Final = 5.0
 _LONGEST_CLOSE: Final = 5.0
+_ANY_ADDRESS: Final = ("", "0.0.0.0", "::")
 _PLAIN_HTTP: Final = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
 
 
@@ -63,8 +64,13 @@ class HttpServer:
         self._listener: asyncio.Server | None = None
         self._checks: asyncio.TimerHandle | None = None
 
-    async def start(self, host: str = "127.0.0.1", port: int = 0) -> tuple[str, int]:
-        """Listens, and tells where: port 0 takes a free one. Raises OSError, and RuntimeError at a second call."""
+    async def start(
+        self, host: str = "127.0.0.1", port: int = 0, *, shares_port: bool = False
+    ) -> tuple[str, int]:  # fmt: skip
+        """Listens, and tells where: port 0 takes a free one; "", "0.0.0.0" and "::" are all addresses of both families,
+        as Go has it. Other processes may listen there too where both share the port (SO_REUSEPORT). Raises OSError, and
+        RuntimeError at a second call.
+        """
         core, tls, loop = self._new_core(), self._tls, asyncio.get_running_loop()
         create = cast(Callable[..., "asyncio.Future[asyncio.Server]"], loop.create_server)
         options = {} if tls is None else {
@@ -72,9 +78,12 @@ class HttpServer:
             "ssl_handshake_timeout": self._limits.header_timeout,
             "ssl_shutdown_timeout": self._limits.tls_shutdown_timeout,
         }  # fmt: skip
-        self._listener = await create(
-            lambda: _Accepted(core), host, port, backlog=_BACKLOG, reuse_address=True, **options
-        )
+        sock = _listening(host, port, shares_port=shares_port)
+        try:
+            self._listener = await create(lambda: _Accepted(core), sock=sock, backlog=_BACKLOG, **options)
+        except BaseException:
+            sock.close()
+            raise
         self._core = core
         self._check()
         address = self._listener.sockets[0].getsockname()
@@ -156,6 +165,29 @@ class HttpServer:
             running=counters.running, requests=counters.requests, accepted=counters.accepted,
             refused=counters.refused, tls_handshake_errors=counters.tls_handshake_errors,
         )  # fmt: skip
+
+
+def _listening(host: str, port: int, *, shares_port: bool) -> socket.socket:
+    """A socket that is bound. Raises OSError."""
+    is_any = host in _ANY_ADDRESS
+    if is_any:
+        has_both = socket.has_dualstack_ipv6()
+        family, host = (socket.AF_INET6, "::") if has_both else (socket.AF_INET, "0.0.0.0")
+    else:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shares_port:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(not is_any))
+        sock.setblocking(False)
+        sock.bind((host, port))
+    except BaseException:
+        sock.close()
+        raise
+    return sock
 
 
 class _Accepted(asyncio.Protocol):

@@ -12,6 +12,7 @@ import ssl
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from ipaddress import ip_address
 from operator import attrgetter
 from typing import Any, Final
 
@@ -21,14 +22,16 @@ from steersman.net.asked_tls import AskingTLS, asking_context
 log = logging.getLogger("steersman.net")
 
 _CHECK_EVERY: Final = 2.0
-ALPN_PROTOCOLS: Final = ("h2", "http/1.1")
+HTTP1: Final = ("http/1.1",)
+HTTP2: Final = ("h2", "http/1.1")
+"""What is spoken with clients, the first that they know too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
     """A certificate chain and its key, as PEM files, and the server names they are for.
 
-    Without names, the certificate's own DNS names are used. `*.example.org` stands for one label.
+    Without names, the certificate's own are used. `*.example.org` stands for one label.
     """
 
     cert_file: str
@@ -68,8 +71,34 @@ class ServerSide(ssl.SSLObject):
 _INNER: Final = attrgetter("_sslobj")
 
 
+class _Contexts:
+    """Contexts by server name: names that certificates are given for, those that stand in certificates given without,
+    and those that stand in any, each before the next (Go's NameToCertificate and SupportsCertificate)."""
+
+    def __init__(self, default: Any) -> None:
+        self.default = default
+        self.named: dict[str, Any] = {}
+        self.extracted: dict[str, Any] = {}
+        self.own: dict[str, Any] = {}
+
+    def of(self, name: str) -> Any:
+        """The context for a name in lower case, or the default."""
+        if not self.own and not self.named:
+            return self.default
+        wildcard = f"*.{name.partition('.')[2]}"
+        for each in (name, wildcard):
+            for known in (self.named, self.extracted):
+                if each in known:
+                    return known[each]
+        return self.own.get(name) or self.own.get(wildcard) or self.default
+
+
 class ServerTLS:
     """The TLS configuration of a server; the first certificate serves clients that ask for no name, or an unknown one.
+
+    Others are found by the names that they are given for, before those that stand in them; of several the first counts.
+    A client that asks for no name has asked for the `address` that is listened on. `curves` are OpenSSL's names of key
+    exchanges, and need `judged_later`.
 
     Files are looked at when a connection comes, at most every two seconds; if they have changed and can be read, new
     connections use them. Raises OSError or ssl.SSLError (itself an OSError) if the files cannot be used at first.
@@ -82,20 +111,26 @@ class ServerTLS:
         client_ca_files: Sequence[str] = (),
         min_version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2,
         ciphers: str | None = None,
-        alpn_protocols: Sequence[str] = ALPN_PROTOCOLS,
+        curves: Sequence[str] = (),
+        alpn_protocols: Sequence[str] = HTTP2,
         judged_later: bool = False,
+        address: str = "",
     ) -> None:
         if not certificates:
             raise ValueError("TLS needs a certificate")
+        if curves and not judged_later:
+            raise ValueError("curves need a context of pyOpenSSL")
         self._certificates = tuple(certificates)
         self._client_ca_files = tuple(client_ca_files)
         self._min_version = min_version
         self._ciphers = ciphers
+        self._curves = tuple(curves)
+        self._address = address
         self._alpn_protocols = list(alpn_protocols)
         self._checked = time.monotonic()
         self._stamps = self._look()
         self._judged_later = judged_later
-        self._default, self._by_name = self._load()
+        self._contexts = self._load()
         self.context: ssl.SSLContext
         """For create_server(): hands each connection over to the context for the name asked for."""
         if judged_later:
@@ -112,15 +147,11 @@ class ServerTLS:
 
     def _present(self) -> Any:
         self.refresh()
-        return self._default
+        return self._contexts.default
 
     def _named(self, name: str | None) -> Any:
         """The context for a server name."""
-        if name is None or not self._by_name:
-            return self._default
-        name = lower(name)
-        parent = name.partition(".")[2]
-        return self._by_name.get(name) or self._by_name.get(f"*.{parent}") or self._default
+        return self._contexts.of(lower(name or self._address))
 
     def refresh(self, *, now: bool = False) -> None:
         """Looks whether the files have changed, if it is time or `now` is given, and loads them."""
@@ -132,7 +163,7 @@ class ServerTLS:
         if stamps == self._stamps:
             return
         try:
-            self._default, self._by_name = self._load()
+            self._contexts = self._load()
         except (OSError, ValueError) as error:
             log.warning("TLS files changed but cannot be used, keeping the ones loaded before: %s", error)
             return
@@ -143,25 +174,31 @@ class ServerTLS:
         names = [name for item in self._certificates for name in (item.cert_file, item.key_file)]
         return tuple(_stamp(name) for name in [*names, *self._client_ca_files])
 
-    def _load(self) -> tuple[Any, dict[str, Any]]:
-        """The contexts of all certificates, the first and those by name: of `ssl`, or of pyOpenSSL."""
-        by_name: dict[str, Any] = {}
-        default: Any = None
-        for item in self._certificates:
-            context = self._new_context(item)
-            default = default or context
-            if len(self._certificates) > 1:
-                for name in item.names or _dns_names(item.cert_file):
-                    by_name.setdefault(lower(name), context)
-        assert default is not None
-        return default, by_name
+    def _load(self) -> _Contexts:
+        """The contexts of all certificates: of `ssl`, or of pyOpenSSL."""
+        default, *others = [self._new_context(each) for each in self._certificates]
+        found = _Contexts(default)
+        if not others:
+            return found
+        for context, item in zip(others, self._certificates[1:], strict=True):
+            for name in item.names:
+                found.named.setdefault(lower(name), context)
+        for context, item in zip([default, *others], self._certificates, strict=True):
+            common_name, dns_names = _names_in(item.cert_file)
+            if context is not default and not item.names:
+                for name in filter(None, [common_name, *dns_names]):
+                    found.extracted.setdefault(lower(name), context)
+            for name in dns_names:
+                found.own.setdefault(lower(name), context)
+        return found
 
     def _new_context(self, certificate: Certificate) -> Any:
         if not self._judged_later:
             return self._verifying(certificate)
         return asking_context(
             certificate.cert_file, certificate.key_file, names_of=self._client_ca_files,
-            min_version=self._min_version, ciphers=self._ciphers, protocols=self._alpn_protocols, choose=self._named,
+            min_version=self._min_version, ciphers=self._ciphers, curves=self._curves,
+            protocols=self._alpn_protocols, choose=self._named,
         )  # fmt: skip
 
     def _verifying(self, certificate: Certificate) -> ssl.SSLContext:
@@ -190,13 +227,24 @@ def _stamp(name: str) -> tuple[int, int, int] | None:
     return status.st_mtime_ns, status.st_size, status.st_ino
 
 
-def _dns_names(cert_file: str) -> list[str]:
+def _names_in(cert_file: str) -> tuple[str, list[str]]:
+    """The common name of a certificate, unless it is an address, and its DNS names."""
     from cryptography import x509  # takes long to import, and few servers have several certificates
 
     with open(cert_file, "rb") as file:
         certificate = x509.load_pem_x509_certificate(file.read())
+    common = [str(each.value) for each in certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)]
+    common_name = common[-1] if common and not _is_address(common[-1]) else ""
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
-        return []
-    return names.get_values_for_type(x509.DNSName)
+        return common_name, []
+    return common_name, names.get_values_for_type(x509.DNSName)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True

@@ -17,6 +17,7 @@ from steersman.machinery.go.strings import to_lower
 from steersman.net.client.tls import HTTP2, Protocols, client_context
 
 if TYPE_CHECKING:  # a server without nodes and pods asks nobody
+    from steersman.net.client.egress import Dial
     from steersman.net.client.transport import Nearby, Transport, Way
 
 ADDRESS_TYPES: Final = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
@@ -36,6 +37,8 @@ class KubeletConnection:
     certificate_authority: str = ""
     nearby: Nearby | None = None
     """How kubelets are reached that are not on the network."""
+    leave: Dial | None = None
+    """How connections to the others leave, where that is not as usual."""
     _contexts: dict[tuple[bool, Protocols], tuple[tuple[float, ...], ssl.SSLContext]] = field(
         default_factory=dict, repr=False
     )
@@ -63,7 +66,9 @@ class KubeletConnection:
         verify = verify and bool(self.certificate_authority)
         self._tls(verify, HTTP2)
         if verify not in self._transports:
-            self._transports[verify] = Transport(partial(self._tls, verify), protocols=HTTP2, nearby=self.nearby)
+            self._transports[verify] = Transport(
+                partial(self._tls, verify), protocols=HTTP2, nearby=self.nearby, leave=self.leave
+            )
         return self._transports[verify]
 
     def close(self) -> None:
@@ -107,8 +112,10 @@ class ProxyConnection:
     """How pods, services and other ports of nodes are reached: no certificate is shown, and any is taken, as they are
     reached by address."""
 
-    def __init__(self, nearby: Nearby | None = None) -> None:
+    def __init__(self, nearby: Nearby | None = None, leave: Dial | None = None) -> None:
+        """See KubeletConnection."""
         self._nearby = nearby
+        self._leave = leave
         self._transport: Transport | None = None
 
     def transport(self) -> Transport:
@@ -116,7 +123,7 @@ class ProxyConnection:
         from steersman.net.client.transport import Transport
 
         if self._transport is None:
-            self._transport = Transport(_any_server, protocols=HTTP2, nearby=self._nearby)
+            self._transport = Transport(_any_server, protocols=HTTP2, nearby=self._nearby, leave=self._leave)
         return self._transport
 
     def way(self, host: str, port: int) -> Way | None:

@@ -12,6 +12,7 @@ from steersman.authorization.interface import Authorizer, RuleResolver
 from steersman.authorization.rbac import RbacAuthorizer
 from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.net.client.egress import USUAL, Egress
 from steersman.net.client.own_server import ThisServer
 from steersman.registry.kubelet import KubeletConnection, ProxyConnection
 from steersman.rest.objects import Objects
@@ -53,6 +54,8 @@ class Services:
     kubelet: KubeletConnection = field(default_factory=KubeletConnection)
     itself: ThisServer | None = None
     """How webhooks are asked that this server answers."""
+    egress: Egress = USUAL
+    """How requests to webhooks leave."""
     proxied: ProxyConnection = field(default_factory=ProxyConnection)
     """What requests to pods and services are sent with."""
     slow_lane: SlowLane = field(default_factory=SlowLane)

@@ -47,6 +47,7 @@ class Config:
     admission: Chain = field(default_factory=lambda: Chain(()))
     bind_address: str = "0.0.0.0"
     port: int = 6443
+    shares_port: bool = False
     external_host: str = ""
     tls: ServerTLS | None = None
     limits: Limits = field(default_factory=Limits)
@@ -93,6 +94,7 @@ class CompletedConfig:
     admission: Chain
     bind_address: str
     port: int
+    shares_port: bool
     external_host: str
     tls: ServerTLS | None
     limits: Limits

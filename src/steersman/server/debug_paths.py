@@ -33,9 +33,12 @@ _FLAGS_PAGE = (
 
 
 def install_debug_paths(server: Server, flags: Mapping[str, str]) -> None:
-    """Adds the paths; `flags` are the command line's flags with their values."""
+    """Adds the paths; `flags` are the command line's flags with their values. Those below /debug/flags are there if
+    profiling is."""
     server.add_path("/flagz", partial(_flagz, flags))
     server.add_path("/statusz", partial(_statusz, time.time()))
+    if not server.config.profiling:
+        return
     server.add_path("/debug/flags/v", _verbosity)
     server.add_path("/debug/flags", _flags_page)
     server.add_prefix("/debug/flags/", _flags_page)

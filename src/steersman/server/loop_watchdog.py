@@ -31,6 +31,8 @@ _STILL: Final = 5.0
 """Seconds after which a hold that is not over is told too: it may never be."""
 _MOST_LOOKS: Final = 10_000
 _FRAMES: Final = 6
+_MOST_HOLDS: Final = 1024
+"""Places of the code that are remembered."""
 _LONGEST_PATH: Final = 120
 _PACKAGE: Final = "steersman."
 _WAITING: Final = frozenset({"threading", "queue", "concurrent.futures.thread"})
@@ -50,11 +52,23 @@ class _Look(NamedTuple):
     request: str
 
 
-class LoopWatchdog:
-    """Watches the running loop from `start` to `stop`; `threshold` is the shortest hold it tells of, in seconds."""
+class Hold(NamedTuple):
+    """What has held the loop at one place of the code: how often, for how many seconds in all, and the last stack."""
 
-    def __init__(self, threshold: float, registry: Registry) -> None:
+    where: str
+    times: int
+    seconds: float
+    stack: str
+
+
+class LoopWatchdog:
+    """Watches the running loop from `start` to `stop`. `threshold` is the shortest hold it remembers, `told` the
+    shortest it logs and counts, in seconds; the same unless given."""
+
+    def __init__(self, threshold: float, registry: Registry, told: float | None = None) -> None:
         self.threshold = threshold
+        self._least_told = threshold if told is None else told
+        self._holds: dict[str, Hold] = {}
         self._interval = max(threshold / _BEATS, _SHORTEST)
         self._held = Histogram(
             "steersman_loop_held_seconds", "Time the event loop was held for by one callback, over the threshold.",
@@ -92,6 +106,10 @@ class LoopWatchdog:
         self._stopped.set()
         self._thread.join()
 
+    def holds(self) -> list[Hold]:
+        """What has held the loop since the start, the longest first."""
+        return sorted(self._holds.values(), key=lambda each: -each.seconds)
+
     # On the loop
 
     def _next_beat(self) -> None:
@@ -116,11 +134,17 @@ class LoopWatchdog:
         if self._others and thread_cpu < process_cpu / 2 and process_cpu > seconds / 2:
             looks = self._others
         where, count = Counter(each.where for each in looks).most_common(1)[0] if looks else ("unknown", 0)
+        there = [each for each in looks if each.where == where]
+        stack = Counter(each.stack for each in there).most_common(1)[0][0] if there else ""
+        if where in self._holds or len(self._holds) < _MOST_HOLDS:
+            before = self._holds.get(where)
+            times, total = (0, 0.0) if before is None else (before.times, before.seconds)
+            self._holds[where] = Hold(where, times + 1, total + seconds, stack)
+        if seconds < self._least_told:
+            return
         self._held.observe(seconds, (where,))
         if seconds > self._longest.value():
             self._longest.set(seconds)
-        there = [each for each in looks if each.where == where]
-        stack = Counter(each.stack for each in there).most_common(1)[0][0] if there else ""
         request = next((each.request for each in (*there, *looks) if each.request), "no request")
         logger.warning(
             "the loop was held for %.3f s (its thread ran %.3f s, the process %.3f s, collecting garbage %.3f s) "

@@ -12,12 +12,18 @@ import re
 import sys
 import traceback
 from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
 from html import escape
+from typing import TYPE_CHECKING
 
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import NOSNIFF, TEXT_TYPE, not_found_text, text_response
 from steersman.net.message import Response
 from steersman.server.server import Server
+
+if TYPE_CHECKING:  # most servers watch no loop
+    from steersman.server.loop_watchdog import Hold
 
 _LONGEST = 120
 _SECONDS = re.compile("[0-9]{1,6}")
@@ -26,6 +32,7 @@ _PAGES = {
     "profile": "CPU profile (?seconds=N, 30 unless given), for Python's pstats",
     "heap": "Objects alive by type (?gc=1 collects garbage first)",
     "goroutine": "Stacks of all tasks and threads",
+    "block": "What has held the event loop (with --contention-profiling)",
 }
 
 
@@ -37,6 +44,16 @@ def install_profiling(server: Server) -> None:
     server.add_path("/debug/pprof/heap", _heap)
     server.add_path("/debug/pprof/goroutine", _stacks)
     server.add_prefix("/debug/pprof/", _unknown)
+
+
+def install_contention_profiling(server: Server, holds: Callable[[], Sequence[Hold]]) -> None:
+    """Adds the path that tells for what requests have waited: what held the loop."""
+    server.add_path("/debug/pprof/block", partial(_block, holds))
+
+
+async def _block(holds: Callable[[], Sequence[Hold]], request: Request) -> Response:
+    lines = [f"{each.seconds:>12.3f} s {each.times:>8} times {each.where}: {each.stack}\n" for each in holds()]
+    return Response(200, [TEXT_TYPE, NOSNIFF], "".join(lines).encode())
 
 
 async def _index(request: Request) -> Response:

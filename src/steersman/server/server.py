@@ -11,11 +11,11 @@ from typing import Any, Final
 from steersman.catalogue.catalogue import Catalogue
 from steersman.endpoints.filters.wait_group import WaitGroup
 from steersman.endpoints.instrument import instrumented
-from steersman.endpoints.query import has_bad_escape
 from steersman.endpoints.request import Handler, Request, chain
 from steersman.endpoints.responses import TEXT_TYPE, error_response, not_found_text, unknown_resource
 from steersman.endpoints.scope import Shared
 from steersman.machinery.errors.status import StatusError, not_found
+from steersman.machinery.go.urls import has_bad_escape
 from steersman.net.message import Handler as HttpHandler
 from steersman.net.message import Request as HttpRequest
 from steersman.net.message import Response
@@ -203,7 +203,7 @@ class Server:
         """Listens; where. Raises OSError."""
         config = self.config
         self._http = HttpServer(self.handler, limits=config.limits, tls=config.tls)
-        address = await self._http.start(config.bind_address, config.port)
+        address = await self._http.start(config.bind_address, config.port, shares_port=config.shares_port)
         self._port = address[1]
         self.lifecycle.serving = True
         return address

@@ -75,7 +75,11 @@ class WebhookClient:
         self._sleep = sleep
         self._separator = "&" if "?" in endpoint.target else "?"
         self._sender = endpoint.sender or Transport(
-            endpoint.tls, endpoint.server_name, protocols=endpoint.protocols, locate=endpoint.locate
+            endpoint.tls,
+            endpoint.server_name,
+            protocols=endpoint.protocols,
+            locate=endpoint.locate,
+            leave=endpoint.leave,
         )
         self._max_answer_bytes = max_answer_bytes
         self._room = asyncio.Semaphore(at_once)

@@ -15,6 +15,7 @@ from steersman.api.apiextensions import v1 as apiextensions
 from steersman.machinery.errors.status import StatusError
 from steersman.net.ascii import lower
 from steersman.net.client.dial import DialError
+from steersman.net.client.egress import USUAL, Egress
 from steersman.net.client.own_server import ThisServer
 from steersman.net.client.tls import HTTP1, HTTP2, ClientTLS, Protocols, client_context
 from steersman.net.client.transport import Address
@@ -53,9 +54,11 @@ def client_config_of(
 
 
 def endpoint_of(
-    config: ClientConfig, locate: LocateService, login: Callable[[str], Login], itself: ThisServer | None = None
+    config: ClientConfig, locate: LocateService, login: Callable[[str], Login], itself: ThisServer | None = None,
+    egress: Egress = USUAL,
 ) -> Endpoint:  # fmt: skip
-    """The endpoint of a webhook; `login` says who this server is to a host ("name:port").
+    """The endpoint of a webhook; `login` says who this server is to a host ("name:port"). A Service is in the cluster's
+    network, a URL in the control plane's.
 
     It may take milliseconds, as authorities are read. Raises KubeconfigError.
     """
@@ -67,7 +70,7 @@ def endpoint_of(
         known = login(f"{host}:{config.port}")
         return Endpoint(
             f"https://{host}:{config.port}{path}", Address(host, config.port), path, _tls(config, known, HTTP1), host,
-            known.credentials, partial(_located, locate, namespace, name),
+            known.credentials, partial(_located, locate, namespace, name), leave=egress.cluster,
         )  # fmt: skip
     try:
         url = urlsplit(config.url)
@@ -81,7 +84,7 @@ def endpoint_of(
     protocols = HTTP2 if _is_local(host) else HTTP1
     return Endpoint(
         f"https://{url.netloc}{target}", Address(host, port), target, _tls(config, known, protocols), host,
-        known.credentials, protocols=protocols,
+        known.credentials, protocols=protocols, leave=egress.control_plane,
     )  # fmt: skip
 
 

@@ -16,7 +16,8 @@ from steersman.machinery.codec.configuration import media_of
 from steersman.machinery.codec.strict import DecodeError, decode_untyped, peek_type_meta, yaml_as_json
 from steersman.machinery.errors.field import quote
 from steersman.machinery.go.strings import to_lower, trim_space
-from steersman.machinery.private_files import warn_of_access
+from steersman.machinery.private_files import read_bounded, warn_of_access
+from steersman.net.client.egress import Dial
 from steersman.net.client.tls import HTTP1, HTTP2, ClientTLS, Protocols, client_context
 from steersman.net.client.transport import Address, Locate, Sender
 
@@ -50,6 +51,8 @@ class Endpoint:
     protocols: Protocols = HTTP1
     sender: Sender | None = None
     """What requests are sent with, where that is not a transport."""
+    leave: Dial | None = None
+    """How connections leave, where that is not as usual."""
     user_shown: str = ""
     """The user of its URL as messages have it, with `@`; a password in it is `***`, as in Go's messages."""
 
@@ -116,7 +119,7 @@ def _login(user: _Files) -> Login:
 def _read(path: Path) -> Any:
     """What a kubeconfig says, as plain data. Raises KubeconfigError."""
     try:
-        data = path.read_bytes()
+        data = read_bounded(path)
     except OSError as error:
         raise KubeconfigError(f"stat {path}: {_reason(error)}") from None
     try:
@@ -183,7 +186,7 @@ class _Files:
         if path is None:
             return b""
         try:
-            data = path.read_bytes()
+            data = read_bounded(path)
             if shown == "client-key":
                 warn_of_access(path)
         except OSError as error:
@@ -282,7 +285,7 @@ def _credentials(user: _Files) -> Callable[[], str]:
 def _token_in(path: Path) -> str:
     """Raises OSError if there is no token in the file."""
     try:
-        token = trim_space(path.read_bytes().decode("ascii"))
+        token = trim_space(read_bounded(path).decode("ascii"))
     except UnicodeDecodeError:
         raise OSError(f'the token in the file "{path}" is not ASCII') from None
     if not token:

@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
-from steersman.admission_plugins.node_restriction.pods import forbidden_in_mirror_pod, forbidden_in_status
+from steersman.admission_plugins.node_restriction.pods import (
+    forbidden_in_mirror_pod,
+    forbidden_in_spec_of_mirror_pod,
+    forbidden_in_status,
+)
 from steersman.api.core.v1 import Pod
 from steersman.machinery.codec.serializer import from_plain
 from tests.admission_plugins.pods_and_namespaces import CONTAINER, make_pod
@@ -22,7 +26,7 @@ def a_mirror(spec: dict[str, Any] | None = None, **metadata: Any) -> Pod:
 
 
 def why(pod: Pod) -> str:
-    return forbidden_in_mirror_pod("n", pod, lambda node: "u")
+    return forbidden_in_mirror_pod("n", pod, lambda node: "u") or forbidden_in_spec_of_mirror_pod("n", pod)
 
 
 def test_a_mirror_pod_of_its_own_may_be_made():

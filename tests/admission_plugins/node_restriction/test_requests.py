@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -9,8 +12,14 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
+from steersman.admission_plugins.node_restriction.plugin import NodeRestriction
 from steersman.admission_plugins.node_restriction.requests import forbidden_in_request
 from steersman.api.certificates.v1 import CertificateSigningRequest, CertificateSigningRequestSpec
+from steersman.authentication.user import UserInfo
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.registry.certificates.certificatesigningrequests import CERTIFICATE_SIGNING_REQUESTS
+from tests.admission_plugins.writes import write_of
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 FOREIGN = "can only create a node CSR with CN=system:node:n"
@@ -41,3 +50,20 @@ def test_a_node_is_none_but_itself(request_, why):
 def test_what_cannot_be_read_is_refused():
     spec = CertificateSigningRequestSpec(request=b"x", signer_name="kubernetes.io/kubelet-serving")
     assert forbidden_in_request("n", CertificateSigningRequest(spec=spec)).startswith("unable to parse csr: ")
+
+
+async def test_a_large_request_is_read_beside_the_loop() -> None:
+    lane = SlowLane()
+    made = a_request("system:node:n", *["other"] * 1000)
+    made.metadata.name = "r"
+    attributes = write_of(CERTIFICATE_SIGNING_REQUESTS, made)
+    attributes.user, attributes.lane = UserInfo("system:node:n", groups=("system:nodes",)), lane
+    nothing: Any = None
+    judged = asyncio.create_task(NodeRestriction(nothing, nothing, nothing, nothing).admit(attributes))
+    try:
+        await asyncio.sleep(0)
+        assert not judged.done()  # it waits for the lane
+        with pytest.raises(StatusError, match=FOREIGN):
+            await judged
+    finally:
+        lane.close()

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from steersman.audit.backends import buffered as module
 from steersman.audit.backends.buffered import Batching, Buffered
 from steersman.testing.clock import Clock
 from tests.audit.recorded import Kept, counted, record
@@ -41,6 +42,26 @@ async def test_what_is_more_than_the_buffer_holds_is_lost_and_counted() -> None:
     kept.free.set()
     await backend.close()
     assert [each for batch in kept.batches for each in batch] == [record(0), record(1), record(2)]
+
+
+async def test_large_events_are_lost_before_they_fill_the_memory_also_those_under_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kept, (errors, metrics) = Kept(), counted()
+    kept.free.clear()
+    large = record(0, requestURI="/" + "a" * 1000)
+    monkeypatch.setattr(module, "MOST_BYTES", 3 * len(large))
+    backend = Buffered(kept, Batching(max_size=1, throttle=False), errors)
+    for _ in range(5):
+        backend.process([large])
+        await asyncio.sleep(0.001)
+    assert len(kept.batches) == 3
+    assert metrics.errors.value(("buffered",)) == 2
+    kept.free.set()
+    await asyncio.sleep(0.001)
+    backend.process([large])
+    await backend.close()
+    assert len(kept.batches) == 4
 
 
 async def test_batches_are_sent_side_by_side_where_they_may() -> None:

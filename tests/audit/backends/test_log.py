@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from steersman.audit.backends import buffered
 from steersman.audit.backends.backend import IgnoringErrors
 from steersman.audit.backends.buffered import Queued
 from steersman.audit.backends.log import LogBackend, as_json, as_text
@@ -97,6 +98,28 @@ async def test_in_mode_batch_what_is_more_than_the_buffer_holds_is_lost(tmp_path
     assert metrics.errors.value(("buffered",)) == 3
     await backend.close()
     assert len((tmp_path / "audit.log").read_bytes().splitlines()) == 2
+
+
+async def test_in_mode_batch_large_events_are_lost_before_they_fill_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    errors, metrics = counted()
+    monkeypatch.setattr(buffered, "MOST_BYTES", 2 * len(record(1)))
+    log = log_to(tmp_path / "audit.log")
+    backend = Queued(log, 100, errors)
+    for number in range(5):
+        backend.process([record(number)])
+    assert metrics.errors.value(("buffered",)) == 3
+    await backend.close()
+    assert log.bytes == 0
+
+
+def test_of_large_events_that_are_lost_few_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    errors, metrics = counted()
+    errors.lost("log", "why", [record(number, requestURI="/" + "a" * 100_000) for number in range(50)])
+    assert metrics.errors.value(("log",)) == 50
+    assert caplog.text.count("AUDIT:") == 2
+    assert "... and 48 more" in caplog.text
 
 
 def test_the_legacy_format_is_a_line_of_text() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from steersman.audit.backends.truncation import Sizes, Truncating
 from tests.audit.recorded import Kept, counted, record
 
@@ -42,7 +44,8 @@ async def test_objects_are_left_out_of_what_does_not_fit() -> None:
 
 async def test_what_is_too_large_without_objects_is_lost_and_counted() -> None:
     kept, (errors, metrics) = Kept(), counted()
-    long = record(1, "Metadata", requestURI="/" + "a" * 1000)
+    times = {"requestReceivedTimestamp": "2026-01-01T00:00:00.000000Z", "stageTimestamp": "2026-01-01T00:00:00.000000Z"}
+    long = record(1, "Metadata", verb="a" * 1000, **times)
     assert Truncating(kept, Sizes(500, 1000), errors).process([long]) is None
     assert kept.batches == []
     assert metrics.errors.value(("truncate",)) == 1
@@ -55,3 +58,18 @@ async def test_a_batch_is_split_where_it_would_be_too_large() -> None:
     assert waiting is not None
     assert await waiting
     assert kept.sizes == [2, 2, 1]
+
+
+@pytest.mark.parametrize("level", ["Metadata", "Request"])
+@pytest.mark.parametrize("member", ["requestURI", "auditID"])
+async def test_nobody_keeps_a_request_out_of_the_log_by_a_long_text(level: str, member: str) -> None:
+    kept, (errors, metrics) = Kept(), counted()
+    long = record(1, level, **{member: "/a?" + "b" * 100_000}, user={"username": "eve"}, verb="delete")
+    waiting = Truncating(kept, Sizes(3000, 10_000), errors).process([long])
+    assert waiting is not None
+    assert await waiting
+    event = json.loads(b"{" + kept.batches[0][0])
+    assert event[member] == "/a?" + "b" * 1021 + "...TRUNCATED"
+    assert (event["user"]["username"], event["verb"]) == ("eve", "delete")
+    assert event["annotations"] == {"audit.k8s.io/truncated": "true"}
+    assert metrics.errors.value(("truncate",)) == 0

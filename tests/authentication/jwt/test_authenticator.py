@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import threading
 import time
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 
 from steersman.authentication.interface import AuthenticationError, TokenIdentity
 from steersman.authentication.jwt import authenticator as module
+from steersman.authentication.jwt import key_set, provider
 from steersman.authentication.jwt.authenticator import IssuerAuthenticator
 from steersman.authentication.jwt.configuration import JWTAuthenticator
 from steersman.authentication.jwt.id_token import ALGORITHMS
@@ -188,3 +191,28 @@ async def test_groups_may_stand_with_another_issuer() -> None:
         assert "did not contain claim: groups" in await known.refused(token(**claims))
         issuer.documents[f"{other}/jane"] = token(STRANGER, iss=other, groups=["far"]).encode()
         assert "verify distributed claim token" in await known.refused(token(**claims))
+
+
+async def test_many_keys_are_tried_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = []
+
+    def verified(*given: Any) -> bytes | None:
+        threads.append(threading.current_thread())
+        return key_set.verified(*given)
+
+    monkeypatch.setattr(provider, "verified", verified)
+    issuer = Issuer(*[EC] * 100, RSA, good_for=3600.0)
+    async with Known(issuer) as known:
+        assert await known.of(token()) is not None  # it names its key
+        assert set(threads) == {threading.main_thread()}
+        threads.clear()
+        assert await known.of(token(kid="")) is not None
+        assert await known.refused(token(STRANGER, kid="")) == NOT_SIGNED
+        assert len(threads) == 2
+        assert threading.main_thread() not in threads
+
+
+def test_a_key_whose_exponent_go_refuses_is_none() -> None:
+    large = {"kty": "RSA", "n": RSA.as_dict()["n"], "e": base64.urlsafe_b64encode(b"\x80\0\0\x01").decode().strip("=")}
+    (key,) = key_set.read_keys(msgspec.json.encode({"keys": [large]}))
+    assert key.key is None

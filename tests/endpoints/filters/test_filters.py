@@ -9,6 +9,7 @@ import pytest
 
 from steersman.authentication.user import UserInfo
 from steersman.endpoints import request as request_module
+from steersman.endpoints.filters.authentication import with_authentication
 from steersman.endpoints.filters.max_in_flight import with_max_in_flight
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Request
@@ -54,6 +55,33 @@ class Hanging:
 
 async def panicking(request: Request) -> Response:
     raise RuntimeError("a secret")
+
+
+# Users in metrics
+
+
+@pytest.mark.parametrize(
+    ("username", "label"),
+    [("admin", "admin"), ("jane", "other"), ("a" * 100_000, "other"), ("jane@acme.com", "email_id"),
+     ("system:serviceaccount:ns:sa-1", "other"),
+     ("system:serviceaccount:kube-system:default", "system:serviceaccount:kube-system:default")],
+)  # fmt: skip
+async def test_metrics_do_not_grow_with_the_names_of_users(username: str, label: str) -> None:
+    class Known:
+        def authenticate(self, credentials: object) -> UserInfo:
+            return UserInfo(username)
+
+    async def done(request: Request) -> Response:
+        return Response(200, [], b"")
+
+    metrics = RequestMetrics(Registry())
+    filtered = with_authentication(Known(), metrics)
+    for _ in range(2):  # the second time the token is remembered
+        headers = Headers.of([("authorization", "Bearer t")])
+        request = Request(HttpRequest("GET", NOTES, "", headers, EMPTY_BODY, Peer()))
+        request.info = request_info("GET", NOTES, "")
+        await filtered(request, done)
+    assert metrics.authentications.value((label,)) == 2
 
 
 # Deadlines

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from steersman.machinery.go.urls import parse_reference, uri_error
+from steersman.machinery.go.urls import has_bad_escape, parse_reference, path_unescaped, uri_error
+from tests.counted_work import calls
 
 
 @pytest.mark.parametrize(
@@ -39,3 +40,18 @@ def test_other_escapes_are_read(text: str) -> None:
 )
 def test_a_reference_has_all_its_parts(text: str, parts: tuple[str | None, ...]) -> None:
     assert parse_reference(text) == parts
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [("a%41%2fb", "aA/b"), ("%4", "%4"), ("%hh", "%hh"), ("a+b", "a+b"), ("%C3%A9", "\u00e9"), ("%ff", "\ufffd")],
+)
+@pytest.mark.parametrize("more", [0, 100, 1000])
+def test_escapes_of_a_path_in_short_and_in_long_texts(text, plain, more):
+    bad = plain == text and "%" in text
+    assert has_bad_escape("%41" * more + text) == bad
+    assert path_unescaped("%41" * more + text) == ("%41" if bad else "A") * more + plain
+
+
+def test_very_many_escapes_take_few_calls():
+    assert calls(lambda: path_unescaped("%41" * 300_000)) < 100

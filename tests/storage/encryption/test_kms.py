@@ -53,7 +53,7 @@ async def test_after_a_restart_the_seed_is_unwrapped_once(start_plugin: StartPlu
         transformer = transformer_of(providers)
         with pytest.raises(NeedsKey) as missing:
             transformer.open(sealed[0], PATH)
-        await missing.value.fetch()
+        await asyncio.gather(*(missing.value.fetch() for _ in range(10)))
         assert [transformer.open(each, PATH) for each in sealed] == [(b"value", False)] * 3
     assert plugin.calls == ["Status", "Encrypt", "Decrypt"]
 

@@ -67,11 +67,16 @@ def forbidden_in_mirror_pod(node: str, pod: Pod, uid_of: Callable[[str], str]) -
     uid = uid_of(node)
     if owner.uid != uid:
         return f"node {node} UID mismatch: expected {owner.uid} got {uid}"
+    return ""
+
+
+def forbidden_in_spec_of_mirror_pod(node: str, pod: Pod) -> str:
+    """Why a node may not make a pod that leads to this; "" if it may. Takes as long as the pod is large."""
     try:
         named = _named_objects(pod)
     except ValueError as error:
         return f"error checking mirror pod for API references: {error}"
-    return f"node {shown} can not create pods that reference {named}" if named else ""
+    return f"node {quote(node)} can not create pods that reference {named}" if named else ""
 
 
 def forbidden_in_status(node: str, old: Pod, new: Pod) -> str:

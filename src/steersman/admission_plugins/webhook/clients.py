@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
+from steersman.net.client.egress import USUAL, Egress
 from steersman.net.client.own_server import ThisServer
 from steersman.webhooks.client import WebhookClient
 from steersman.webhooks.client_config import ClientConfig, LocateService, endpoint_of
@@ -23,10 +24,12 @@ class Clients:
     """`login` says who this server is to a host ("name:port")."""
 
     def __init__(
-        self, locate: LocateService, login: Callable[[str], Login], itself: ThisServer | None = None
+        self, locate: LocateService, login: Callable[[str], Login], itself: ThisServer | None = None,
+        egress: Egress = USUAL,
     ) -> None:  # fmt: skip
         self._locate: Final = locate
         self._itself: Final = itself
+        self._egress: Final = egress
         self._login: Final = login
         self._clients: dict[ClientConfig, asyncio.Task[WebhookClient]] = {}
 
@@ -47,7 +50,7 @@ class Clients:
 
     async def _made(self, config: ClientConfig) -> WebhookClient:
         # beside the loop: reading authorities takes a while
-        endpoint = await asyncio.to_thread(endpoint_of, config, self._locate, self._login, self._itself)
+        endpoint = await asyncio.to_thread(endpoint_of, config, self._locate, self._login, self._itself, self._egress)
         return WebhookClient(endpoint, None, at_once=_AT_ONCE, user_agent=_AGENT)
 
     def keep(self, named: frozenset[ClientConfig]) -> None:

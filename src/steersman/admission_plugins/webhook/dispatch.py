@@ -71,7 +71,7 @@ class WebhookPlugin(Plugin):
         self._authorizer: Final = server.authorizer
         self._condition_metrics: Final = server.condition_metrics
         self._slow_lane: Final = server.slow_lane
-        self._clients: Final = Clients(server.locate_service, login, server.itself)
+        self._clients: Final = Clients(server.locate_service, login, server.itself, server.egress)
         configurations = server.objects(_GROUP, self.plural)
         self._configurations: Final = Configurations(configurations, server.mapper, self._clients.keep)
         self._selecting: Final = Selecting(server.objects("", "namespaces"))

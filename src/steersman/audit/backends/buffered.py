@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from steersman.audit.backends.backend import Backend, Records
@@ -13,6 +14,9 @@ from steersman.audit.errors import Errors
 from steersman.machinery.values.times import monotonic
 
 _PLUGIN: Final = "buffered"
+MOST_BYTES: Final = 128 << 20
+"""Of events that wait or are under way: where objects are recorded, one may have megabytes. Upstream counts events
+alone, and batches that are under way not at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +50,8 @@ class Buffered:
         """The one that is being collected."""
         self._ready: Final = asyncio.Event()
         """Whether that is full, or the end has come."""
+        self._bytes = 0
+        """Of events that are not handed on yet, or not done with."""
         self._closed = False
         self._sending: Final[set[asyncio.Future[bool]]] = set()
         self._throttle: Final = _Throttle(batching.qps, batching.burst) if batching.throttle else None
@@ -57,6 +63,9 @@ class Buffered:
             if self._closed:
                 self._errors.lost(_PLUGIN, "audit backend shut down", records[number:])
                 return
+            if self._bytes + len(record) > MOST_BYTES:
+                self._errors.lost(_PLUGIN, "audit buffer queue blocked", records[number:])
+                return
             batch = self._batch
             if batch is not None and len(batch) < self._batching.max_size:
                 batch.append(record)
@@ -67,6 +76,7 @@ class Buffered:
             else:
                 self._errors.lost(_PLUGIN, "audit buffer queue blocked", records[number:])
                 return
+            self._bytes += len(record)
 
     async def close(self) -> None:
         """See Backend: what is in the buffer is handed on."""
@@ -81,15 +91,21 @@ class Buffered:
         while batch := await self._collected():
             if self._throttle is not None:
                 await self._throttle.accept()
+            size = sum(map(len, batch))
             waiting = self._backend.process(batch)
             if waiting is None:
-                continue
-            if self._batching.side_by_side:
+                self._bytes -= size
+            elif self._batching.side_by_side:
                 future = asyncio.ensure_future(waiting)
                 self._sending.add(future)
-                future.add_done_callback(self._sending.discard)
+                future.add_done_callback(partial(self._sent, size))
             else:
                 await waiting
+                self._bytes -= size
+
+    def _sent(self, size: int, future: asyncio.Future[bool]) -> None:
+        self._sending.discard(future)
+        self._bytes -= size
 
     async def _collected(self) -> list[bytes]:
         """The next batch; an empty one at the end."""
@@ -140,7 +156,7 @@ class Queued:
 
     def process(self, records: Records) -> None:
         """See Backend."""
-        if self._log.waiting >= self._buffer_size:
+        if self._log.waiting >= self._buffer_size or self._log.bytes + sum(map(len, records)) > MOST_BYTES:
             self._errors.lost(_PLUGIN, "audit buffer queue blocked", records)
         else:
             self._log.process(records)

@@ -73,6 +73,8 @@ class LogBackend:
         self._errors: Final = errors
         self._loop: Final = asyncio.get_running_loop()
         self._batch = _Batch(self._loop)
+        self.bytes = 0
+        """Of events that are not written yet."""
         self._busy = False
         self._idle: Final = asyncio.Event()
         self._jobs: Final[SimpleQueue[_Batch | None]] = SimpleQueue()
@@ -84,6 +86,7 @@ class LogBackend:
         batch = self._batch
         first = len(batch.records)
         batch.records += records
+        self.bytes += sum(map(len, records))
         if not self._busy:
             self._busy = True
             self._loop.call_soon(self._hand_over)
@@ -110,6 +113,7 @@ class LogBackend:
     def _written(self, batch: _Batch, failed: dict[int, OSError]) -> None:
         for number, error in failed.items():
             self._errors.lost(_PLUGIN, error, (batch.records[number],))
+        self.bytes -= sum(map(len, batch.records))
         batch.records.clear()
         batch.end(failed)
         if self._batch.records:

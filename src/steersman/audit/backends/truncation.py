@@ -17,6 +17,8 @@ from steersman.machinery.codec.serializer import decode_json
 
 _PLUGIN: Final = "truncate"
 _HEAD: Final = len(b'{"kind":"Event","apiVersion":"audit.k8s.io/v1",\n')
+_LONGEST: Final = 1024
+"""As for User-Agent."""
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
@@ -48,12 +50,17 @@ class Truncating:
         taken: list[bytes] = []
         too_large: list[bytes] = []
         for record in records:
-            cut = record if len(record) + _HEAD <= self._sizes.event else truncated(record)
-            (taken if len(cut) + _HEAD <= self._sizes.event else too_large).append(cut)
+            cut = record if self._fits(record) else truncated(record)
+            if not self._fits(cut):
+                cut = shortened(cut)
+            (taken if self._fits(cut) else too_large).append(cut)
         if too_large:
             self._errors.lost(_PLUGIN, "event is too large even after truncating", too_large)
         waiting = [each for batch in self._batches(taken) if (each := self._backend.process(batch)) is not None]
         return together(waiting)
+
+    def _fits(self, record: bytes) -> bool:
+        return len(record) + _HEAD <= self._sizes.event
 
     def _batches(self, records: list[bytes]) -> list[list[bytes]]:
         batches: list[list[bytes]] = []
@@ -78,5 +85,22 @@ def truncated(record: bytes) -> bytes:
         return record
     event = decode_json(Event, document)
     event.request_object = event.response_object = None
+    return _marked(event)
+
+
+def shortened(record: bytes) -> bytes:
+    """A record with the texts that whoever sends a request makes as long as they like cut to some characters: nobody
+    is to keep a request out of the log by parameters that mean nothing. Upstream loses such an event."""
+    event = decode_json(Event, b"{" + record)
+    event.request_uri = _cut(event.request_uri)
+    event.audit_id = _cut(event.audit_id)
+    return _marked(event)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}...TRUNCATED"
+
+
+def _marked(event: Event) -> bytes:
     event.annotations = {**event.annotations, "audit.k8s.io/truncated": "true"}
     return as_go_escapes(_ENCODER.encode(event)[1:])

@@ -10,7 +10,7 @@ from typing import Any, Final
 from steersman.authentication.interface import AuthenticationError, TokenIdentity
 from steersman.authentication.jwt.configuration import AuthenticationConfiguration, JWTAuthenticator
 from steersman.authentication.jwt.distributed_claims import DistributedClaims, Verifier
-from steersman.authentication.jwt.fetching import Fetch, Fetcher
+from steersman.authentication.jwt.fetching import Fetch, Fetcher, FetchError
 from steersman.authentication.jwt.id_token import (
     Expectations,
     check_token,
@@ -26,6 +26,7 @@ from steersman.authentication.user import authenticated
 from steersman.machinery.errors.field import quote
 from steersman.machinery.metrics import Registry
 from steersman.machinery.values import times
+from steersman.net.client.egress import USUAL, Dial, Egress
 
 logger = logging.getLogger(__name__)
 
@@ -77,7 +78,7 @@ class ProviderTokens:
                 logger.error("oidc authenticator: initializing plugin: %s", error)
                 self.fault = str(error)
             else:
-                self._keys = RemoteKeys(url, self._fetch, self._metrics, self._clock)
+                self._keys = RemoteKeys(url, self._fetch, self._metrics)
                 self.fault = ""
                 return
             await asyncio.sleep(RETRY)
@@ -199,9 +200,12 @@ class JWTAuthenticators:
 
     def __init__(
         self, configuration: AuthenticationConfiguration, algorithms: Sequence[str], api_audiences: tuple[str, ...],
-        metrics: JWTMetrics,
+        metrics: JWTMetrics, egress: Egress = USUAL,
     ) -> None:  # fmt: skip
-        fetchers = [Fetcher(each.issuer.certificate_authority) for each in configuration.jwt]
+        fetchers = [
+            Fetcher(each.issuer.certificate_authority, leave=_way_of(each.issuer.egress_selector_type, egress))
+            for each in configuration.jwt
+        ]
         self._api_audiences = api_audiences
         self._by_issuer: Final = {
             each.issuer.url: IssuerAuthenticator(each, algorithms, fetcher, metrics.of(each.issuer.url))
@@ -237,3 +241,15 @@ class JWTAuthenticators:
             return None
         judge = self._by_issuer.get(untrusted_issuer(token))
         return None if judge is None else judge.authenticate_token(token, common)
+
+
+def _way_of(name: str, egress: Egress) -> Dial | None:
+    """How requests to an issuer leave; None for as usual. Raises FetchError where nobody has said how."""
+    if not name:
+        return None
+    if not egress.is_given:
+        raise FetchError(f"oidc: egress lookup required with egress selector type {quote(name)}")
+    found = egress.cluster if name == "cluster" else egress.control_plane
+    if found is None:
+        raise FetchError(f"oidc: egress lookup for {quote(name)} is not configured")
+    return found

@@ -15,6 +15,7 @@ from steersman.machinery.errors.field import quote
 from steersman.net.ascii import SPACE, is_digits, lower
 from steersman.net.client.answer import BadAnswer
 from steersman.net.client.dial import DialError
+from steersman.net.client.egress import Dial
 from steersman.net.client.tls import HTTP2
 from steersman.net.client.transport import Address, Sender, Transport
 from steersman.net.message import BodyAborted
@@ -56,13 +57,13 @@ class Fetcher:
     Raises FetchError if they cannot be used; takes milliseconds.
     """
 
-    def __init__(self, authorities: str, sender: Sender | None = None) -> None:
+    def __init__(self, authorities: str, sender: Sender | None = None, *, leave: Dial | None = None) -> None:
         if sender is None:
             try:
                 context = client_tls(authorities.encode(), protocols=HTTP2)
             except KubeconfigError as error:
                 raise FetchError(str(error)) from None
-            sender = Transport(_always(context), protocols=HTTP2)
+            sender = Transport(_always(context), protocols=HTTP2, leave=leave)
         self._sender = sender
 
     def close(self) -> None:

@@ -19,6 +19,8 @@ _MAX_HEADER: Final = 16 * 1024
 _MAX_SIGNATURE: Final = 4 * 1024
 _RSA: Final = ("n", "e")
 _EC: Final = ("crv", "x", "y")
+_LARGEST_EXPONENT: Final = (1 << 31) - 1
+"""Go verifies nothing with a larger one (crypto/rsa); with one as long as the key it would take 50 times as long."""
 
 
 class KeySetError(ValueError):
@@ -35,6 +37,9 @@ class _Key(msgspec.Struct, frozen=True):
     y: str = ""
     n: str = ""
     e: str = ""
+    x5c: tuple[str, ...] = ()
+    x5t: str = ""
+    x5t_sha256: str = msgspec.field(name="x5t#S256", default="")
 
 
 class _KeySet(msgspec.Struct, frozen=True):
@@ -52,7 +57,8 @@ class PublicKey:
 def read_keys(data: bytes) -> tuple[PublicKey, ...]:
     """The keys in a JSON Web Key Set; takes 0.1 s where cryptography is not loaded yet. Raises KeySetError.
 
-    As upstream's library, a key of an unknown kind makes the whole set unusable.
+    As upstream's library, a key of an unknown kind makes the whole set unusable, and so does one whose certificate is
+    another key's.
     """
     try:
         found = msgspec.json.decode(data, type=_KeySet)
@@ -60,7 +66,24 @@ def read_keys(data: bytes) -> tuple[PublicKey, ...]:
         raise KeySetError(syntax_error(data) or "these are no JSON Web Keys") from None
     if len(found.keys) > MOST_KEYS:
         raise KeySetError(f"more than {MOST_KEYS} keys")
-    return tuple(PublicKey(each.kid, _public(each)) for each in found.keys)
+    return tuple(PublicKey(each.kid, _checked(each)) for each in found.keys)
+
+
+def _checked(key: _Key) -> RSAKey | ECKey | None:
+    """The key, which its certificate is for if it has one."""
+    if not (key.x5c or key.x5t or key.x5t_sha256):
+        return _public(key)
+    from steersman.authentication.jwt.key_certificates import KeyCertificateError, check_certificates
+
+    if key.x5c and key.kty == "oct":
+        raise KeySetError("go-jose/go-jose: invalid JWK, found 'oct' (symmetric) key with cert chain")
+    found = _public(key)
+    try:
+        digests = {"x5t": key.x5t, "x5t#S256": key.x5t_sha256}
+        check_certificates(key.x5c, digests, None if found is None else found.public_key)
+    except KeyCertificateError as error:
+        raise KeySetError(str(error)) from None
+    return found
 
 
 def _public(key: _Key) -> RSAKey | ECKey | None:
@@ -69,7 +92,8 @@ def _public(key: _Key) -> RSAKey | ECKey | None:
 
     try:
         if key.kty == "RSA":
-            return RSAKey.import_key(_members(key, _RSA))
+            found = RSAKey.import_key(_members(key, _RSA))
+            return found if found.public_key.public_numbers().e <= _LARGEST_EXPONENT else None
         if key.kty == "EC":
             return ECKey.import_key(_members(key, _EC))
     except (JoseError, ValueError, TypeError, KeyError):
@@ -88,6 +112,15 @@ def _members(key: _Key, names: tuple[str, ...]) -> Any:
     return {"kty": key.kty, **found}
 
 
+def candidates(token: CompactToken, keys: tuple[PublicKey, ...]) -> int:
+    """How many of the keys may have signed a token."""
+    return sum(1 for each in keys if _may_be(token, each))
+
+
+def _may_be(token: CompactToken, key: PublicKey) -> bool:
+    return key.key is not None and token.key_id in ("", key.key_id)
+
+
 def verified(token: CompactToken, keys: tuple[PublicKey, ...]) -> bytes | None:
     """The payload of a token that one of the keys has signed: that which it names, if it names one; else None."""
     from joserfc import jws
@@ -95,7 +128,7 @@ def verified(token: CompactToken, keys: tuple[PublicKey, ...]) -> bytes | None:
 
     registry = registry_of(token.algorithm, _MAX_HEADER, MAX_TOKEN, _MAX_SIGNATURE)
     for each in keys:
-        if each.key is None or (token.key_id and token.key_id != each.key_id):
+        if each.key is None or not _may_be(token, each):
             continue
         try:
             return jws.deserialize_compact(token.text, each.key, registry=registry).payload

@@ -14,16 +14,19 @@ import msgspec
 from steersman.authentication.interface import AuthenticationError
 from steersman.authentication.jwt.fetching import Document, Fetch, FetchError
 from steersman.authentication.jwt.id_token import CompactToken
-from steersman.authentication.jwt.key_set import KeySetError, PublicKey, read_keys, verified
+from steersman.authentication.jwt.key_set import KeySetError, PublicKey, candidates, read_keys, verified
 from steersman.authentication.jwt.metrics import IssuerMetrics
 from steersman.machinery.codec.json_syntax import syntax_error
 from steersman.machinery.errors.field import quote
+from steersman.machinery.values import times
 from steersman.net.ascii import SPACE, lower
 
 WELL_KNOWN: Final = "/.well-known/openid-configuration"
 _DELTA: Final = 30.0
 """Keys that are good for less than so many seconds are fetched again."""
 _SHOWN: Final = 1024
+_FEW: Final = 4
+"""Keys that are tried on the loop: an issuer may have many, each of which takes milliseconds."""
 _NOT_SIGNED: Final = "failed to verify signature: failed to verify id token signature"
 
 
@@ -75,8 +78,10 @@ class RemoteKeys:
     wait for them.
     """
 
-    def __init__(self, url: str, fetch: Fetch, metrics: IssuerMetrics, clock: Callable[[], float]) -> None:
-        """`clock` gives seconds."""
+    def __init__(
+        self, url: str, fetch: Fetch, metrics: IssuerMetrics, clock: Callable[[], float] = times.monotonic
+    ) -> None:
+        """`clock` gives seconds, and is not set."""
         self._url = url
         self._fetch = fetch
         self._metrics = metrics
@@ -84,6 +89,7 @@ class RemoteKeys:
         self._keys: tuple[PublicKey, ...] = ()
         self._good_until = 0.0
         self._fetching: asyncio.Task[tuple[PublicKey, ...]] | None = None
+        self._room = asyncio.Semaphore(1)
 
     def close(self) -> None:
         """Ends a request that is under way."""
@@ -92,12 +98,32 @@ class RemoteKeys:
 
     def verify(self, token: CompactToken) -> bytes | Awaitable[bytes]:
         """The payload of a token, at once if a known key has signed it. Raises AuthenticationError."""
-        payload = verified(token, self._keys) if self._keys else None
+        if candidates(token, self._keys) > _FEW:
+            return self._verify_with_many(token)
+        payload = verified(token, self._keys)
         if payload is not None:
             return payload
+        self._check_age()
+        return self._verify_with_others(token)
+
+    def _check_age(self) -> None:
+        """Raises AuthenticationError while no other keys are asked for."""
         if self._clock() + _DELTA <= self._good_until:
             raise AuthenticationError(_NOT_SIGNED)
-        return self._verify_with_others(token)
+
+    async def _verify_with_many(self, token: CompactToken) -> bytes:
+        payload = await self._tried(token, self._keys)
+        if payload is not None:
+            return payload
+        self._check_age()
+        return await self._verify_with_others(token)
+
+    async def _tried(self, token: CompactToken, keys: tuple[PublicKey, ...]) -> bytes | None:
+        """The payload if one of the keys has signed it; many are tried beside the loop, for one token at a time."""
+        if candidates(token, keys) <= _FEW:
+            return verified(token, keys)
+        async with self._room:
+            return await asyncio.to_thread(verified, token, keys)
 
     async def _verify_with_others(self, token: CompactToken) -> bytes:
         if self._fetching is None:
@@ -107,7 +133,7 @@ class RemoteKeys:
             keys = await asyncio.shield(self._fetching)
         except (FetchError, KeySetError) as error:
             raise AuthenticationError(f"failed to verify signature: fetching keys {error}") from None
-        payload = verified(token, keys)
+        payload = await self._tried(token, keys)
         if payload is None:
             raise AuthenticationError(_NOT_SIGNED)
         return payload

@@ -28,21 +28,20 @@ OWN: Final = {
     "version": "print the version and end",
 }
 WITHOUT_EFFECT: Final = names(
-    "apiserver-count contention-profiling default-watch-cache-size delete-collection-workers enable-garbage-collector "
+    "apiserver-count default-watch-cache-size delete-collection-workers enable-garbage-collector "
     "enable-logs-handler enable-priority-and-fairness endpoint-reconciler-type etcd-cafile etcd-certfile "
     "etcd-count-metric-poll-period etcd-db-metric-poll-interval etcd-healthcheck-timeout etcd-keyfile etcd-prefix "
-    "etcd-readycheck-timeout http2-max-streams-per-connection lease-reuse-duration-seconds livez-grace-period "
-    "log-flush-frequency log-json-info-buffer-size log-json-split-stream log-text-info-buffer-size "
-    "log-text-split-stream logging-format max-connection-bytes-per-sec permit-address-sharing permit-port-sharing "
-    "shutdown-watch-termination-grace-period storage-backend storage-initialization-timeout storage-media-type vmodule "
-    "watch-cache watch-cache-sizes"
+    "etcd-readycheck-timeout lease-reuse-duration-seconds livez-grace-period log-flush-frequency "
+    "log-json-info-buffer-size log-json-split-stream log-text-info-buffer-size log-text-split-stream logging-format "
+    "max-connection-bytes-per-sec shutdown-watch-termination-grace-period storage-backend "
+    "storage-initialization-timeout storage-media-type vmodule watch-cache watch-cache-sizes"
 )
 """Flags about what this server has not: a log in klog's form, an etcd, a cache that can be left out, a pace."""
 LEGACY: Final = {"insecure-port": "0", "insecure-bind-address": None}
 """Flags that kube-apiserver had once, with the one value that is taken; old templates of arguments pass them."""
 _BARE: Final = names(
-    "contention-profiling enable-garbage-collector enable-logs-handler enable-priority-and-fairness help "
-    "log-json-split-stream log-text-split-stream permit-address-sharing permit-port-sharing version watch-cache"
+    "enable-garbage-collector enable-logs-handler enable-priority-and-fairness help log-json-split-stream "
+    "log-text-split-stream version watch-cache"
 )
 
 

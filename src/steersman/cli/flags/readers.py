@@ -60,6 +60,10 @@ def integer(text: str) -> int:
     return int(text)
 
 
+def integers(text: str) -> tuple[int, ...]:
+    return tuple(integer(trim_space(each)) for each in text.split(","))
+
+
 def decimal(text: str) -> float:
     return float(text)
 
@@ -88,6 +92,10 @@ def one(text: str) -> tuple[str, ...]:
 
 def address(text: str) -> str:
     return str(ip_address(text))
+
+
+def bind_address(text: str) -> str:
+    return address(text) if trim_space(text) else "0.0.0.0"
 
 
 def file(text: str) -> str:
@@ -203,9 +211,11 @@ def pairs(text: str) -> dict[str, str]:
 
 
 SHOWN: Final[dict[Callable[[str], Any], str]] = {
-    address: "ip", chance: "float", claim: "CLAIM=VALUE", controllers: "strings", decimal: "float", file: "file",
+    address: "ip", bind_address: "ip", chance: "float", claim: "CLAIM=VALUE", controllers: "strings",
+    decimal: "float", file: "file",
     folder: "folder",
-    header_names: "strings", integer: "int", issuer: "strings", modes: "strings", names: "strings", number: "int",
+    header_names: "strings", integer: "int", integers: "ints", issuer: "strings", modes: "strings",
+    names: "strings", number: "int",
     one: "string", one_file: "file",
     pairs: "KEY=VALUE,...", patterns: "strings", plugins: "strings", port: "int", seconds: "duration",
     token_expiration: "duration", whole_seconds: "duration",

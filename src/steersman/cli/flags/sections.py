@@ -10,6 +10,7 @@ from steersman.authorization.steps import MODES
 from steersman.cli.flags.known import ADMISSION_PLUGINS
 from steersman.cli.flags.readers import (
     address,
+    bind_address,
     boolean,
     chance,
     claim,
@@ -19,6 +20,7 @@ from steersman.cli.flags.readers import (
     folder,
     header_names,
     integer,
+    integers,
     issuer,
     modes,
     names,
@@ -36,6 +38,7 @@ from steersman.cli.flags.readers import (
     whole_seconds,
 )
 from steersman.controlplane.controllers import CONTROLLERS
+from steersman.controlplane.tls_parameters import SUITE_NAMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,9 @@ SECTIONS: Final[dict[str, dict[str, Flag]]] = {
         ),
         "shutdown-delay-duration": Flag("shutdown_delay_duration", seconds, "time between not ready and not serving"),
         "shutdown-send-retry-after": Flag("shutdown_send_retry_after", boolean, "429 while draining", boolean=True),
+        "egress-selector-config-file": Flag(
+            "egress_selector_config_file", str, "EgressSelectorConfiguration: through which proxies others are asked"
+        ),
         "etcd-compaction-interval": Flag("etcd_compaction_interval", seconds, "time between compactions, 0 for never"),
         "encryption-provider-config": Flag(
             "encryption_provider_config",
@@ -110,7 +116,7 @@ SECTIONS: Final[dict[str, dict[str, Flag]]] = {
         ),
     },
     "Secure serving": {
-        "bind-address": Flag("bind_address", address, "address to listen on"),
+        "bind-address": Flag("bind_address", bind_address, "address to listen on; 0.0.0.0 or :: for all"),
         "secure-port": Flag("secure_port", port, "port to listen on, 0 for a free one"),
         "tls-cert-file": Flag("tls_cert_file", file, "serving certificate, PEM"),
         "tls-private-key-file": Flag("tls_private_key_file", file, "key of --tls-cert-file"),
@@ -119,7 +125,18 @@ SECTIONS: Final[dict[str, dict[str, Flag]]] = {
             "tls_min_version", str, "VersionTLS12 or VersionTLS13", values=("VersionTLS12", "VersionTLS13")
         ),
         "tls-cipher-suites": Flag(
-            "tls_cipher_suites", names, "suites of TLS 1.2, by upstream's or OpenSSL's names", True
+            "tls_cipher_suites", names, "cipher suites, by their names at IANA", True, values=SUITE_NAMES
+        ),
+        "tls-curve-preferences": Flag(
+            "tls_curve_preferences", integers, "key exchanges, by Go's numbers (CurveID), in any order", True
+        ),
+        "disable-http2-serving": Flag("disable_http2_serving", boolean, "speak HTTP/1.1 only", boolean=True),
+        "http2-max-streams-per-connection": Flag(
+            "http2_max_streams_per_connection", integer, "requests at a time on a connection of HTTP/2, 0 for 100"
+        ),
+        "permit-address-sharing": Flag("permit_address_sharing", boolean, "bind with SO_REUSEADDR", boolean=True),
+        "permit-port-sharing": Flag(
+            "permit_port_sharing", boolean, "bind with SO_REUSEPORT: others may listen there too", boolean=True
         ),
     },
     "Authentication": {
@@ -299,6 +316,9 @@ SECTIONS: Final[dict[str, dict[str, Flag]]] = {
             values=("0", "2", "3", "6"),
         ),
         "profiling": Flag("profiling", boolean, "serve /debug/pprof", boolean=True),
+        "contention-profiling": Flag(
+            "contention_profiling", boolean, "serve what holds the event loop at /debug/pprof/block", boolean=True
+        ),
         "debug-loop-watchdog": Flag(
             "debug_loop_watchdog", seconds, "log what holds the event loop longer, 0s for never"
         ),

@@ -6,7 +6,7 @@ import logging
 import os
 from functools import partial
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from steersman.authentication.bearer_token import SPACE_WARNING, bearer_token, has_misplaced_space, subprotocol_token
 from steersman.authentication.interface import AuthenticationError, Authenticator, Credentials
@@ -25,6 +25,11 @@ if TYPE_CHECKING:  # a server behind no proxy does without
 
 logger = logging.getLogger(__name__)
 
+_KNOWN_USERS: Final = {
+    name: (name,) for name in ("admin", "client", "kube_proxy", "kubelet", "system:serviceaccount:kube-system:default")
+}
+_WITH_ADDRESS: Final = ("email_id",)
+_OTHER_USERS: Final = ("other",)
 _KEPT = 1024
 _KEPT_LENGTH = 16 * 1024
 _KEPT_SECONDS = 1.0
@@ -55,7 +60,7 @@ def with_authentication(
                 if known is not None and known[1] > request.received:
                     del headers["authorization"]
                     metrics.authentication_attempts.inc(("success",))
-                    metrics.authentications.inc((known[0].name,))
+                    metrics.authentications.inc(_counted_as(known[0].name))
                     request.user = known[0]
                     if proxy_headers is not None:
                         proxy_headers.clear(headers)
@@ -78,7 +83,7 @@ def with_authentication(
             response = refused(auditor, request, attempted, lambda: error_response(request, unauthorized()))
             response.close = request.http.version == "2"
             return response
-        metrics.authentications.inc((user.name,))
+        metrics.authentications.inc(_counted_as(user.name))
         if token and digest is not None:
             if len(recent) >= _KEPT:
                 recent.clear()
@@ -89,6 +94,11 @@ def with_authentication(
         return await next_(request)
 
     return authentication
+
+
+def _counted_as(username: str) -> tuple[str]:
+    """The label of a user in metrics, of which there are few: who can have many names is not to fill the memory."""
+    return _KNOWN_USERS.get(username) or (_WITH_ADDRESS if "@" in username else _OTHER_USERS)
 
 
 def _attempted(authorization: str | None, *, with_certificate: bool) -> str:

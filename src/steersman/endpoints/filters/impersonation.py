@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-import re
 import time
 from typing import Final
-from urllib.parse import unquote
 
 from steersman.authentication.user import UserInfo
 from steersman.authorization.impersonation import Impersonation
@@ -17,6 +15,7 @@ from steersman.endpoints.request import Filter, Handler, Request
 from steersman.endpoints.responses import NOSNIFF, error_response
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError, bad_request
+from steersman.machinery.go.urls import path_unescaped
 from steersman.net.message import Headers, Response
 
 logger = logging.getLogger(__name__)
@@ -26,7 +25,6 @@ _USER: Final = "impersonate-user"
 _UID: Final = "impersonate-uid"
 _GROUP: Final = "impersonate-group"
 _EXTRA: Final = "impersonate-extra-"
-_BAD_ESCAPE: Final = re.compile(r"%(?![0-9a-fA-F]{2})")
 
 
 def with_impersonation(authorizer: Authorizer, metrics: RequestMetrics) -> Filter:
@@ -83,7 +81,7 @@ def _wanted_user(headers: Headers, named: list[str]) -> UserInfo | None:
     extra: dict[str, tuple[str, ...]] = {}
     for name in named:
         if name.startswith(_EXTRA):
-            key = _unescaped(name.removeprefix(_EXTRA))
+            key = path_unescaped(name.removeprefix(_EXTRA))
             extra[key] = (*extra.get(key, ()), *values[name])
     user = UserInfo(_first(headers, _USER), _first(headers, _UID), tuple(headers.get_all(_GROUP)), extra)
     if user.name:
@@ -95,11 +93,6 @@ def _wanted_user(headers: Headers, named: list[str]) -> UserInfo | None:
 
 def _first(headers: Headers, name: str) -> str:
     return next(iter(headers.get_all(name)), "")
-
-
-def _unescaped(key: str) -> str:
-    """A key of `extra` out of a header's name; one that is not escaped well stays as it is."""
-    return key if _BAD_ESCAPE.search(key) else unquote(key)
 
 
 def _go_source(user: UserInfo) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import binascii
 import json
 import re
 from ipaddress import IPv6Address
 from typing import Final, NamedTuple
-from urllib.parse import quote, unquote_to_bytes
+from urllib.parse import quote, unquote, unquote_to_bytes
 
 from steersman.machinery.go.strings import to_lower
 
@@ -14,6 +15,9 @@ _SCHEME: Final = re.compile("([A-Za-z][A-Za-z0-9+.-]*):", re.ASCII)
 _PORT: Final = re.compile("(?::[0-9]*)?", re.ASCII)
 ESCAPE: Final = re.compile("%(?![0-9A-Fa-f]{2})")
 """A percent sign that escapes nothing."""
+_SHORT: Final = 256
+_FEW_ESCAPES: Final = 64
+_HEX_DIGITS: Final = bytes.maketrans(b"h0123456789abcdefABCDEF", b"." + b"h" * 22)
 _ESCAPED: Final = re.compile("%([0-9A-Fa-f]{2})")
 _HOST_INVALID: Final = re.compile(r"[\x00- #/?@\\^`{|}\x7f]")
 _USER_INVALID: Final = re.compile(r"[^A-Za-z0-9\-_.~!$&'()*+,;=:%@]")
@@ -190,4 +194,22 @@ def _escape_user(text: str) -> str:
 
 def path_unescaped(text: str) -> str:
     """As Go's url.PathUnescape; what that refuses as it is."""
-    return text if "%" not in text or ESCAPE.search(text) else unquote_to_bytes(text).decode("utf-8", "replace")
+    return text if has_bad_escape(text) else unescape(text)
+
+
+def has_bad_escape(text: str) -> bool:
+    """Whether a percent sign in `text` does not begin an escape."""
+    if len(text) < _SHORT:
+        return ESCAPE.search(text) is not None
+    raw = text.encode("utf-8", "surrogatepass")  # a regular expression takes 50 times as long
+    return raw.translate(_HEX_DIGITS).count(b"%hh") != raw.count(b"%")
+
+
+def unescape(text: str) -> str:
+    """Percent-decodes `text`; an escape that is none stays as it is."""
+    if "%" not in text:
+        return text
+    if text.count("%") <= _FEW_ESCAPES or not text.isascii() or has_bad_escape(text) or "\n" in text or "\r" in text:
+        return unquote(text)
+    # a C function for the quoted-printable encoding, which has "=41" for "%41": urllib's takes 100 ns for each escape
+    return binascii.a2b_qp(text.replace("=", "=3D").replace("%", "=")).decode("utf-8", "replace")

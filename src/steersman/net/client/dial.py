@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import os
 import re
 import socket
 import ssl
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from ipaddress import IPv4Address
 from typing import Final, cast
 from weakref import WeakKeyDictionary
@@ -41,6 +42,7 @@ _REASONS: Final = {
     errno.ETIMEDOUT: "connection timed out",
     errno.EINVAL: "invalid argument",
     errno.EACCES: "permission denied",
+    errno.ENOENT: "no such file or directory",
 }
 
 
@@ -90,7 +92,7 @@ def _read_buffer() -> memoryview:
     return buffer
 
 
-class _Dialed(Received):
+class Dialed(Received):
     """The events of a connection, passed on to who reads and writes it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -141,6 +143,7 @@ class _Dialed(Received):
         assert transport is not None
         transport.set_write_buffer_limits(high=_WRITE_HIGH_WATER)
         self.connection.secured(transport)
+        self._transport = transport  # another TLS may be spoken within this one
 
     def take(self, data: bytes) -> None:
         assert self.connection is not None
@@ -230,7 +233,7 @@ async def dial(
 def connected(accept: Callable[[], asyncio.BaseProtocol], at: tuple[str, int]) -> UpgradedConnection:
     """A connection to a server of this process, without a socket: `at` is where it is said to be reached."""
     loop = asyncio.get_running_loop()
-    protocol = _Dialed(loop)
+    protocol = Dialed(loop)
     join(loop, protocol, accept(), at=at)
     assert protocol.connection is not None
     return protocol.connection
@@ -239,25 +242,32 @@ def connected(accept: Callable[[], asyncio.BaseProtocol], at: tuple[str, int]) -
 async def _connect(
     loop: asyncio.AbstractEventLoop, address: str, port: int, host: str, tls: ssl.SSLContext | None,
     before_tls: BeforeTLS | None,
-) -> _Dialed:  # fmt: skip
-    place = host_port(address, port)
-    try:
+) -> Dialed:  # fmt: skip
+    with told_as_go(f"tcp {host_port(address, port)}", host):
         async with asyncio.timeout(DIAL_TIMEOUT):
-            _, protocol = await loop.create_connection(lambda: _Dialed(loop), address, port)
+            _, protocol = await loop.create_connection(lambda: Dialed(loop), address, port)
             if before_tls is not None:
                 await protocol.before_tls(before_tls)
             if tls is not None:
                 await protocol.begin_tls(tls, host)
+    return protocol
+
+
+@contextlib.contextmanager
+def told_as_go(place: str, host: str) -> Iterator[None]:
+    """Makes DialErrors, in Go's words, of what goes wrong with a connection to `place` ("tcp 192.0.2.1:443"), whose
+    certificate is to be for `host`."""
+    try:
+        yield
     except ssl.SSLError as error:
         kind = UnknownAuthority if getattr(error, "verify_code", 0) in _UNKNOWN_AUTHORITY else DialError
         raise kind(_tls_failure(error, host)) from None
     except TimeoutError:
-        raise DialError(f"dial tcp {place}: i/o timeout") from None
+        raise DialError(f"dial {place}: i/o timeout") from None
     except ConnectionAbortedError:
         raise DialError("net/http: TLS handshake timeout") from None
     except (OSError, OverflowError, UnicodeError) as error:
-        raise DialError(f"dial tcp {place}: connect: {_reason(error)}") from None
-    return protocol
+        raise DialError(f"dial {place}: connect: {_reason(error)}") from None
 
 
 async def _authority_hint(

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, Protocol
 
 from steersman.net.client.answer import Answer, BadAnswer
 from steersman.net.client.dial import dial, host_port
+from steersman.net.client.egress import Dial
 from steersman.net.client.http1 import send
 from steersman.net.client.http2.answer import NotProcessed
 from steersman.net.client.http2.connection import Http2Connection
@@ -78,12 +79,14 @@ class Transport:
 
     `tls` gives the context of new connections; when it gives another one, those that are kept are closed.
     `server_name` is whom TLS is spoken with, if that is not the host of the address. `protocols` are those that are
-    offered to servers for requests. What is `nearby` is reached past any proxy.
+    offered to servers for requests. What is `nearby` is reached past any proxy. `leave` makes connections in place of
+    `dial`, past the proxies of the environment.
     """
 
     def __init__(
         self, tls: ClientTLS, server_name: str = "", proxies: ProxyEnvironment | None = None, *,
         protocols: Protocols = HTTP1, locate: Locate | None = None, nearby: Nearby | None = None,
+        leave: Dial | None = None,
     ) -> None:  # fmt: skip
         self._tls = tls
         self._server_name = server_name
@@ -91,6 +94,7 @@ class Transport:
         self._protocols = offered(protocols)
         self._locate = locate
         self._nearby = nearby
+        self._leave = leave
         self._context: ssl.SSLContext | None = None
         self._kept: dict[Address, KeptConnections] = {}
         self._is_closed = False
@@ -116,7 +120,8 @@ class Transport:
         where a kept connection turns out to be closed; by default its method says so.
         Raises DialError, BadAnswer, and ValueError for what cannot stand in a head.
         """
-        proxy = None if address.secure or self._way(address) else self._proxies.of("http", address.host, address.port)
+        goes_on = address.secure or self._leave is not None or self._way(address)
+        proxy = None if goes_on else self._proxies.of("http", address.host, address.port)
         if proxy is not None:  # it is told all of the URL
             target = f"http://{host_port(address.host, address.port)}{target}"
             headers = [*headers, *authorization(proxy)]
@@ -167,7 +172,7 @@ class Transport:
         return None if self._nearby is None else self._nearby(address)
 
     async def _connect(self, address: Address) -> UpgradedConnection:
-        if self._way(address) is not None:
+        if self._leave is not None or self._way(address) is not None:
             return await self._dial(address, self._protocols)
         proxy = self._proxies.of("https" if address.secure else "http", address.host, address.port)
         if proxy is None:
@@ -185,6 +190,9 @@ class Transport:
         place = address if self._locate is None else await self._locate(address)
         if place.way is not None:
             return await place.way(tls, server_name)
+        if self._leave is not None:
+            host = place.addresses[0] if place.addresses else place.host
+            return await self._leave(host, place.port, tls, server_name)
         return await dial(place.host, place.port, tls, addresses=place.addresses, server_name=server_name)
 
 

@@ -58,7 +58,7 @@ async def _connect(proxy: Proxy, address: tuple[str, int], connection: Upgraded)
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT):
             await connection.write(request_head("CONNECT", target, headers))
-            head = await _head(connection)
+            head = await read_head(connection)
     except TimeoutError:
         raise DialError("net/http: timeout awaiting the proxy's answer to CONNECT") from None
     except ConnectionResetError:
@@ -70,7 +70,8 @@ async def _connect(proxy: Proxy, address: tuple[str, int], connection: Upgraded)
         raise DialError(reason or f"unknown status code {code}")
 
 
-async def _head(connection: Upgraded) -> bytes:
+async def read_head(connection: Upgraded) -> bytes:
+    """The head of the proxy's answer, with nothing behind it. Raises DialError."""
     head = b""
     while not head.endswith(b"\r\n\r\n"):
         data = await connection.read()

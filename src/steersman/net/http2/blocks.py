@@ -32,9 +32,10 @@ class FieldDecoder:
 
     def decode(self, block: bytes) -> Fields:
         """The fields of a block. Raises ConnectionFault, and TooLarge."""
-        count = hpack.count_fields(block, self._max_count)
+        coded: list[hpack.Coded] = []
+        count = hpack.count_fields(block, self._max_count, coded)
         if count is None:
-            raise ConnectionFault(ErrorCode.COMPRESSION_ERROR, "header block is cut off")
+            raise ConnectionFault(ErrorCode.COMPRESSION_ERROR, "header block is cut off, or out of order")
         if count > self._max_count:
             raise TooLarge
         try:
@@ -43,12 +44,20 @@ class FieldDecoder:
             raise TooLarge from None
         except HPACKError:
             raise ConnectionFault(ErrorCode.COMPRESSION_ERROR, "header block cannot be decoded") from None
+        if not all(hpack.is_padded_well(_text(fields, each), each) for each in coded):
+            raise ConnectionFault(ErrorCode.COMPRESSION_ERROR, "a string is padded with something else than ones")
         return fields
 
     def is_over(self, fields: Fields) -> bool:
         """Whether a list of fields is longer than the settings allow."""
         size = sum(len(name) + len(value) for name, value, _ in fields)
         return size + _FIELD_OVERHEAD * len(fields) > self._max_bytes
+
+
+def _text(fields: Fields, code: hpack.Coded) -> bytes:
+    """What a string in Huffman code stands for."""
+    name, value, _ = fields[code.field]
+    return value if code.part else name
 
 
 class BlockReader(FieldDecoder):

@@ -486,6 +486,7 @@ class Http2Connection(Http2Output):
         stream = self.streams.get(stream_id)
         if stream is not None:
             self._forget(stream, "the client has reset the stream")
+        self._reset_by_us.pop(stream_id, None)  # what comes now was sent after both resets
 
     def _on_settings(self, flags: int, stream_id: int, payload: bytes) -> None:
         if stream_id:

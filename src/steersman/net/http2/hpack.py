@@ -6,7 +6,7 @@ every connection, in any order.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 # RFC 7541 appendix A: the names of the static table that a response may have, by index.
 _STATIC_NAMES: Final = {
@@ -76,8 +76,22 @@ STATUSES: Final = {code: status(code) for code in range(100, 1000)}
 """Encoded :status fields of all codes there can be."""
 
 
-def count_fields(block: bytes, limit: int) -> int | None:
-    """How many fields a header block has (section 6), at most `limit` and one; None if it is cut off in one of them.
+class Coded(NamedTuple):
+    """A string in Huffman code whose last byte may be wrong: what it should be depends on the text."""
+
+    field: int
+    """Which field of the block it is in, from 0 on."""
+    part: int
+    """0 for its name, 1 for its value."""
+    length: int
+    """Bytes of the code."""
+    last: int
+
+
+def count_fields(block: bytes, limit: int, coded: list[Coded] | None = None) -> int | None:
+    """How many fields a header block has (section 6), at most `limit` and one; None if it is cut off in one of them, or
+    changes the size of the table after one (section 4.2). Strings whose padding is to be looked at once they are
+    decoded are added to `coded`.
 
     Ask this before decoding: jh2's decoder panics, which is no Exception, on a block that ends where a string should
     begin, and takes seconds for a block of a million fields, whatever it may decode to.
@@ -99,10 +113,35 @@ def count_fields(block: bytes, limit: int) -> int | None:
         if first & mask == mask:
             at = _after_integer(block, at)
         if 0x20 <= first < 0x40:  # table size update
+            if count:
+                return None
             continue
-        for _ in range(1 if first & mask else 2):
-            at = _after_string(block, at)
+        for part in (1,) if first & mask else (0, 1):
+            begin, at = at, _after_string(block, at)
+            if coded is not None and at <= end and block[begin] > 0x80 and block[at - 1] & 0x7F != 0x7F:
+                coded.append(Coded(count - 1, part, _length(block, begin), block[at - 1]))
     return count if at == end else None
+
+
+def is_padded_well(text: bytes, code: Coded) -> bool:
+    """Whether what follows the last symbol of a string in Huffman code are ones, as section 5.2 wants it."""
+    left = 8 * code.length - sum(text.translate(_CODE_BITS))
+    ones = (1 << left) - 1
+    return code.last & ones == ones
+
+
+_CODE_BITS: Final = bytes((
+    13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28,
+    28, 28, 28, 6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 7, 8, 15, 6, 12,
+    10, 13, 6, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 8, 7, 8, 13, 19, 13, 14, 6, 15, 5, 6,
+    5, 6, 5, 6, 6, 6, 5, 7, 7, 6, 6, 6, 5, 6, 7, 6, 5, 5, 6, 7, 7, 7, 7, 7, 15, 11, 14, 13, 28, 20, 22, 20, 20, 22, 22,
+    22, 23, 22, 23, 23, 23, 23, 23, 24, 23, 24, 24, 22, 23, 24, 23, 23, 23, 23, 21, 22, 23, 22, 23, 23, 24, 22, 21, 20,
+    22, 22, 23, 23, 21, 23, 22, 22, 24, 21, 22, 23, 23, 21, 21, 22, 21, 23, 22, 23, 23, 20, 22, 22, 22, 23, 22, 22, 23,
+    26, 26, 20, 19, 22, 23, 22, 25, 26, 26, 26, 27, 27, 26, 24, 25, 19, 21, 26, 27, 27, 26, 27, 24, 21, 21, 26, 26, 28,
+    27, 27, 27, 20, 24, 20, 21, 22, 21, 21, 23, 22, 22, 25, 25, 24, 24, 26, 23, 26, 27, 26, 26, 27, 27, 27, 27, 27, 28,
+    27, 27, 27, 27, 27, 26,
+))  # fmt: skip
+"""The lengths of the Huffman code, in bits, by byte (appendix B)."""
 
 
 def _after_integer(block: bytes, at: int) -> int:
@@ -121,8 +160,14 @@ def _after_string(block: bytes, at: int) -> int:
     if length < 0x7F:
         return at + 1 + length
     after = _after_integer(block, at + 1)
-    if after > len(block):
-        return after
-    for shift, byte in enumerate(block[at + 1 : after]):
+    return after if after > len(block) else after + _length(block, at)
+
+
+def _length(block: bytes, at: int) -> int:
+    """The bytes of the string literal that begins at `at`, without those that say how many they are."""
+    length = block[at] & 0x7F
+    if length < 0x7F:
+        return length
+    for shift, byte in enumerate(block[at + 1 : _after_integer(block, at + 1)]):
         length += (byte & 0x7F) << 7 * shift
-    return after + length
+    return length

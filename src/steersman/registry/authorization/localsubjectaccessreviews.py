@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from steersman.api.authorization.v1 import LocalSubjectAccessReview
+from steersman.authorization.attributes import Attributes
 from steersman.authorization.review_validation import validate_local_subject_access_review
 from steersman.authorization.reviews import review_attributes, subject_of
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.status import bad_request
+from steersman.machinery.large_work.slow_lane import done
 from steersman.machinery.validation.object_meta import name_is_path_segment
 from steersman.registry.authorization.judgement import judge, require_valid
 from steersman.registry.services import Services
@@ -17,13 +19,18 @@ from steersman.rest.resource import Resource
 async def create(services: Services, ctx: Context, review: LocalSubjectAccessReview) -> LocalSubjectAccessReview:
     """Answers with the review and its status. Raises StatusError (422, 400)."""
     review.metadata.namespace = review.metadata.namespace or ctx.action.namespace
-    require_valid(validate_local_subject_access_review(review))
-    if review.metadata.namespace != ctx.action.namespace:
-        raise bad_request(f"spec.resourceAttributes.namespace must match namespace: {ctx.action.namespace}")
-    spec = review.spec
-    attributes = review_attributes(subject_of(spec), spec.resource_attributes, spec.non_resource_attributes)
+    attributes = await done(ctx.lane, _asked, review, ctx.action.namespace)
     review.status = await judge(services.authorizer, attributes)
     return review
+
+
+def _asked(review: LocalSubjectAccessReview, namespace: str) -> Attributes:
+    """What a review in a namespace asks. Raises StatusError (422, 400)."""
+    require_valid(validate_local_subject_access_review(review))
+    if review.metadata.namespace != namespace:
+        raise bad_request(f"spec.resourceAttributes.namespace must match namespace: {namespace}")
+    spec = review.spec
+    return review_attributes(subject_of(spec), spec.resource_attributes, spec.non_resource_attributes)
 
 
 LOCAL_SUBJECT_ACCESS_REVIEWS = Resource(

@@ -6,6 +6,7 @@ seed, and the seed, wrapped by the plugin, is stored beside it: the plugin is as
 
 from __future__ import annotations
 
+import asyncio
 import struct
 import uuid
 from collections import OrderedDict
@@ -158,6 +159,8 @@ class EnvelopeTransformer:
         self._current = current
         self._metrics = metrics
         self._seeds: OrderedDict[bytes, Transformer] = OrderedDict()
+        self._asked: dict[bytes, asyncio.Task[None]] = {}
+        """Seeds that the plugin is unwrapping."""
 
     def seal(self, value: bytes, path: bytes) -> bytes:
         writing = self._state()
@@ -190,7 +193,20 @@ class EnvelopeTransformer:
         return self._current.writing
 
     async def _fetch(self, source: Wrapped, source_type: int, fingerprint: bytes) -> None:
-        """Has a seed unwrapped. Raises TransformError."""
+        """Has a seed unwrapped, once for all who need it at the same time. Raises TransformError."""
+        asked = self._asked.get(fingerprint)
+        if asked is None:
+            work = self._unwrap(source, source_type, fingerprint)
+            asked = self._asked[fingerprint] = asyncio.get_running_loop().create_task(work)
+            asked.add_done_callback(lambda done: self._answered(fingerprint, done))
+        await asyncio.shield(asked)
+
+    def _answered(self, fingerprint: bytes, asked: asyncio.Task[None]) -> None:
+        del self._asked[fingerprint]
+        if not asked.cancelled():
+            asked.exception()  # which is told to those who still wait, if anybody does
+
+    async def _unwrap(self, source: Wrapped, source_type: int, fingerprint: bytes) -> None:
         self._metrics.cache_misses.inc()
         try:
             key = await self._plugin.decrypt(source, str(uuid.uuid4()))

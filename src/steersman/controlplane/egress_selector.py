@@ -1,0 +1,311 @@
+"""By which ways requests to other servers leave: the file of `--egress-selector-config-file`.
+
+An EgressSelectorConfiguration (apiserver.k8s.io), read and judged in the words of k8s.io/apiserver
+`pkg/server/egressselector`.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from steersman.controlplane.options import OptionsError
+from steersman.machinery.codec.configuration import STRING, decode_document, document_type, list_type, struct_type
+from steersman.machinery.codec.strict import DecodeError
+from steersman.machinery.errors import field
+from steersman.machinery.errors.field import FieldError, Verbatim, go_json, quote
+from steersman.machinery.go.strings import to_lower
+from steersman.machinery.metrics import Counter, Histogram, Registry
+from steersman.machinery.private_files import read_bounded
+from steersman.net.client.egress import Dial, Egress
+from steersman.net.client.http_connect import HTTPConnect, SocketProxy, TLSProxy, TunnelEvents, direct
+from steersman.net.client.tls import HTTP1, client_context
+
+_KIND: Final = "EgressSelectorConfiguration"
+_NAMES: Final = ("cluster", "controlplane", "etcd")
+_OLD_NAMES: Final = {"master": "controlplane"}
+_DIRECT, _HTTP_CONNECT, _GRPC = "Direct", "HTTPConnect", "GRPC"
+_PATH: Final = field.Path("service", "connection")
+_BUCKETS: Final = (0.005, 0.025, 0.1, 0.5, 2.5, 12.5)
+
+
+class _TLS(msgspec.Struct, frozen=True, kw_only=True):
+    """Files, and whom TLS is spoken with."""
+
+    ca_bundle: str = msgspec.field(name="caBundle", default="")
+    client_key: str = msgspec.field(name="clientKey", default="")
+    client_cert: str = msgspec.field(name="clientCert", default="")
+    server_name: str = msgspec.field(name="tlsServerName", default="")
+
+
+class _TCP(msgspec.Struct, frozen=True, kw_only=True):
+    url: str = ""
+    tls: _TLS | None = msgspec.field(name="tlsConfig", default=None)
+
+
+class _UnixSocket(msgspec.Struct, frozen=True, kw_only=True):
+    name: str = msgspec.field(name="udsName", default="")
+
+
+class _Transport(msgspec.Struct, frozen=True, kw_only=True):
+    tcp: _TCP | None = None
+    uds: _UnixSocket | None = None
+
+
+class _Connection(msgspec.Struct, frozen=True, kw_only=True):
+    protocol: str = msgspec.field(name="proxyProtocol", default="")
+    transport: _Transport | None = None
+
+
+class _Selection(msgspec.Struct, frozen=True, kw_only=True):
+    name: str = ""
+    connection: _Connection = _Connection()
+
+
+def _document(version: str) -> Any:
+    def struct(shown: str, /, **members: Any) -> Any:
+        return struct_type(f"{version}.{shown}", members)
+
+    tls = struct("TLSConfig", **dict.fromkeys(("caBundle", "clientKey", "clientCert", "tlsServerName"), STRING))
+    tcp = struct("TCPTransport", url=STRING, tlsConfig=replace(tls, pointer=True))
+    uds = struct("UDSTransport", udsName=STRING)
+    transport = struct("Transport", tcp=replace(tcp, pointer=True), uds=replace(uds, pointer=True))
+    connection = struct("Connection", proxyProtocol=STRING, transport=replace(transport, pointer=True))
+    selection = struct("EgressSelection", name=STRING, connection=connection)
+    return document_type(f"{version}.{_KIND}", {"egressSelections": list_type(selection)})
+
+
+_KINDS: Final = {(f"apiserver.k8s.io/{version}", _KIND): _document(version) for version in ("v1beta1", "v1alpha1")}
+
+
+def egress_of(path: str, registry: Registry) -> Egress:
+    """The ways that a file describes. Raises OptionsError."""
+    selections = _read(path)
+    if errors := [*_connection_errors(selections), *_name_errors(selections)]:
+        raise OptionsError(f"failed to validate egress selector configuration: {field.aggregate(errors)}")
+    metrics = _Metrics(registry)
+    dials: dict[str, Dial] = {}
+    for each in selections:
+        name = to_lower(each.name)
+        try:
+            dials[name] = _dial(each.connection, metrics)
+        except (OSError, ValueError) as error:
+            raise OptionsError(
+                "failed to setup egress selector with config: failed to create dialer for egressSelection "
+                f"{quote(name)}: {error}"
+            ) from None
+    return Egress(dials.get("cluster"), dials.get("controlplane"), is_given=bool(selections))
+
+
+def _read(path: str) -> list[_Selection]:
+    """Raises OptionsError."""
+    failed = "failed to read egress selector config: "
+    try:
+        data = read_bounded(Path(path))
+    except OSError as error:
+        why = f"open {path}: {to_lower(os.strerror(error.errno))}" if error.errno else error
+        raise OptionsError(f"{failed}unable to read egress selector configuration from {quote(path)} [{why}]") from None
+    try:
+        _, found = decode_document(data, _KINDS)
+    except DecodeError as error:
+        raise OptionsError(f"{failed}{error}") from None
+    given = msgspec.convert(found.get("egressSelections") or [], list[_Selection])
+    return [msgspec.structs.replace(each, name=_OLD_NAMES.get(each.name, each.name)) for each in given]
+
+
+# What may be wrong
+
+
+def _connection_errors(selections: list[_Selection]) -> Iterator[FieldError]:
+    for each in selections:
+        connection, transport = each.connection, each.connection.transport
+        match connection.protocol:
+            case "Direct":
+                if transport is not None:
+                    yield field.invalid(_PATH / "transport", "direct", "config must be absent for direct connect")
+            case "HTTPConnect" | "GRPC" if transport is None:
+                yield field.required(_PATH / "transport", f"transport must be set for {connection.protocol}")
+            case "HTTPConnect":
+                assert transport is not None
+                yield from _http_connect_errors(transport)
+            case "GRPC":
+                assert transport is not None
+                if transport.uds is None:
+                    yield field.required(_PATH / "uds", "UDS must be set with GRPC")
+                else:
+                    yield from _socket_errors(transport.uds)
+            case _:
+                yield field.not_supported(
+                    _PATH / "protocol", connection.protocol, (_DIRECT, _HTTP_CONNECT, _GRPC)
+                )  # fmt: skip
+
+
+def _http_connect_errors(transport: _Transport) -> Iterator[FieldError]:
+    tcp, uds = transport.tcp, transport.uds
+    if tcp is not None and uds is not None:
+        yield field.invalid(_PATH / "tcp", Verbatim(_shown(tcp)), "TCP and UDS cannot both be set")
+    elif tcp is not None:
+        yield from _tcp_errors(tcp)
+    elif uds is not None:
+        yield from _socket_errors(uds)
+    else:
+        yield field.required(_PATH / "tcp", "One of TCP or UDS must be set")
+
+
+def _shown(tcp: _TCP) -> str:
+    """As Go prints the internal type."""
+    tls = "null"
+    if tcp.tls is not None:
+        names = {"CABundle": tcp.tls.ca_bundle, "ClientKey": tcp.tls.client_key, "ClientCert": tcp.tls.client_cert}
+        members = names | {"TLSServerName": tcp.tls.server_name}
+        tls = "{" + ",".join(f'"{name}":{go_json(value)}' for name, value in members.items()) + "}"
+    return f'{{"URL":{go_json(tcp.url)},"TLSConfig":{tls}}}'
+
+
+def _socket_errors(uds: _UnixSocket) -> Iterator[FieldError]:
+    if not uds.name:
+        yield field.invalid(_PATH / "udsName", "nil", "must be present for UDS connections")
+
+
+def _tcp_errors(tcp: _TCP) -> Iterator[FieldError]:
+    if tcp.url.startswith("https://"):
+        if tcp.tls is None:
+            yield field.required(_PATH / "tlsConfig", "TLSConfig must be present when using HTTPS")
+        else:
+            yield from _tls_errors(tcp.tls)
+    elif not tcp.url.startswith("http://"):
+        yield field.invalid(_PATH / "url", tcp.url, "supported connection protocols are http:// and https://")
+    elif tcp.tls is not None:
+        yield field.invalid(_PATH / "tlsConfig", "nil", "config must not be present when using HTTP")
+
+
+def _tls_errors(tls: _TLS) -> Iterator[FieldError]:
+    path = _PATH / "tlsConfig"
+    if tls.ca_bundle and not os.path.exists(tls.ca_bundle):
+        yield field.invalid(path / "caBundle", tls.ca_bundle, "TLS config ca bundle does not exist")
+    for name, file, missing, what in (
+        ("clientCert", tls.client_cert, "Using TLS requires clientCert", "cert"),
+        ("clientKey", tls.client_key, "Using TLS requires requires clientKey", "key"),
+    ):
+        if not file:
+            yield field.invalid(path / name, "nil", missing)
+        elif not os.path.exists(file):
+            yield field.invalid(path / name, file, f"TLS client {what} does not exist")
+
+
+def _name_errors(selections: list[_Selection]) -> Iterator[FieldError]:
+    seen: set[str] = set()
+    for index, each in enumerate(selections):
+        name = to_lower(each.name)
+        if name in seen:
+            yield field.duplicate(_PATH[index], name)
+            continue
+        seen.add(name)
+        if name not in _NAMES:
+            yield field.not_supported(_PATH, name, _NAMES)
+
+
+# What is made of it
+
+
+def _dial(connection: _Connection, metrics: _Metrics) -> Dial:
+    """Raises OSError and ValueError for what cannot be used."""
+    if connection.protocol == _DIRECT:
+        return direct
+    if connection.protocol == _GRPC:
+        raise ValueError("GRPC is not supported: proxies are spoken to by HTTPConnect only")
+    transport = connection.transport
+    assert transport is not None
+    if transport.uds is not None:
+        return HTTPConnect(SocketProxy(transport.uds.name), metrics.of("uds"))
+    assert transport.tcp is not None
+    return HTTPConnect(_tls_proxy(transport.tcp), metrics.of("tcp"))
+
+
+def _tls_proxy(tcp: _TCP) -> TLSProxy:
+    """Raises OSError and ValueError."""
+    if tcp.tls is None:
+        raise ValueError(f"{tcp.url}: a proxy without TLS is not spoken to over TCP")  # kube-apiserver panics
+    try:
+        url = urlsplit(tcp.url)
+        port = url.port
+    except ValueError as error:
+        raise ValueError(f"invalid proxy server url {quote(tcp.url)}: {error}") from None
+    if not url.hostname or port is None:
+        raise ValueError(f"invalid proxy server url {quote(tcp.url)}: missing host or port")
+    address = url.netloc.rpartition("@")[2]
+    return TLSProxy(url.hostname, port, address, _context(tcp.tls), tcp.tls.server_name or url.hostname)
+
+
+def _context(tls: _TLS) -> ssl.SSLContext:
+    """Raises ValueError."""
+    context = client_context(HTTP1)
+    try:
+        # Without a password to try, OpenSSL would ask for one at the terminal.
+        context.load_cert_chain(tls.client_cert, tls.client_key, lambda: "")
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"failed to read key pair {tls.client_cert} & {tls.client_key}, got {_reason(error)}"
+        ) from None
+    try:
+        if tls.ca_bundle:
+            context.load_verify_locations(cafile=tls.ca_bundle)
+        else:
+            context.load_default_certs(ssl.Purpose.SERVER_AUTH)
+    except ssl.SSLError:
+        raise ValueError("failed to append CA cert to the cert pool") from None
+    except OSError as error:
+        raise ValueError(f"failed to read cert file {tls.ca_bundle}, got {_reason(error)}") from None
+    return context
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ssl.SSLError):
+        return f"tls: {error.reason or 'the files cannot be used'}"
+    return to_lower(os.strerror(error.errno)) if isinstance(error, OSError) and error.errno else str(error)
+
+
+class _Metrics:
+    """Counts what becomes of tunnels (apiserver `egressselector/metrics`)."""
+
+    def __init__(self, registry: Registry) -> None:
+        labels = ("protocol", "transport")
+        self.starts = Counter(
+            "apiserver_egress_dialer_dial_start_total",
+            "Dial starts, by the protocol and the transport.", labels,
+        )  # fmt: skip
+        self.durations = Histogram(
+            "apiserver_egress_dialer_dial_duration_seconds",
+            "How long dials take, by the protocol and the transport.", _BUCKETS, labels,
+        )  # fmt: skip
+        self.failures = Counter(
+            "apiserver_egress_dialer_dial_failure_count",
+            "Dials that failed, by the protocol, the transport and the stage.", (*labels, "stage"),
+        )  # fmt: skip
+        registry.add(self.starts, self.durations, self.failures)
+
+    def of(self, transport: str) -> TunnelEvents:
+        """For the tunnels over this transport."""
+        return _Tunnels(self, ("http_connect", transport))
+
+
+class _Tunnels:
+    def __init__(self, metrics: _Metrics, labels: tuple[str, str]) -> None:
+        self._metrics = metrics
+        self._labels = labels
+
+    def started(self) -> None:
+        self._metrics.starts.inc(self._labels)
+
+    def failed(self, stage: str) -> None:
+        self._metrics.failures.inc((*self._labels, stage))
+
+    def made(self, seconds: float) -> None:
+        self._metrics.durations.observe(seconds, self._labels)

@@ -1,0 +1,1 @@
+"""Conformance of the server's HTTP/2: see __main__.py."""
