@@ -29,6 +29,8 @@ _NAMESPACE: Final = "/api/v1/namespaces/default"
 _PAGES: Final = ("/metrics", "/version", "/flagz", "/statusz", "/healthz?verbose", "/readyz?verbose", "/livez?verbose",
                  "/debug/flags/", "/logs/", "/configz", "/debug/api_priority_and_fairness/dump_requests")  # fmt: skip
 
+_ENCRYPTION_KEY: Final = base64.b64encode(b"canary-of-32-bytes-for-secretbox").decode()
+
 
 def canary(name: str) -> str:
     """A secret of its own for each place."""
@@ -66,6 +68,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     tokens = _secret_file(folder / "tokens.csv", f'{canary("token-file")},alice,1,"dev"\n'.encode())
     signing = _secret_file(folder / "signing.key", make_signing_key())
     kubelet = Certificates(folder, "127.0.0.1")
+    keys = {"keys": [{"name": "k", "secret": _ENCRYPTION_KEY}]}
+    providers = [{"resources": ["secrets"], "providers": [{"secretbox": keys}, {"identity": {}}]}]
+    encryption = {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "EncryptionConfiguration", "resources": providers}
+    encrypted = _secret_file(folder / "encryption.json", json.dumps(encryption).encode())
     policy = folder / "audit.yaml"
     policy.write_text('{"apiVersion":"audit.k8s.io/v1","kind":"Policy","rules":[{"level":"Metadata"}]}')
     user_in_url = f"https://u:{canary('url-password')}@127.0.0.1:9/hook"
@@ -80,6 +86,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     try:
         process = ServerProcess(
             folder / "data", WITHOUT_ACCOUNTS, "--v=10", f"--token-auth-file={tokens}", "--enable-bootstrap-token-auth",
+            f"--encryption-provider-config={encrypted}",
             f"--service-account-signing-key-file={signing}", f"--kubelet-client-key={kubelet.client.key_file}",
             f"--kubelet-client-certificate={kubelet.client.cert_file}", "--authorization-mode=Node,RBAC,Webhook",
             f"--audit-policy-file={policy}", f"--audit-log-path={folder}/logs/audit.log",
@@ -132,7 +139,7 @@ def _asked(server: ServerProcess) -> tuple[list[str], list[str]]:
         ask("GET", "/", Authorization=f"Bearer {canary('proxied')}", **{"X-Remote-User": "x"})
         answers += [repr(client.request("GET", path)) for path in (*_PAGES, f"{_NAMESPACE}/events")]
     signatures = [each.rpartition(".")[2] for each in (token, *unsigned[:1])]
-    return [*secrets, encoded, password, token, *unsigned, *signatures[:1]], answers
+    return [*secrets, _ENCRYPTION_KEY, encoded, password, token, *unsigned, *signatures[:1]], answers
 
 
 def _keys(folder: Path) -> list[str]:

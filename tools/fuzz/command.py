@@ -24,14 +24,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown:
         parser.error(f"unknown targets: {', '.join(sorted(unknown))}")
     chosen = [each for each in TARGETS if each.name in options.targets or not options.targets]
-    logging.disable(logging.CRITICAL)  # what readers warn of
-    warnings.simplefilter("ignore")
     findings = 0
-    for target in chosen:
-        run = fuzz(target, options.seconds / len(chosen), options.seed)
-        print(run, flush=True)
-        findings += len(run.findings)
-        _tell(run, options.keep)
+    logging.disable(logging.CRITICAL)  # what readers warn of
+    try:
+        for target in chosen:
+            with warnings.catch_warnings(action="ignore"):
+                run = fuzz(target, options.seconds / len(chosen), options.seed)
+            print(run, flush=True)
+            findings += len(run.findings)
+            _tell(run, options.keep)
+    finally:
+        logging.disable(logging.NOTSET)
     return 1 if findings else 0
 
 
