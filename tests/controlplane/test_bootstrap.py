@@ -205,7 +205,7 @@ async def test_namespaces_of_the_system_are_kept(start_control_plane, client_of,
         ({"service_cluster_ip_range": "10.0.0.0/24,fd00::1/128"}, "must be at least 8 IP addresses"),
         ({"service_node_port_range": "5"}, "--service-node-port-range"),
         ({"token_auth_file": __file__}, "--token-auth-file"),
-        ({"tls_min_version": "SSLv3"}, "--tls-min-version"),
+        ({"tls_min_version": "SSLv3"}, 'unknown tls version "SSLv3"'),
     ],
 )
 async def test_options_that_cannot_be_read_are_told_and_leave_nothing_running(

@@ -60,11 +60,15 @@ def compact(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
 
 
-async def established(api: Any, path: str) -> Any:
-    """A definition once its objects can be made: the server writes its status."""
+_TOLD = {"CustomResourceDefinition": "Established", "FlowSchema": "Dangling"}
+"""The kinds of which the server says something by itself, and the condition that says it."""
+
+
+async def told(api: Any, path: str, condition: str) -> Any:
+    """An object once the server has said that of it."""
     while True:
         found = json.loads((await api.get(path)).body)
-        if any(each["type"] == "Established" for each in found["status"]["conditions"] or ()):
+        if any(each["type"] == condition for each in found["status"].get("conditions") or ()):
             return found
         await asyncio.sleep(0.001)
 
@@ -87,8 +91,8 @@ async def test_it_is_made_read_changed_and_deleted(
     for key, value in body["metadata"].items():
         assert made["metadata"][key] == (value | made["metadata"][key] if key == "labels" else value)
 
-    if made["kind"] == "CustomResourceDefinition":
-        made = await established(api, path)
+    if made["kind"] in _TOLD:
+        made = await told(api, path, _TOLD[made["kind"]])
 
     # read, in every form
     assert json.loads((await api.get(path)).body) == made
