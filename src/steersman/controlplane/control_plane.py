@@ -3,52 +3,49 @@
 from __future__ import annotations
 
 import logging
-import math
 import socket
 from collections.abc import Callable
-from concurrent.futures import Executor
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, partial
-from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from steersman.admission.interface import Chain
-from steersman.admission_plugins.declaration import Surroundings
-from steersman.admission_plugins.metrics import ConditionMetrics, PolicyMetrics, WebhookMetrics
 from steersman.aggregator.aggregator import Aggregator
-from steersman.aggregator.config import AggregatorConfig
 from steersman.api.apiextensions.v1 import CustomResourceDefinitionNames
 from steersman.apiextensions.api_services import CustomAPIServices
 from steersman.apiextensions.conversion_metrics import ConversionMetrics
 from steersman.apiextensions.definitions import Definitions, Serves
 from steersman.audit.metrics import AuditMetrics
-from steersman.audit.trail import Auditor
-from steersman.authentication.interface import Authenticator, TokenAuthenticator
 from steersman.authentication.issued_tokens import IssuedTokens
 from steersman.authentication.user import UserInfo
-from steersman.catalogue.rest_mapper import RESTMapper
 from steersman.controlplane.addresses import (
     advertised_address,
     listen,
     reachable_address,
-    service_node_ports,
     service_ranges,
 )
-from steersman.controlplane.admission import admission_chain
 from steersman.controlplane.auditing import auditor
 from steersman.controlplane.authentication_info import authentication_info
 from steersman.controlplane.authenticators import (
     LOOPBACK,
     authenticator,
     jwt_authentication,
-    proxy_headers,
     token_authenticator,
     token_keys,
 )
-from steersman.controlplane.authorizers import AuthorizerChain, Judges
+from steersman.controlplane.authorizers import AuthorizerChain
 from steersman.controlplane.bootstrap import Bootstrap
+from steersman.controlplane.configuration import (
+    Common,
+    admission_of,
+    aggregation_of,
+    built_in_resources,
+    egress_of,
+    loop_watchdog,
+    server_config,
+    services_of,
+)
 from steersman.controlplane.controllers import check_own
 from steersman.controlplane.data_folder import (
     certificate_files,
@@ -62,7 +59,6 @@ from steersman.controlplane.flow_control import FlowControl
 from steersman.controlplane.given_files import (
     check_kubelet_files,
     check_proxy_client,
-    serving_tls,
 )
 from steersman.controlplane.group_order import GroupOrder
 from steersman.controlplane.identity_lease import server_id
@@ -70,7 +66,6 @@ from steersman.controlplane.legacy_token_tracking import TokenUse
 from steersman.controlplane.metrics import install_metrics
 from steersman.controlplane.objects import StoreObjects
 from steersman.controlplane.options import Options, OptionsError
-from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_API
 from steersman.controlplane.runtime_config import RuntimeConfig
 from steersman.controlplane.stores import Stores
 from steersman.controlplane.token_keys import OwnTokenKeys, TokenKeys
@@ -78,22 +73,15 @@ from steersman.controlplane.upkeep import Upkeep
 from steersman.endpoints.filters.observation import Observe
 from steersman.machinery.large_work import nesting
 from steersman.machinery.large_work.slow_lane import SlowLane
-from steersman.machinery.metrics import Registry
 from steersman.machinery.private_files import write_whole
-from steersman.net.client.egress import USUAL, Egress
 from steersman.net.client.own_server import OwnServer, ThisServer
-from steersman.net.limits import Limits
 from steersman.openapi.first_use import OpenAPIOnFirstUse
-from steersman.registry.core.services.locating import locate_service
-from steersman.registry.kubelet import ADDRESS_TYPES, KubeletConnection, ProxyConnection
-from steersman.registry.printing.internal_form import internal_diff
 from steersman.registry.services import Services
 from steersman.rest.bound import BoundResource, bind
 from steersman.rest.capabilities import ResourceStorage
 from steersman.rest.resource import Resource
 from steersman.server.basic_paths import install_basic_paths
 from steersman.server.certificates import CertificateFiles, admin_kubeconfig
-from steersman.server.config import Config, new_executor
 from steersman.server.debug_paths import install_debug_paths
 from steersman.server.discovery import Discovery
 from steersman.server.health import HealthCheck
@@ -104,7 +92,6 @@ from steersman.store.store import Store
 
 if TYPE_CHECKING:
     from steersman.net.client.transport import Nearby
-    from steersman.server.loop_watchdog import LoopWatchdog
 
 logger = logging.getLogger(__name__)
 
@@ -131,22 +118,6 @@ _READ_BY_THE_SERVER: Final = (
     ("scheduling.k8s.io", "priorityclasses"),
 )  # fmt: skip
 """What judges requests: without their caches no answer is right."""
-
-
-_CONTENTION: Final = 0.005
-"""Seconds for which the loop is held that count as contention."""
-_MOST_STREAMS: Final = (1 << 31) - 1
-"""Beyond it there are no more numbers of streams."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Common:
-    """What all parts of a control plane share."""
-
-    registry: Registry = field(default_factory=Registry)
-    executor: Executor = field(default_factory=new_executor)
-    slow_lane: SlowLane = field(default_factory=SlowLane)
-    mapper: RESTMapper = field(default_factory=RESTMapper)
 
 
 class ControlPlane:
@@ -332,10 +303,10 @@ class ControlPlane:
 
     async def _start(self, running: AsyncExitStack) -> Address:
         """Makes one part after the other. `running` ends those that run, the last of them first."""
-        options, common = self.options, _Common()
+        options, common = self.options, Common()
         running.callback(common.slow_lane.close)
         running.callback(common.executor.shutdown, wait=False, cancel_futures=True)
-        watchdog = _loop_watchdog(options, common)
+        watchdog = loop_watchdog(options, common)
         if watchdog is not None:
             running.callback(watchdog.stop)
         try:
@@ -346,7 +317,7 @@ class ControlPlane:
         check_proxy_client(options)
         make_data_folder(options)
         ranges = service_ranges(options)
-        egress = _egress(options, common)
+        egress = egress_of(options, common)
         storage = self.storage = await open_storage(options)  # first: it locks the folder
         running.push_async_callback(storage.close)
         encryption = await encryption_of(options, common.registry, running)
@@ -362,25 +333,25 @@ class ControlPlane:
         authorizers = AuthorizerChain(options, common.slow_lane, common.registry, egress)
         running.push_async_callback(authorizers.stop)
         rights = authorizers.judges
-        services = self._services = _services(
+        services = self._services = services_of(
             options, ranges, common, stores, rights, keys, tokens, self._itself, self._nearby,
             self._kubelets, egress,
         )  # fmt: skip
         running.callback(services.proxied.close)
         running.callback(services.kubelet.close)
         runtime = RuntimeConfig(options.runtime_config)
-        bound = [bind(each, services) for each in _resources(runtime)]
+        bound = [bind(each, services) for each in built_in_resources(runtime)]
         served = [(each, stores.add(each)) for each in bound]
         await stores.start()
         authorizers.feed(stores.store)
-        admission = _admission(options, common, stores, rights, services)
+        admission = admission_of(options, common, stores, rights, services)
         running.callback(admission.close)
         recorder = auditor(options, AuditMetrics(common.registry), common.slow_lane, common.executor, egress)
         if recorder is not None:
             running.push_async_callback(recorder.close)
         judge = authenticator(options, tokens, files, common.registry, None if jwt is None else jwt.anonymous)
         fair = FlowControl(options, stores, common.registry) if options.enable_priority_and_fairness else None
-        config = _config(options, common, host, files, judge, rights, admission, recorder)
+        config = server_config(options, common, host, files, judge, rights, admission, recorder)
         if fair is not None:
             running.push_async_callback(fair.stop)
             config.fairness, config.stored_objects = fair.fairness, fair.stored
@@ -403,7 +374,7 @@ class ControlPlane:
             encryption.install(server)
         aggregator = Aggregator(
             server, stores.store, stores.objects, common.registry, lambda: openapi.remote,
-            _aggregation(options, egress), nearby=self._nearby,
+            aggregation_of(options, egress), nearby=self._nearby,
         )  # fmt: skip
         running.push_async_callback(aggregator.stop)
         _install_seats(server, fair)
@@ -488,140 +459,3 @@ def _install_seats(server: Server, fair: FlowControl | None) -> None:
 
 async def _nothing_to_start() -> None:
     """That of a filter which keeps its own marks."""
-
-
-def _loop_watchdog(options: Options, common: _Common) -> LoopWatchdog | None:
-    profiled, told = options.profiling and options.contention_profiling, options.debug_loop_watchdog
-    if not (profiled or told):
-        return None
-    from steersman.server.loop_watchdog import LoopWatchdog  # which most servers never need
-
-    if not profiled:
-        return LoopWatchdog(told, common.registry)
-    return LoopWatchdog(min(told or _CONTENTION, _CONTENTION), common.registry, told or math.inf)
-
-
-def _egress(options: Options, common: _Common) -> Egress:
-    if not options.egress_selector_config_file:
-        return USUAL
-    from steersman.controlplane.egress_selector import egress_of  # which most servers never need
-
-    return egress_of(options.egress_selector_config_file, common.registry)
-
-
-def _services(
-    options: Options, ranges: tuple[IPv4Network | IPv6Network, ...], common: _Common, stores: Stores, rights: Judges,
-    keys: TokenKeys, tokens: TokenAuthenticator, itself: ThisServer, nearby: Nearby | None,
-    kubelets: Nearby | None, egress: Egress,
-) -> Services:  # fmt: skip
-    return Services(
-        objects=stores.objects,
-        authorizer=rights.authorizer,
-        roles=rights.roles,
-        rule_resolver=rights.rule_resolver,
-        service_cluster_ip_ranges=ranges,
-        service_node_ports=service_node_ports(options),
-        allow_privileged=options.allow_privileged,
-        service_account_issuer=options.service_account_issuer[0],
-        api_audiences=options.audiences,
-        sign_token=keys.sign,
-        max_token_expiration=keys.max_token_expiration,
-        extend_token_expiration=options.service_account_extend_token_expiration,
-        max_extended_token_expiration=keys.max_extended_token_expiration,
-        event_ttl=options.event_ttl,
-        authenticate_token=tokens.authenticate_token,
-        kubelet=KubeletConnection(
-            address_types=options.kubelet_preferred_address_types or ADDRESS_TYPES,
-            default_port=options.kubelet_port,
-            client_certificate=options.kubelet_client_certificate,
-            client_key=options.kubelet_client_key,
-            certificate_authority=options.kubelet_certificate_authority,
-            nearby=kubelets,
-            leave=egress.cluster,
-        ),
-        proxied=ProxyConnection(nearby, egress.cluster),
-        egress=egress,
-        enable_aggregator_routing=options.enable_aggregator_routing,
-        itself=itself,
-        slow_lane=common.slow_lane,
-        resource_of=common.mapper.plural_of,
-    )
-
-
-def _resources(runtime: RuntimeConfig) -> tuple[Resource[Any, Services], ...]:
-    """The built-in resources in the versions that are served, and all stable ones."""
-    if not runtime.beyond_default:
-        return (*AGGREGATOR, *KUBE_API, *API_EXTENSIONS)
-    from steersman.controlplane import on_request  # which most servers never need
-
-    return (*AGGREGATOR, *on_request.kube_api(runtime.serves), *API_EXTENSIONS)
-
-
-def _admission(
-    options: Options, common: _Common, stores: Stores, rights: Judges, services: Services
-) -> Chain:  # fmt: skip
-    server = Surroundings(
-        authorizer=rights.authorizer,
-        objects=stores.objects,
-        mapper=common.mapper,
-        slow_lane=common.slow_lane,
-        locate_service=partial(locate_service, services),
-        itself=services.itself,
-        egress=services.egress,
-        webhook_metrics=WebhookMetrics(common.registry),
-        policy_metrics=PolicyMetrics(common.registry),
-        condition_metrics=ConditionMetrics(common.registry),
-        difference=internal_diff,
-        not_ready_toleration=options.default_not_ready_toleration_seconds,
-        unreachable_toleration=options.default_unreachable_toleration_seconds,
-    )
-    return admission_chain(options, server)
-
-
-def _config(
-    options: Options, common: _Common, host: str, files: CertificateFiles, judge: Authenticator, rights: Judges,
-    admission: Chain, auditor: Auditor | None,
-) -> Config:  # fmt: skip
-    return Config(
-        auditor=auditor,
-        authenticator=judge,
-        proxy_headers=proxy_headers(options),
-        authorizer=rights.authorizer,
-        admission=admission,
-        bind_address=options.bind_address,
-        port=options.secure_port,
-        shares_port=options.permit_port_sharing,
-        external_host=host,
-        limits=_limits(options),
-        tls=serving_tls(options, files),
-        request_timeout=options.request_timeout,
-        min_request_timeout=options.min_request_timeout,
-        max_requests_in_flight=options.max_requests_inflight,
-        max_mutating_requests_in_flight=options.max_mutating_requests_inflight,
-        goaway_chance=options.goaway_chance,
-        cors_allowed_origins=options.cors_allowed_origins,
-        strict_transport_security=",".join(options.strict_transport_security_directives),
-        shutdown_send_retry_after=options.shutdown_send_retry_after,
-        shutdown_delay=options.shutdown_delay_duration,
-        log_requests=options.verbosity >= 3,
-        profiling=options.profiling,
-        mapper=common.mapper,
-        registry=common.registry,
-        executor=common.executor,
-        slow_lane=common.slow_lane,
-    )
-
-
-def _limits(options: Options) -> Limits:
-    streams = options.http2_max_streams_per_connection
-    return Limits(max_streams=min(streams, _MOST_STREAMS)) if streams > 0 else Limits()
-
-
-def _aggregation(options: Options, egress: Egress) -> AggregatorConfig:
-    return AggregatorConfig(
-        proxy_client_cert_file=options.proxy_client_cert_file,
-        proxy_client_key_file=options.proxy_client_key_file,
-        enable_aggregator_routing=options.enable_aggregator_routing,
-        aggregator_reject_forwarding_redirect=options.aggregator_reject_forwarding_redirect,
-        leave=egress.cluster,
-    )
