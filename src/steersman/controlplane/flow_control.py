@@ -136,6 +136,7 @@ class FlowControl:
         """Takes the configuration and writes what is to be said of it; in how many seconds to come again."""
         findings = await self._take_configuration()
         now = times.monotonic()
+        self._forget_updates_before(now - _MINUTE)
         due = [each for each in findings if self._may_update(each.schema, now)]
         told = await asyncio.gather(*(self._tell(each) for each in due), return_exceptions=True)
         for error in told:
@@ -143,12 +144,14 @@ class FlowControl:
                 raise error
         return random.uniform(30.0, 75.0) if len(due) < len(findings) else None
 
-    def _may_update(self, schema: str, now: float) -> bool:
+    def _forget_updates_before(self, moment: float) -> None:
         for name, moments in list(self._updates.items()):
-            while moments and moments[0] < now - _MINUTE:
+            while moments and moments[0] < moment:
                 moments.popleft()
             if not moments:
                 del self._updates[name]
+
+    def _may_update(self, schema: str, now: float) -> bool:
         moments = self._updates.setdefault(schema, deque())
         if len(moments) >= _MOST_UPDATES:
             return False
