@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterator
 from pathlib import Path as FilePath
 from typing import Final
@@ -15,7 +14,7 @@ from steersman.machinery.codec.go_types import struct_of
 from steersman.machinery.codec.serializer import from_plain
 from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors.field import FieldError, Path, aggregate, invalid, not_supported, quote, required
-from steersman.machinery.go.strings import to_lower
+from steersman.machinery.go.os_errors import reason
 from steersman.machinery.private_files import read_bounded
 from steersman.machinery.validation.formats import is_dns1123_subdomain
 
@@ -33,8 +32,7 @@ def load_policy(path: FilePath) -> Policy:
     try:
         data = read_bounded(path)
     except OSError as error:
-        why = to_lower(os.strerror(error.errno)) if error.errno else str(error)
-        raise PolicyError(f"failed to read file path {quote(str(path))}: open {path}: {why}") from None
+        raise PolicyError(f"failed to read file path {quote(str(path))}: open {path}: {reason(error)}") from None
     try:
         return read_policy(data)
     except PolicyError as error:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,7 +11,8 @@ from steersman.authentication.user import ALL_AUTHENTICATED
 from steersman.authorization.abac import Policy
 from steersman.machinery.codec.configuration import BOOL, STRING, document_type, media_of, struct_type
 from steersman.machinery.codec.strict import DecodeError, decode_as, peek_type_meta
-from steersman.machinery.go.strings import to_lower, trim_space
+from steersman.machinery.go.os_errors import reason
+from steersman.machinery.go.strings import trim_space
 from steersman.machinery.identity.schema import GroupVersionError, no_kind_registered, parse_group_version
 from steersman.machinery.private_files import read_bounded
 
@@ -44,8 +44,7 @@ def read_policies(path: Path) -> list[Policy]:
     try:
         lines = read_bounded(path, _MOST).split(b"\n")
     except OSError as error:
-        why = to_lower(os.strerror(error.errno)) if error.errno else error
-        raise PolicyFileError(f"open {path}: {why}") from None
+        raise PolicyFileError(f"open {path}: {reason(error)}") from None
     found: list[Policy] = []
     is_old = False
     for number, line in enumerate(lines, 1):

@@ -36,6 +36,7 @@ from steersman.machinery.errors.field import (
     not_supported,
     required,
 )
+from steersman.machinery.go.os_errors import reason
 from steersman.machinery.go.strings import to_lower
 from steersman.machinery.validation.formats import is_dns1123_subdomain
 from steersman.machinery.values.durations import format_duration, parse_duration
@@ -204,8 +205,7 @@ def _connection_errors(given: WebhookConnectionInfo, path: Path) -> Iterator[Fie
         try:
             mode = os.stat(file).st_mode
         except OSError as error:
-            why = to_lower(os.strerror(error.errno)) if error.errno else error
-            yield invalid(where, file, f"error loading file: stat {file}: {why}")
+            yield invalid(where, file, f"error loading file: stat {file}: {reason(error)}")
         else:
             if not stat.S_ISREG(mode):
                 yield invalid(where, file, "must be a regular file")

@@ -21,6 +21,7 @@ from steersman.machinery.codec.configuration import STRING, decode_document, doc
 from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors import field
 from steersman.machinery.errors.field import FieldError, Verbatim, go_json, quote
+from steersman.machinery.go.os_errors import reason
 from steersman.machinery.go.strings import to_lower
 from steersman.machinery.metrics import Counter, Histogram, Registry
 from steersman.machinery.private_files import read_bounded
@@ -110,7 +111,7 @@ def _read(path: str) -> list[_Selection]:
     try:
         data = read_bounded(Path(path))
     except OSError as error:
-        why = f"open {path}: {to_lower(os.strerror(error.errno))}" if error.errno else error
+        why = f"open {path}: {reason(error)}" if error.errno else error
         raise OptionsError(f"{failed}unable to read egress selector configuration from {quote(path)} [{why}]") from None
     try:
         _, found = decode_document(data, _KINDS)
@@ -269,7 +270,7 @@ def _context(tls: _TLS) -> ssl.SSLContext:
 def _reason(error: Exception) -> str:
     if isinstance(error, ssl.SSLError):
         return f"tls: {error.reason or 'the files cannot be used'}"
-    return to_lower(os.strerror(error.errno)) if isinstance(error, OSError) and error.errno else str(error)
+    return reason(error) if isinstance(error, OSError) else str(error)
 
 
 class _Metrics:

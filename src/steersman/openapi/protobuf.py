@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from steersman.machinery.codec.serializer import encode_sorted
 from steersman.machinery.lane.threads import give_way
+from steersman.net.protobuf_fields import varint
 
 Body = Callable[[Any], bytes]
 """Encodes a value as the inside of a message."""
@@ -39,17 +40,6 @@ def check_document(body: Body, document: dict[str, Any]) -> None:
         encode_document(body, document)
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, struct.error) as error:
         raise ValueError(f"it is not as OpenAPI has it: {error}") from None
-
-
-def varint(value: int) -> bytes:
-    """A base-128 varint; negative numbers as 64-bit two's complement."""
-    value &= 0xFFFFFFFFFFFFFFFF
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 def _tag(number: int, wire_type: int) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import os
 import ssl
 import tempfile
 from collections.abc import Callable, Mapping
@@ -15,7 +14,8 @@ from urllib.parse import unquote, urlsplit
 from steersman.machinery.codec.configuration import media_of
 from steersman.machinery.codec.strict import DecodeError, decode_untyped, peek_type_meta, yaml_as_json
 from steersman.machinery.errors.field import quote
-from steersman.machinery.go.strings import to_lower, trim_space
+from steersman.machinery.go.os_errors import reason
+from steersman.machinery.go.strings import trim_space
 from steersman.machinery.private_files import read_bounded, warn_of_access
 from steersman.net.client.egress import Dial
 from steersman.net.client.tls import HTTP1, HTTP2, ClientTLS, Protocols, client_context
@@ -121,7 +121,7 @@ def _read(path: Path) -> Any:
     try:
         data = read_bounded(path)
     except OSError as error:
-        raise KubeconfigError(f"stat {path}: {_reason(error)}") from None
+        raise KubeconfigError(f"stat {path}: {reason(error)}") from None
     try:
         peek_type_meta(data, media_of(data))
         return decode_untyped(data if media_of(data) == "json" else yaml_as_json(data)) or {}
@@ -190,7 +190,7 @@ class _Files:
             if shown == "client-key":
                 warn_of_access(path)
         except OSError as error:
-            why = f"unable to read {shown} {path} for {self.name} due to open {path}: {_reason(error)}"
+            why = f"unable to read {shown} {path} for {self.name} due to open {path}: {reason(error)}"
             raise KubeconfigError(f"invalid configuration: {why}") from None
         if not data:  # none would mean the system's authorities, or no credentials
             raise KubeconfigError(f"invalid configuration: {shown} {path} for {self.name} is empty")
@@ -307,7 +307,3 @@ def _named(config: Any, plural: str, singular: str, name: str) -> dict[str, Any]
 def _text(given: Any, key: str) -> str:
     value = given.get(key) if isinstance(given, dict) else None
     return value if isinstance(value, str) else ""
-
-
-def _reason(error: OSError) -> str:
-    return to_lower(os.strerror(error.errno)) if error.errno else str(error)
