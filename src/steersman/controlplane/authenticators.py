@@ -17,9 +17,10 @@ from steersman.authentication.bootstrap_tokens import BootstrapSecret, Bootstrap
 from steersman.authentication.client_certificate import ClientCertificateAuthenticator
 from steersman.authentication.interface import Authenticator, TokenAuthenticator
 from steersman.authentication.issued_tokens import IssuedTokens
-from steersman.authentication.legacy_tokens import LegacyTokens, TokenSecret
+from steersman.authentication.legacy_tokens import LegacyTokens, TokenAccount, TokenSecret
 from steersman.authentication.request_header import HeaderNames, RequestHeaderAuthenticator
 from steersman.authentication.service_account_claims import BoundObjects, Find, Named
+from steersman.authentication.service_account_metrics import ServiceAccountMetrics
 from steersman.authentication.service_account_tokens import ServiceAccountTokens
 from steersman.authentication.token_cache import CachedTokenAuthenticator
 from steersman.authentication.token_file import StaticTokens, TokenFileError
@@ -56,6 +57,15 @@ async def token_keys(options: Options, registry: Registry, running: AsyncExitSta
 
 
 _NAMED: Final[Reading[Named]] = Reading(lambda obj: obj, "metadata.name", "metadata.uid", "metadata.deletionTimestamp")
+
+
+_ACCOUNT: Final[Reading[TokenAccount]] = Reading(
+    lambda obj: obj, "metadata.name", "metadata.uid", "metadata.deletionTimestamp", "secrets"
+)
+
+
+def _token_account(stores: Stores) -> Callable[[str, str], TokenAccount | None]:
+    return lambda namespace, name: stores.objects("", "serviceaccounts").known(namespace, name, _ACCOUNT)
 
 
 def _find(stores: Stores, plural: str) -> Find:
@@ -113,6 +123,7 @@ def jwt_authentication(
 def token_authenticator(
     options: Options, keys: TokenKeys, stores: Stores, issued: IssuedTokens, used: Callable[[str, str], None],
     jwt: TokenAuthenticator | None, running: AsyncExitStack, egress: Egress,
+    registry: Registry,
 ) -> TokenAuthenticator:  # fmt: skip
     """Tells whose a bearer token is; `used` is told of secrets whose tokens are used. `running` ends what is connected.
 
@@ -130,12 +141,15 @@ def token_authenticator(
         secret=_find(stores, "secrets"),
         node=_find(stores, "nodes"),
     )
+    metrics = ServiceAccountMetrics(registry)
     in_secrets = LegacyTokens(
-        keys.verifying, options.audiences, _token_secret(stores), bound.service_account, used,
+        keys.verifying, options.audiences, _token_secret(stores), _token_account(stores), used, metrics,
         looks_up=options.service_account_lookup,
     )  # fmt: skip
     found.append(in_secrets)
-    found.append(ServiceAccountTokens(keys.verifying, options.service_account_issuer, options.audiences, bound))
+    found.append(
+        ServiceAccountTokens(keys.verifying, options.service_account_issuer, options.audiences, bound, metrics)
+    )
     if options.enable_bootstrap_token_auth:
         found.append(BootstrapTokens(options.audiences, _bootstrap_secret(stores)))
     if jwt is not None:
