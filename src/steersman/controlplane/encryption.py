@@ -13,10 +13,11 @@ import socket
 from pathlib import Path
 from typing import Final
 
-from steersman.authentication.jwt.metrics import ReloadMetrics
+from steersman.controlplane.ending import Ending
 from steersman.controlplane.identity_lease import server_id
 from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.periodic import Periodic
+from steersman.controlplane.reload_metrics import ReloadMetrics
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.metrics import Registry
 from steersman.server.health import HealthCheck
@@ -53,10 +54,9 @@ class Encryption:
             self._data, self._providers = self._load()
         except ConfigurationError as error:
             raise OptionsError(str(error)) from None
-        self._reloads = ReloadMetrics(registry, "encryption_config_controller", server)
-        self._reloads.counts(self._data)
+        self._reloads = ReloadMetrics(registry, "encryption", server, self._data)
         self._following = Periodic("encryption configuration", self._follow, LOOK_EVERY)
-        self._ending: set[asyncio.Task[None]] = set()
+        self._ending = Ending()
 
     def _load(self) -> tuple[bytes, Providers]:
         """What is in the file, and what it makes. Raises ConfigurationError."""
@@ -86,9 +86,7 @@ class Encryption:
     async def stop(self) -> None:
         """Ends the connections to the plugins."""
         await self._following.stop()
-        for task in self._ending:
-            task.cancel()
-        await asyncio.gather(*self._ending, self._providers.stop(), return_exceptions=True)
+        await asyncio.gather(self._ending.stop(), self._providers.stop(), return_exceptions=True)
 
     def storage_of(self, resource: GroupResource, storage: Storage) -> Storage:
         """Where the values of a resource are stored: in `storage`, sealed if the file says so."""
@@ -124,14 +122,12 @@ class Encryption:
             self._failed(f"health check for new transformers failed, polling error timed out waiting: {wrong}")
             return
         before, self._providers, self._data = self._providers, providers, data
-        self._reloads.reloaded(data)
+        self._reloads.succeeded(data)
         logger.info("the encryption configuration in %s counts from now on", self._path)
-        ending = asyncio.get_running_loop().create_task(_end_later(before))
-        self._ending.add(ending)
-        ending.add_done_callback(self._ending.discard)
+        self._ending.later(2 * before.plugin_seconds, before.stop)
 
     def _failed(self, why: str) -> None:
-        self._reloads.reloaded(None)
+        self._reloads.failed()
         logger.error("error processing encryption config file %s: %s", self._path, why)
 
 
@@ -161,11 +157,3 @@ async def _wrong_within(providers: Providers) -> str | None:
                 await asyncio.sleep(_ASK_EVERY)
     except TimeoutError:
         return wrong or "the plugins did not answer in time"
-
-
-async def _end_later(providers: Providers) -> None:
-    """Ends what nothing new is sealed with, once what is under way with it has had its time."""
-    try:
-        await asyncio.sleep(2 * providers.plugin_seconds)
-    finally:
-        await providers.stop()

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from functools import lru_cache
-from hashlib import sha256
 from typing import Final
 
-from steersman.machinery.metrics import Counter, Gauge, Histogram, Registry
+from steersman.machinery.metrics import Counter, Gauge, Histogram, Registry, hashed
 from steersman.machinery.values import times
 
 _MOST_KEY_IDS: Final = 100
 """Of which there are series at once, as upstream."""
-
-
-@lru_cache(256)
-def hashed(text: str) -> str:
-    """What stands for a text in labels and messages; nothing for none."""
-    return f"sha256:{sha256(text.encode()).hexdigest()}" if text else ""
 
 
 class TransformationMetrics:

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from time import perf_counter
 from typing import Final
 
+from steersman.machinery.metrics import hashed
 from steersman.machinery.values import times
 from steersman.storage.encryption.ciphers import SEED_SIZE
 from steersman.storage.encryption.kms.envelope import (
@@ -22,7 +23,7 @@ from steersman.storage.encryption.kms.envelope import (
     wrong_with_key_id,
 )
 from steersman.storage.encryption.kms.plugin import Plugin, Status, Wrapped
-from steersman.storage.encryption.metrics import EnvelopeMetrics, hashed
+from steersman.storage.encryption.metrics import EnvelopeMetrics
 from steersman.storage.encryption.transformer import TransformError, together
 
 logger = logging.getLogger(__name__)
