@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from steersman.api.core.v1 import Secret
 from steersman.authentication.anonymous import AnonymousAuthenticator
@@ -34,12 +34,15 @@ from steersman.machinery.metrics import Histogram, Registry
 from steersman.net.client.egress import Egress
 from steersman.rest.objects import Reading
 from steersman.server.certificates import CertificateFiles
+from steersman.store.storage_errors import StorageNotReady
 
 if TYPE_CHECKING:
     from steersman.authentication.jwt.configuration import AnonymousConfiguration
     from steersman.controlplane.jwt_authentication import JWTAuthentication
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 async def token_keys(options: Options, registry: Registry, running: AsyncExitStack) -> TokenKeys:
@@ -80,8 +83,18 @@ def _read_token_secret(secret: Secret) -> TokenSecret:
 _TOKEN_SECRET: Final = Reading(_read_token_secret, "metadata.deletionTimestamp", "metadata.labels", "data")
 
 
+def _known_secret(stores: Stores, namespace: str, name: str, reading: Reading[T]) -> T | None:
+    """A secret; None also while secrets cannot be listed as one of them cannot be decrypted: a token that nobody can
+    vouch for is no reason to try again."""
+    try:
+        return stores.objects("", "secrets").known(namespace, name, reading)
+    except StorageNotReady as error:
+        logger.error("secret %s/%s, which a token is about, cannot be looked up: %s", namespace, name, error.message)
+        return None
+
+
 def _token_secret(stores: Stores) -> Callable[[str, str], TokenSecret | None]:
-    return lambda namespace, name: stores.objects("", "secrets").known(namespace, name, _TOKEN_SECRET)
+    return lambda namespace, name: _known_secret(stores, namespace, name, _TOKEN_SECRET)
 
 
 def _read_bootstrap_secret(secret: Secret) -> BootstrapSecret:
@@ -92,7 +105,7 @@ _BOOTSTRAP_SECRET: Final = Reading(_read_bootstrap_secret, "metadata.deletionTim
 
 
 def _bootstrap_secret(stores: Stores) -> Callable[[str], BootstrapSecret | None]:
-    return lambda name: stores.objects("", "secrets").known("kube-system", name, _BOOTSTRAP_SECRET)
+    return lambda name: _known_secret(stores, "kube-system", name, _BOOTSTRAP_SECRET)
 
 
 _HOUR: Final = 3600.0
@@ -138,7 +151,7 @@ def token_authenticator(
     bound = BoundObjects(
         service_account=_find(stores, "serviceaccounts"),
         pod=_find(stores, "pods"),
-        secret=_find(stores, "secrets"),
+        secret=lambda namespace, name: _known_secret(stores, namespace, name, _NAMED),
         node=_find(stores, "nodes"),
     )
     metrics = ServiceAccountMetrics(registry)

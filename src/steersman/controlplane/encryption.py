@@ -1,8 +1,8 @@
 """Encryption at rest, as the file of `--encryption-provider-config` says.
 
 With `--encryption-provider-config-automatic-reload` the file is looked at every minute; a new one counts once its KMS
-plugins are well, else the one before it goes on (k8s.io/apiserver `server/options/etcd.go`,
-`server/options/encryptionconfig/controller`).
+plugins are well, else the one before it goes on, and the new one is tried again after a growing while
+(k8s.io/apiserver `server/options/etcd.go`, `server/options/encryptionconfig/controller`).
 """
 
 from __future__ import annotations
@@ -37,6 +37,9 @@ LOOK_EVERY: Final = 60.0
 _WELL_WITHIN: Final = 10.0
 """Seconds, at least, in which the plugins of a new file must be well."""
 _ASK_EVERY: Final = 0.1
+_FIRST_RETRY: Final = 0.005
+_LONGEST_RETRY: Final = 1000.0
+"""Seconds until a file that could not be used is tried again: twice as many after each failure since the start."""
 _PLAIN: Final = Identity()
 
 
@@ -56,6 +59,8 @@ class Encryption:
             raise OptionsError(str(error)) from None
         self._reloads = ReloadMetrics(registry, "encryption", server, self._data)
         self._following = Periodic("encryption configuration", self._follow, LOOK_EVERY)
+        self._retry = _FIRST_RETRY
+        self._retrying: asyncio.TimerHandle | None = None
         self._ending = Ending()
 
     def _load(self) -> tuple[bytes, Providers]:
@@ -85,6 +90,8 @@ class Encryption:
 
     async def stop(self) -> None:
         """Ends the connections to the plugins."""
+        if self._retrying is not None:
+            self._retrying.cancel()
         await self._following.stop()
         await asyncio.gather(self._ending.stop(), self._providers.stop(), return_exceptions=True)
 
@@ -116,8 +123,13 @@ class Encryption:
             return
         if data == self._data:
             return
-        await providers.start()
-        if wrong := await _wrong_within(providers):
+        try:
+            await providers.start()
+            wrong = await _wrong_within(providers)
+        except asyncio.CancelledError:
+            await providers.stop()
+            raise
+        if wrong:
             await providers.stop()
             self._failed(f"health check for new transformers failed, polling error timed out waiting: {wrong}")
             return
@@ -128,6 +140,8 @@ class Encryption:
 
     def _failed(self, why: str) -> None:
         self._reloads.failed()
+        self._retrying = asyncio.get_running_loop().call_later(self._retry, self._following.wake)
+        self._retry = min(2 * self._retry, _LONGEST_RETRY)
         logger.error("error processing encryption config file %s: %s", self._path, why)
 
 

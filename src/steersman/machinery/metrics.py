@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
 from hashlib import sha256
 from itertools import islice
 from typing import Final, Protocol
@@ -20,7 +19,6 @@ _LINES: Final = 1_000
 Labels = tuple[str, ...]
 
 
-@lru_cache(256)
 def hashed(text: str | bytes) -> str:
     """What stands for a text in labels and messages; nothing for none."""
     data = text.encode() if isinstance(text, str) else text
