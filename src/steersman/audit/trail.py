@@ -13,7 +13,7 @@ import msgspec
 from steersman.api.audit.v1 import AuthenticationMetadata, Event, ObjectReference
 from steersman.api.authentication.v1 import UserInfo as EventUser
 from steersman.api.meta.v1 import ObjectMeta, Status
-from steersman.audit.backends.backend import Backend
+from steersman.audit.backends.backend import CLOSE_SECONDS, Backend
 from steersman.audit.documents import NotJSON, as_go_escapes, compact, without_managed_fields
 from steersman.audit.errors import Errors
 from steersman.audit.latencies import Latencies
@@ -92,9 +92,12 @@ class Auditor:
         return future
 
     async def close(self) -> None:
-        """Returns when everything is recorded."""
-        while self._later:
-            await asyncio.wait(tuple(self._later))
+        """Returns when everything is recorded, or nothing has become of it for a while."""
+        if self._later:
+            _, left = await asyncio.wait(tuple(self._later), timeout=CLOSE_SECONDS)
+            for each in left:
+                each.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
         await self.backend.close()
 
 

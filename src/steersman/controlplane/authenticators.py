@@ -30,6 +30,7 @@ from steersman.controlplane.given_files import judges_certificates
 from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.stores import Stores
 from steersman.controlplane.token_keys import OwnTokenKeys, TokenKeys
+from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.metrics import Histogram, Registry
 from steersman.net.client.egress import Egress
 from steersman.rest.objects import Reading
@@ -136,7 +137,7 @@ def jwt_authentication(
 def token_authenticator(
     options: Options, keys: TokenKeys, stores: Stores, issued: IssuedTokens, used: Callable[[str, str], None],
     jwt: TokenAuthenticator | None, running: AsyncExitStack, egress: Egress,
-    registry: Registry,
+    registry: Registry, lane: SlowLane,
 ) -> TokenAuthenticator:  # fmt: skip
     """Tells whose a bearer token is; `used` is told of secrets whose tokens are used. `running` ends what is connected.
 
@@ -168,11 +169,11 @@ def token_authenticator(
     if jwt is not None:
         found.append(jwt)
     if options.authentication_token_webhook_config_file:
-        found.append(_webhook(options, running, egress))
+        found.append(_webhook(options, running, egress, lane))
     return UnionTokenAuthenticator([issued, CachedTokenAuthenticator(UnionTokenAuthenticator(found))])
 
 
-def _webhook(options: Options, running: AsyncExitStack, egress: Egress) -> TokenAuthenticator:
+def _webhook(options: Options, running: AsyncExitStack, egress: Egress, lane: SlowLane) -> TokenAuthenticator:
     """Raises OptionsError."""
     from steersman.authentication import webhook_tokens  # which most servers never need
     from steersman.authentication.token_review import ReviewedTokens
@@ -191,7 +192,7 @@ def _webhook(options: Options, running: AsyncExitStack, egress: Egress) -> Token
     endpoint = replace(given, leave=egress.control_plane)
     client = WebhookClient(endpoint, webhook_tokens.BACKOFF, user_agent=webhook_tokens.USER_AGENT)
     running.callback(client.close)
-    asked = ReviewedTokens(webhook_tokens.reviews(client.post, version), options.audiences)
+    asked = ReviewedTokens(webhook_tokens.reviews(client.post, version, lane), options.audiences)
     seconds = options.authentication_token_webhook_cache_ttl
     return CachedTokenAuthenticator(asked, seconds=seconds, unknown_seconds=seconds) if seconds else asked
 

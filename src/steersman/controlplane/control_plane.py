@@ -330,7 +330,7 @@ class ControlPlane:
         running.push_async_callback(token_use.stop)
         jwt = jwt_authentication(options, common.registry, running, egress)
         tokens = token_authenticator(
-            options, keys, stores, self._issued, token_use.note, jwt, running, egress, common.registry
+            options, keys, stores, self._issued, token_use.note, jwt, running, egress, common.registry, common.slow_lane
         )
         authorizers = AuthorizerChain(options, common.slow_lane, common.registry, egress)
         running.push_async_callback(authorizers.stop)
