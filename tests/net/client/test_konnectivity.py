@@ -15,7 +15,7 @@ from steersman.net.client.konnectivity import DATA, Konnectivity, packet, read_p
 from steersman.net.client.transport import Address, Transport, bounded
 from tests.net.client.konnectivity_proxy import KonnectivityProxy
 from tests.net.client.origin import Origin
-from tests.net.client.test_http_connect import Events
+from tests.net.client.tunnel_events import Events
 
 Contexts = Callable[..., ssl.SSLContext]
 
