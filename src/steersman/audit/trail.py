@@ -231,8 +231,9 @@ class Trail:
         if self._late is not None:
             for key, value in self._late.items():
                 self.annotate(key, value)
-        for key, value in self._latencies.annotations(monotonic() - self._received).items():
-            self.annotate(key, value)
+        if self._event.verb != "watch":
+            for key, value in self._latencies.annotations(monotonic() - self._received).items():
+                self.annotate(key, value)
         return self.process(RESPONSE_COMPLETE) or self._pending  # what is done last is done after the rest
 
     def finish(self) -> None:

@@ -436,7 +436,11 @@ async def test_a_slow_request_tells_where_its_time_went(recording: Recording) ->
     finally:
         times.advance(-2)
     await log.client.get("/version")
-    slow_one, fast_one = log.events()
+    watch = await log.client.open("GET", f"{CONFIGMAPS}?watch=1&timeoutSeconds=1")
+    await watch.read()
+    slow_one, fast_one, begun, watched = await log.coming(4)
+    assert (begun["stage"], watched["stage"]) == ("ResponseStarted", "ResponseComplete")
+    assert not [key for key in watched["annotations"] if "latency" in key]
     found = {key: value for key, value in slow_one["annotations"].items() if "latency" in key}
     assert set(found) == {f"{_LATENCY}{layer}" for layer in ("authentication", "authorization", "total")}
     assert found[f"{_LATENCY}total"].startswith("2.")

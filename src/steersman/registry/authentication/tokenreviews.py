@@ -33,10 +33,6 @@ async def create(services: Services, ctx: Context, review: TokenReview) -> Token
     if identity is None:
         status.error = error
         return review
-    if ctx.audit is not None:
-        for key, value in identity.remarks.annotations:
-            ctx.audit.annotate(key, value)
-    ctx.warn_all(identity.remarks.warnings)
     status.user = user_info(identity.user)
     status.audiences = list(identity.audiences)
     return review
