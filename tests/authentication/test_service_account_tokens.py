@@ -18,10 +18,12 @@ from joserfc.jwk import OctKey, RSAKey
 
 from steersman.api.core.v1 import Node, Pod, Secret, ServiceAccount
 from steersman.api.meta.v1 import ObjectMeta
-from steersman.authentication.interface import AuthenticationError, TokenIdentity
+from steersman.authentication.interface import NO_REMARKS, AuthenticationError, TokenIdentity
 from steersman.authentication.service_account_claims import BoundObjects
 from steersman.authentication.service_account_keys import ServiceAccountKeys
+from steersman.authentication.service_account_metrics import ServiceAccountMetrics
 from steersman.authentication.service_account_tokens import MAX_TOKEN, ServiceAccountTokens, TokenVerifier, sign
+from steersman.machinery.metrics import Registry
 from steersman.machinery.values.times import format_time, parse
 
 ISSUER = "https://issuer.example.com"
@@ -53,7 +55,10 @@ class Cluster:
         self.keys = keys
         self.put("service_account", "ns", "robot", "u1")
         objects = BoundObjects(**{kind: partial(self._find, kind) for kind in KINDS})
-        self.tokens = ServiceAccountTokens(lambda: self.keys, [ISSUER, "old"], API, objects, clock=lambda: self.now)
+        self.metrics = ServiceAccountMetrics(Registry())
+        self.tokens = ServiceAccountTokens(
+            lambda: self.keys, [ISSUER, "old"], API, objects, self.metrics, clock=lambda: self.now
+        )
 
     def _find(self, kind: str, namespace: str, name: str) -> Any:
         return self.stored.get((kind, namespace, name))
@@ -344,3 +349,22 @@ def test_no_text_that_others_made_is_accepted(text: str, raw: bytes, header: dic
     assert not accepted(cluster, f"{segment({**header, 'alg': text})}.{segment(claims())}.{signature}")
     assert not accepted(cluster, f"{segment({'alg': 'RS256', **header})}.{segment(claims())}.{signature}")
     assert not accepted(cluster, f"{segment({'alg': 'RS256', 'crit': [text], 'b64': False})}.{segment(claims())}.")
+
+
+async def test_a_token_that_should_have_been_renewed_is_told_of() -> None:
+    cluster = Cluster()
+    old, fresh = [await cluster.ask(token({"warnafter": NOW + after})) for after in (-7, 7)]
+    assert old is not None
+    assert fresh is not None
+    told = "subject: system:serviceaccount:ns:robot, seconds after warning threshold: 7"
+    assert old.remarks.annotations == (("authentication.k8s.io/stale-token", told),)
+    assert fresh.remarks is NO_REMARKS
+    assert (cluster.metrics.stale.value(), cluster.metrics.valid.value()) == (1, 1)
+
+
+async def test_a_token_without_audiences_is_told_of() -> None:
+    cluster = Cluster()
+    found = await cluster.ask(token(aud=None))
+    assert found is not None
+    assert found.remarks.annotations == (("authentication.k8s.io/legacy-token", "system:serviceaccount:ns:robot"),)
+    assert cluster.metrics.legacy.value() == 1

@@ -11,6 +11,7 @@ from steersman.authentication import token_cache
 from steersman.authentication.interface import AuthenticationError, TokenIdentity
 from steersman.authentication.token_cache import CachedTokenAuthenticator
 from steersman.authentication.user import UserInfo
+from steersman.machinery.errors.status import StatusError
 from tests.counted_work import calls
 
 
@@ -149,3 +150,19 @@ def test_tokens_that_are_made_up_drive_no_good_one_out() -> None:
         cached.authenticate_token(token, ())
     assert nobody.asked == ["good", *map(str, range(20)), "0"]
     assert len(cached._unknown) == 4
+
+
+async def test_no_more_tokens_are_asked_about_at_once_than_may_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(token_cache, "MOST_WAITING", 3)
+    counting = Counting(waits=True)
+    cached = CachedTokenAuthenticator(counting)
+    waiting = [cached.authenticate_token(f"token-{number}", ()) for number in range(3)]
+    with pytest.raises(StatusError) as refused:
+        cached.authenticate_token("token-3", ())
+    assert (refused.value.code, refused.value.retry_after) == (429, 1)
+    again = cached.authenticate_token("token-2", ())
+    for each in (*waiting, again):
+        assert isinstance(each, Awaitable)
+        await each
+    assert len(counting.asked) == 3
+    assert cached.authenticate_token("token-2", ()) == TokenIdentity(UserInfo("token-2"))

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import Any
 
 import pytest
 
+from steersman.api.authentication.v1 import TokenReview
+from steersman.authentication import webhook_tokens
 from steersman.authentication.interface import AuthenticationError
 from steersman.authentication.token_review import ReviewedTokens
 from steersman.authentication.webhook_tokens import reviews
+from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.webhooks.client import WebhookError
 
 
@@ -26,7 +30,7 @@ class Hook:
 
 
 def tokens(hook: Hook, version: str = "v1") -> ReviewedTokens:
-    return ReviewedTokens(reviews(hook.post, version), ("api",))
+    return ReviewedTokens(reviews(hook.post, version, SlowLane()), ("api",))
 
 
 def answer(version: str = "v1", **status: Any) -> dict[str, Any]:
@@ -61,3 +65,19 @@ async def test_who_is_unknown_is_nobody_and_errors_are_told() -> None:
     ):
         with pytest.raises(AuthenticationError, match=text):
             await tokens(Hook(given)).authenticate_token("t", ("api",))
+
+
+async def test_a_large_answer_is_read_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    user = {"username": "jane", "groups": [f"group-{number}" for number in range(20_000)]}
+    threads = []
+    read = webhook_tokens._read
+
+    def watched(data: bytes, version: str) -> TokenReview:
+        threads.append(threading.current_thread())
+        return read(data, version)
+
+    monkeypatch.setattr(webhook_tokens, "_read", watched)
+    found = await tokens(Hook(answer(authenticated=True, user=user))).authenticate_token("t", ("api",))
+    assert found is not None
+    assert len(found.user.groups) == 20_001
+    assert threads != [threading.main_thread()]

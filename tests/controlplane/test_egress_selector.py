@@ -13,6 +13,7 @@ from steersman.net.client.dial import DialError
 from steersman.net.client.egress import Egress
 from steersman.net.client.http_connect import direct
 from steersman.server.certificates import ensure_certificates
+from tests.net.client.konnectivity_proxy import KonnectivityProxy
 
 HEAD = "apiVersion: apiserver.k8s.io/v1beta1\nkind: EgressSelectorConfiguration\n"
 FAILED = "failed to read egress selector config: "
@@ -38,6 +39,24 @@ def test_names_have_ways_of_their_own(tmp_path: Path) -> None:
     assert found.cluster not in (None, direct)
     assert found.control_plane is direct
     assert read(tmp_path, HEAD) == Egress()
+
+
+async def test_tunnels_by_grpc_are_counted(tmp_path: Path) -> None:
+    registry = Registry()
+    transport = f"{{uds: {{udsName: {tmp_path}/s}}}}"
+    found = read(
+        tmp_path,
+        HEAD + "egressSelections:\n"
+        f"- {{name: cluster, connection: {{proxyProtocol: GRPC, transport: {transport}}}}}\n",
+        registry,
+    )  # fmt: skip
+    async with KonnectivityProxy(0, error="no agent available").serving_at(tmp_path / "s"):
+        assert found.cluster is not None
+        with pytest.raises(DialError, match="no agent available"):
+            await found.cluster("192.0.2.1", 443, None, "")
+    told = "\n".join(registry.expose())
+    assert 'apiserver_egress_dialer_dial_start_total{protocol="grpc",transport="uds"} 1' in told
+    assert 'dial_failure_count{protocol="grpc",transport="uds",stage="proxy"} 1' in told
 
 
 async def test_tunnels_are_counted(tmp_path: Path) -> None:
@@ -91,12 +110,6 @@ async def test_tunnels_are_counted(tmp_path: Path) -> None:
         (
             HEAD + "egressSelections:\n- {name: etcd, connection: {proxyProtocol: GRPC, transport: {uds: {}}}}\n",
             f'{INVALID}{AT}.udsName: Invalid value: "nil": must be present for UDS connections',
-        ),
-        (
-            HEAD
-            + "egressSelections:\n- {name: etcd, connection: {proxyProtocol: GRPC, transport: {uds: {udsName: a}}}}\n",
-            'failed to setup egress selector with config: failed to create dialer for egressSelection "etcd": GRPC is '
-            "not supported: proxies are spoken to by HTTPConnect only",
         ),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ from typing import Any
 import pytest
 
 from steersman.controlplane import encryption
-from steersman.controlplane.options import OptionsError
+from steersman.controlplane.encryption import Encryption
+from steersman.controlplane.options import Options, OptionsError
+from steersman.machinery.metrics import Registry
 from steersman.machinery.values import times
 from steersman.testing import Environment
 from tests.storage.encryption.kms_plugin import KMSPlugin
@@ -100,7 +103,11 @@ async def test_without_the_file_what_was_encrypted_is_refused_and_nothing_else(f
         )
         answer = await client.request("GET", SECRETS)
         assert answer.status == 429
-        assert answer.headers["retry-after"] == "30"
+        assert answer.headers["retry-after"] == "1"
+        times.advance(40)
+        assert (await client.request("GET", SECRETS)).headers["retry-after"] == "11"
+        times.advance(40)
+        assert (await client.request("GET", SECRETS)).headers["retry-after"] == "30"
         assert (await client.request("GET", "/api/v1/namespaces/default/configmaps")).status == 200
     async with environment(folder) as running:
         assert (await running.client().request("GET", SECRETS)).status == 200
@@ -196,6 +203,54 @@ async def test_a_file_that_changes_counts_without_a_restart(
         assert second["metadata"]["resourceVersion"] != first["metadata"]["resourceVersion"]
         assert plugin.calls == ["Status", "Encrypt"]
         assert b"k8s:enc:kms:v2:p:" in stored_in(folder)
+
+
+async def test_a_file_that_could_not_be_used_is_tried_again_soon(folder: Path) -> None:
+    file = folder.with_name("encryption.json")
+    write(file, [{"identity": {}}], "secrets")
+    registry = Registry()
+    given = Options(
+        data_dir=str(folder), encryption_provider_config=str(file), encryption_provider_config_automatic_reload=True
+    )
+    followed = Encryption(given, registry)
+    total = "apiserver_encryption_config_controller_automatic_reloads_total"
+
+    def count(status: str) -> int:
+        found = re.search(f'{total}{{status="{status}".*}} (.*)', "".join(registry.expose()))
+        return int(found[1]) if found else 0
+
+    async def failed_again() -> bool:
+        return count("failure") >= 3
+
+    async def succeeded() -> bool:
+        return count("success") == 1
+
+    followed._following.start()
+    try:
+        file.write_text("{")
+        followed._following.wake()
+        await eventually(failed_again)  # well within the minute between looks
+        write(file, [aes("secretbox", "key")], "secrets")
+        await eventually(succeeded)
+    finally:
+        await followed.stop()
+
+
+async def test_tokens_of_secrets_are_nobodys_while_one_cannot_be_decrypted(folder: Path) -> None:
+    write(folder.with_name("encryption.json"), [aes("aesgcm", "key")], "secrets")
+    data = {
+        "token-id": "abcdef", "token-secret": "0123456789abcdef", "usage-bootstrap-authentication": "true",
+    }  # fmt: skip
+    secret = body_of("bootstrap-token-abcdef", type="bootstrap.kubernetes.io/token", stringData=data)
+    bearer = {"authorization": "Bearer abcdef.0123456789abcdef"}
+    async with environment(folder, enable_bootstrap_token_auth=True) as running:
+        client = running.client()
+        await client.request("POST", "/api/v1/namespaces/kube-system/secrets", secret)
+        assert (await client.request("GET", "/version", **bearer)).status == 200
+    async with Environment(folder=folder, storage="sqlite", enable_bootstrap_token_auth=True) as running:
+        client = running.client()
+        assert (await client.request("GET", SECRETS)).status == 429
+        assert (await client.request("GET", "/version", **bearer)).status == 401
 
 
 async def reloads(client: Any, status: str) -> bool:

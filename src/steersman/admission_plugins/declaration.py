@@ -11,6 +11,7 @@ from steersman.admission_plugins.metrics import ConditionMetrics, PolicyMetrics,
 from steersman.authorization.interface import Authorizer
 from steersman.catalogue.rest_mapper import RESTMapper
 from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.machinery.metrics import Registry
 from steersman.rest.objects import Objects, Reading
 
 if TYPE_CHECKING:  # a server without webhooks has no clients of them
@@ -38,6 +39,8 @@ class Surroundings:
     """How webhooks are asked that this server answers."""
     egress: Egress
     """How requests to webhooks leave."""
+    registry: Registry
+    """Where a plugin puts metrics of its own."""
     webhook_metrics: WebhookMetrics
     condition_metrics: ConditionMetrics
     policy_metrics: PolicyMetrics

@@ -6,16 +6,17 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from steersman.api.audit.v1 import AuthenticationMetadata, Event, ObjectReference
 from steersman.api.authentication.v1 import UserInfo as EventUser
 from steersman.api.meta.v1 import ObjectMeta, Status
-from steersman.audit.backends.backend import Backend
+from steersman.audit.backends.backend import CLOSE_SECONDS, Backend
 from steersman.audit.documents import NotJSON, as_go_escapes, compact, without_managed_fields
 from steersman.audit.errors import Errors
+from steersman.audit.latencies import Latencies
 from steersman.audit.metrics import AuditMetrics
 from steersman.audit.policy import (
     REQUEST_RECEIVED,
@@ -31,6 +32,8 @@ from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.values.times import moment, monotonic
 
 logger = logging.getLogger(__name__)
+
+R = TypeVar("R")
 
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 _LARGE: Final = 64 << 10
@@ -71,7 +74,7 @@ class Auditor:
                 resource=action.resource, namespace=action.namespace, name=action.name, api_group=action.group,
                 api_version=action.version, subresource=action.subresource,
             )  # fmt: skip
-        return Trail(self, event, recorded, self._lane)
+        return Trail(self, event, recorded, self._lane, received)
 
     def later(self, waiting: Awaitable[bool] | None) -> None:
         """Has something done that nobody waits for before the end."""
@@ -89,10 +92,18 @@ class Auditor:
         return future
 
     async def close(self) -> None:
-        """Returns when everything is recorded."""
-        while self._later:
-            await asyncio.wait(tuple(self._later))
+        """Returns when everything is recorded, or nothing has become of it for a while."""
+        if self._later:
+            _, left = await asyncio.wait(tuple(self._later), timeout=CLOSE_SECONDS)
+            for each in left:
+                each.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
         await self.backend.close()
+
+
+def timed(trail: Trail | None, layer: str, wait: Awaitable[R]) -> Awaitable[R]:
+    """The same; the time that it takes counts where it is recorded."""
+    return wait if trail is None else trail.timed(layer, wait)
 
 
 def event_user(user: UserInfo) -> EventUser:
@@ -106,15 +117,18 @@ def event_user(user: UserInfo) -> EventUser:
 class Trail:
     """The event of one request, which is recorded anew at each stage."""
 
-    __slots__ = ("_annotations", "_auditor", "_event", "_lane", "_late", "_pending", "_recorded", "_request",
-                 "_response", "level")  # fmt: skip
+    __slots__ = ("_annotations", "_auditor", "_event", "_lane", "_late", "_latencies", "_pending", "_received",
+                 "_recorded", "_request", "_response", "level", "took")  # fmt: skip
 
-    def __init__(self, auditor: Auditor, event: Event, recorded: Recorded, lane: SlowLane) -> None:
+    def __init__(self, auditor: Auditor, event: Event, recorded: Recorded, lane: SlowLane, received: float) -> None:
         self._auditor = auditor
         self._event = event
         self._recorded = recorded
         self._lane = lane
         self._annotations: dict[str, str] = {}
+        self._latencies = Latencies()
+        self.took: Final = self._latencies.took
+        self._received = received
         self._late: dict[str, str] | None = None
         self._request: Sequence[bytes] | None = None
         self._response: Sequence[bytes] | None = None
@@ -142,6 +156,14 @@ class Trail:
     def annotate_at_end(self, annotations: Mapping[str, str]) -> None:
         """Adds annotations that are not there yet when a long answer begins."""
         self._late = {**annotations}
+
+    async def timed(self, layer: str, wait: Awaitable[R]) -> R:
+        """Waits for something, which counts as time of a layer."""
+        began = monotonic()
+        try:
+            return await wait
+        finally:
+            self.took(layer, monotonic() - began)
 
     def impersonated(self, user: UserInfo, constraint: str) -> None:
         """The request is made for another user from here on."""
@@ -208,6 +230,9 @@ class Trail:
         """Records the end; what is returned is to be waited for before the answer is sent."""
         if self._late is not None:
             for key, value in self._late.items():
+                self.annotate(key, value)
+        if self._event.verb != "watch":
+            for key, value in self._latencies.annotations(monotonic() - self._received).items():
                 self.annotate(key, value)
         return self.process(RESPONSE_COMPLETE) or self._pending  # what is done last is done after the rest
 

@@ -90,14 +90,16 @@ class BearerTokenAuthenticator:
         if not token:
             return None
         identity = self._tokens.authenticate_token(token, self._audiences)
-        if isinstance(identity, TokenIdentity):
-            return identity.user
-        if identity is None:
-            raise AuthenticationError("invalid bearer token")
-        return self._wait(identity)
+        if identity is None or isinstance(identity, TokenIdentity):
+            return _user(identity, credentials)
+        return self._wait(identity, credentials)
 
-    async def _wait(self, pending: Awaitable[TokenIdentity | None]) -> UserInfo:
-        identity = await pending
-        if identity is None:
-            raise AuthenticationError("invalid bearer token")
-        return identity.user
+    async def _wait(self, pending: Awaitable[TokenIdentity | None], credentials: Credentials) -> UserInfo:
+        return _user(await pending, credentials)
+
+
+def _user(identity: TokenIdentity | None, credentials: Credentials) -> UserInfo:
+    if identity is None:
+        raise AuthenticationError("invalid bearer token")
+    credentials.remarks = identity.remarks
+    return identity.user

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from steersman.authentication.user import UserInfo
 from steersman.net.message import Headers
@@ -25,6 +25,17 @@ class AuthenticationError(Exception):
     """
 
 
+@dataclass(frozen=True, slots=True)
+class Remarks:
+    """What there is to say of good credentials: to the audit, by key, and to who has sent them."""
+
+    annotations: tuple[tuple[str, str], ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+NO_REMARKS: Final = Remarks()
+
+
 @dataclass(slots=True)
 class Credentials:
     """What a request shows of who sent it.
@@ -32,7 +43,7 @@ class Credentials:
     `bearer_token` is that of the Authorization header, or of the WebSocket subprotocol. `client_certificate` is the
     peer's leaf certificate as DER; `certificate_verified` tells whether TLS has checked its chain against the
     client CAs, and `authorities` are the certificates above it there. `headers` are by lower-case name, `path` is
-    without the query.
+    without the query. Who judges them leaves its `remarks`, which count if they are good.
     """
 
     bearer_token: str | None = None
@@ -41,6 +52,7 @@ class Credentials:
     headers: Headers = field(default_factory=lambda: Headers.of(()))
     path: str = ""
     authorities: tuple[bytes, ...] = ()
+    remarks: Remarks = NO_REMARKS
 
 
 class Authenticator(Protocol):
@@ -60,6 +72,7 @@ class TokenIdentity:
 
     user: UserInfo
     audiences: tuple[str, ...] = ()
+    remarks: Remarks = NO_REMARKS
 
 
 class TokenAuthenticator(Protocol):

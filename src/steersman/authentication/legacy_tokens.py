@@ -5,13 +5,20 @@ from __future__ import annotations
 import hmac
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
-from steersman.authentication.interface import AuthenticationError, TokenIdentity
-from steersman.authentication.service_account_claims import Claims, Find, common_audiences
+from steersman.api.core.v1 import ObjectReference
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.authentication.interface import AuthenticationError, Remarks, TokenIdentity
+from steersman.authentication.service_account_claims import (
+    Claims,
+    common_audiences,
+    note_use,
+)
 from steersman.authentication.service_account_keys import ServiceAccountKeys
+from steersman.authentication.service_account_metrics import ServiceAccountMetrics
 from steersman.authentication.service_account_tokens import SignedTokens, Verifiers, read_claims
 from steersman.authentication.user import UserInfo, authenticated, service_account_groups, service_account_username
 from steersman.machinery.built_in.token_secrets import INVALID_SINCE, ISSUER, LAST_USED
@@ -19,6 +26,10 @@ from steersman.machinery.values import times
 
 _DAY: Final = 86400.0
 _INVALIDATED: Final = "Token has been invalidated"
+_GENERATED: Final = (
+    "Use tokens from the TokenRequest API or manually created secret-based tokens instead of auto-generated "
+    "secret-based tokens."
+)
 
 
 class _LegacyClaims(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +50,13 @@ class TokenSecret:
     labels: Mapping[str, str]
 
 
+class TokenAccount(Protocol):
+    """A service account, as far as it matters here."""
+
+    metadata: ObjectMeta
+    secrets: list[ObjectReference]
+
+
 class LegacyTokens(SignedTokens):
     """Knows service accounts by tokens that are the same as in their secret.
 
@@ -48,27 +66,31 @@ class LegacyTokens(SignedTokens):
 
     def __init__(
         self, keys: Callable[[], ServiceAccountKeys] | Verifiers, api_audiences: tuple[str, ...],
-        secret: Callable[[str, str], TokenSecret | None], account: Find, used: Callable[[str, str], None], *,
-        looks_up: bool = True,
+        secret: Callable[[str, str], TokenSecret | None], account: Callable[[str, str], TokenAccount | None],
+        used: Callable[[str, str], None], metrics: ServiceAccountMetrics, *, looks_up: bool = True,
     ) -> None:  # fmt: skip
         super().__init__(keys, (ISSUER,))
         self._api_audiences = api_audiences
         self._secret = secret
         self._account = account
         self._used = used
+        self._metrics = metrics
         self._looks_up = looks_up
 
     def judge(self, claims: bytes, token: str, audiences: tuple[str, ...]) -> TokenIdentity:
         found = read_claims(claims, _LegacyClaims)
-        common = common_audiences(Claims(aud=found.aud), audiences or self._api_audiences, self._api_audiences)
+        public = Claims(aud=found.aud, sub=found.sub)
+        remarks = note_use(public, self._metrics)
+        common = common_audiences(public, audiences or self._api_audiences, self._api_audiences)
         _check(found)
         if self._looks_up:
-            self._check_secret(found, token)
+            remarks = self._check_secret(found, token, remarks)
         groups = service_account_groups(found.namespace)
-        return TokenIdentity(authenticated(UserInfo(found.sub, found.account_uid, groups)), common)
+        return TokenIdentity(authenticated(UserInfo(found.sub, found.account_uid, groups)), common, remarks)
 
-    def _check_secret(self, claims: _LegacyClaims, token: str) -> None:
-        """Raises AuthenticationError unless secret and account are there, and the token is the secret's."""
+    def _check_secret(self, claims: _LegacyClaims, token: str, remarks: Remarks) -> Remarks:
+        """These remarks and what there is to say of the secret. Raises AuthenticationError unless secret and account
+        are there, and the token is the secret's."""
         namespace, name = claims.namespace, claims.secret
         secret = None if "/" in namespace + name else self._secret(namespace, name)
         if secret is None or secret.is_being_deleted:
@@ -87,11 +109,18 @@ class LegacyTokens(SignedTokens):
         if secret.labels.get(LAST_USED) not in (times.day(now), times.day(now + _DAY)):
             self._used(namespace, name)
         if secret.labels.get(INVALID_SINCE):
+            self._metrics.invalid.inc()
             raise AuthenticationError(
                 f"the token in secret {namespace}/{name} for service account {namespace}/{claims.account} has been "
                 "marked invalid. Use tokens from the TokenRequest API or manually created secret-based tokens, or "
                 f"remove the '{INVALID_SINCE}' label from the secret to temporarily allow use of this token"
             )
+        if any(each.name == name for each in account.secrets):
+            self._metrics.generated.inc()
+            annotation = ("authentication.k8s.io/legacy-token-autogenerated-secret", name)
+            return Remarks((*remarks.annotations, annotation), (_GENERATED,))
+        self._metrics.manual.inc()
+        return Remarks((*remarks.annotations, ("authentication.k8s.io/legacy-token-manual-secret", name)))
 
 
 def _check(claims: _LegacyClaims) -> None:

@@ -14,7 +14,8 @@ from typing import Final, Protocol
 import msgspec
 
 from steersman.api.meta.v1 import ObjectMeta
-from steersman.authentication.interface import AuthenticationError
+from steersman.authentication.interface import NO_REMARKS, AuthenticationError, Remarks
+from steersman.authentication.service_account_metrics import ServiceAccountMetrics
 from steersman.authentication.user import CREDENTIAL_ID, UserInfo, service_account_groups, service_account_username
 from steersman.machinery.errors.field import quote
 from steersman.machinery.values import times
@@ -104,6 +105,27 @@ def common_audiences(claims: Claims, requested: tuple[str, ...], api_audiences: 
             f"token audiences {_quoted(own)} is invalid for the target audiences {_quoted(requested)}"
         )
     return common
+
+
+def note_use(claims: Claims, metrics: ServiceAccountMetrics) -> Remarks:
+    """Counts a token that names no audience, and what there is to say of one."""
+    if claims.audiences:
+        return NO_REMARKS
+    metrics.legacy.inc()
+    return Remarks((("authentication.k8s.io/legacy-token", claims.sub),))
+
+
+def note_age(claims: Claims, now: float, metrics: ServiceAccountMetrics, remarks: Remarks) -> Remarks:
+    """These remarks, and one if the token should have been renewed: it counts for longer than it says, for clients
+    that read it once."""
+    if not (warn_after := claims.kubernetes.warnafter):
+        return remarks
+    if now <= int(warn_after):
+        metrics.valid.inc()
+        return remarks
+    metrics.stale.inc()
+    told = f"subject: {claims.sub}, seconds after warning threshold: {int(now) - int(warn_after)}"
+    return Remarks((*remarks.annotations, ("authentication.k8s.io/stale-token", told)))
 
 
 def judge(claims: Claims, objects: BoundObjects, now: float) -> UserInfo:

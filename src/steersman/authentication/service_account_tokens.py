@@ -12,8 +12,16 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from steersman.authentication.interface import AuthenticationError, TokenIdentity
-from steersman.authentication.service_account_claims import BoundObjects, Claims, common_audiences, judge
+from steersman.authentication.service_account_claims import (
+    BoundObjects,
+    Claims,
+    common_audiences,
+    judge,
+    note_age,
+    note_use,
+)
 from steersman.authentication.service_account_keys import ServiceAccountKeys, VerificationKey
+from steersman.authentication.service_account_metrics import ServiceAccountMetrics
 from steersman.authentication.signatures import registry_of
 from steersman.authentication.user import authenticated
 from steersman.machinery.values import times
@@ -107,6 +115,7 @@ class ServiceAccountTokens(SignedTokens):
         issuers: Iterable[str],
         api_audiences: tuple[str, ...],
         objects: BoundObjects,
+        metrics: ServiceAccountMetrics,
         *,
         clock: Callable[[], float] = times.moment,
     ) -> None:
@@ -114,12 +123,16 @@ class ServiceAccountTokens(SignedTokens):
         super().__init__(keys, issuers)
         self._api_audiences = api_audiences
         self._objects = objects
+        self._metrics = metrics
         self._clock = clock
 
     def judge(self, claims: bytes, token: str, audiences: tuple[str, ...]) -> TokenIdentity:
         found = read_claims(claims, Claims)
+        remarks = note_use(found, self._metrics)
         common = common_audiences(found, audiences or self._api_audiences, self._api_audiences)
-        return TokenIdentity(authenticated(judge(found, self._objects, self._clock())), common)
+        now = self._clock()
+        user = authenticated(judge(found, self._objects, now))
+        return TokenIdentity(user, common, note_age(found, now, self._metrics, remarks))
 
 
 class TokenVerifier:

@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from steersman.authentication.interface import AuthenticationError, TokenAuthenticator, TokenIdentity
+from steersman.machinery.errors.status import too_many_requests
 from steersman.machinery.values import times
 
 T = TypeVar("T")
@@ -19,6 +20,9 @@ T = TypeVar("T")
 SUCCESS_SECONDS: Final = 10.0
 """How long a token that was good is not looked at again: as long it may outlive what it is bound to."""
 MAX_TOKENS: Final = 16_384
+MOST_WAITING: Final = 1_024
+"""Tokens that are asked about at once: made-up ones are not to fill the memory while nobody answers."""
+_RETRY_SECONDS: Final = 1
 LOOKUP_SECONDS: Final = 30.0
 """How long an answer is waited for on which several requests may depend; whose deadlines do not count for it."""
 
@@ -55,7 +59,7 @@ class CachedTokenAuthenticator:
     def authenticate_token(
         self, token: str, audiences: tuple[str, ...]
     ) -> TokenIdentity | Awaitable[TokenIdentity | None] | None:
-        """See TokenAuthenticator."""
+        """See TokenAuthenticator. Raises StatusError 429 for a token more than may be asked about at once."""
         key = self._digest(token, audiences)
         known = self._known.get(key)
         if known is not None:
@@ -68,6 +72,8 @@ class CachedTokenAuthenticator:
         asked = self._asked.get(key)
         if asked is not None:
             return asyncio.shield(asked)
+        if len(self._asked) >= MOST_WAITING:
+            raise too_many_requests("too many tokens are being looked up, please try again later", _RETRY_SECONDS)
         identity = self._authenticator.authenticate_token(token, audiences)
         if identity is None or isinstance(identity, TokenIdentity):
             self._remember(key, identity)

@@ -8,6 +8,7 @@ from typing import Final
 from steersman.api.authentication.v1 import TokenReview
 from steersman.authentication.token_review import Review
 from steersman.machinery.codec.serializer import encode
+from steersman.machinery.large_work.slow_lane import SlowLane, done, is_large
 from steersman.webhooks.reviews import check_values, read_review
 
 GROUP: Final = "authentication.k8s.io"
@@ -23,13 +24,18 @@ _REGISTERED: Final = frozenset(
 )
 
 
-def reviews(post: Callable[[bytes], Awaitable[bytes]], version: str) -> Review:
-    """Reviews by a webhook that takes this version of them; `post` is that of a WebhookClient."""
+def reviews(post: Callable[[bytes], Awaitable[bytes]], version: str, lane: SlowLane) -> Review:
+    """Reviews by a webhook that takes this version of them; `post` is that of a WebhookClient, and large answers are
+    read in the `lane`."""
 
     async def review(asked: TokenReview) -> TokenReview:
         sent = TokenReview(kind=KIND, api_version=f"{GROUP}/{version}", spec=asked.spec)
         answer = await post(encode(sent) + b"\n")
-        check_values(answer, _MAX_VALUES)
-        return read_review(TokenReview, answer, GROUP, version, KIND, _REGISTERED)
+        return await done(lane if is_large(answer) else None, _read, answer, version)
 
     return review
+
+
+def _read(answer: bytes, version: str) -> TokenReview:
+    check_values(answer, _MAX_VALUES)
+    return read_review(TokenReview, answer, GROUP, version, KIND, _REGISTERED)

@@ -1,19 +1,16 @@
 """What is counted of authorizers, under upstream's names; durations are in seconds.
 
-Follows k8s.io/apiserver `authorization/metrics`, `authorization/cel`, `authorizer/webhook/metrics` and
-`options/authorizationconfig/metrics`.
+Follows k8s.io/apiserver `authorization/metrics`, `authorization/cel` and `authorizer/webhook/metrics`.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Iterator
-from hashlib import sha256
 from typing import Final
 
 from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import Authorizer, Decision, Verdict
-from steersman.machinery.metrics import Computed, Counter, Gauge, Histogram, Labels, Registry
+from steersman.machinery.metrics import Computed, Counter, Histogram, Labels, Registry
 
 _OF_CONDITIONS: Final = (0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25)
 _OF_CALLS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -21,7 +18,6 @@ _ALLOW: Final = Decision.ALLOW  # looking them up in the class costs more than c
 _DENY: Final = Decision.DENY
 _NAMES: Final = ("name", "result")
 _TYPES: Final = ("type", "name")
-_RELOADS: Final = "apiserver_authorization_config_controller_"
 
 
 class Tally:
@@ -107,51 +103,6 @@ class WebhookMetrics:
             self.evaluations, self.durations, self.failed_open, self.condition_errors, self.exclusions,
             self.condition_durations,
         )  # fmt: skip
-
-
-class ReloadMetrics:
-    """Counts how often the configuration file was read anew, and tells the digest of the one that holds."""
-
-    def __init__(self, registry: Registry, server_id: str, data: bytes) -> None:
-        self._server = _digest(server_id.encode())
-        self._digest = _digest(data)
-        self._total = Counter(
-            f"{_RELOADS}automatic_reloads_total",
-            "[BETA] Total number of automatic reloads of authorization configuration split by status and apiserver "
-            "identity.",
-            ("status", "apiserver_id_hash"),
-        )
-        self._last = Gauge(
-            f"{_RELOADS}automatic_reload_last_timestamp_seconds",
-            "[BETA] Timestamp of the last automatic reload of authorization configuration split by status and "
-            "apiserver identity.",
-            ("status", "apiserver_id_hash"),
-        )
-        info = Computed(
-            "gauge", f"{_RELOADS}last_config_info",
-            "[ALPHA] Information about the last applied authorization configuration with hash as label, split by "
-            "apiserver identity.",
-            ("apiserver_id_hash", "hash"), lambda: [((self._server, self._digest), 1)],
-        )  # fmt: skip
-        registry.add(self._total, self._last, info)
-
-    def failed(self) -> None:
-        """A file that cannot be used."""
-        self._count("failure")
-
-    def succeeded(self, data: bytes) -> None:
-        """A file that holds from now on."""
-        self._digest = _digest(data)
-        self._count("success")
-
-    def _count(self, status: str) -> None:
-        labels = (status, self._server)
-        self._total.inc(labels)
-        self._last.set(time.time(), labels)
-
-
-def _digest(data: bytes) -> str:
-    return f"sha256:{sha256(data).hexdigest()}" if data else ""
 
 
 class Counted:

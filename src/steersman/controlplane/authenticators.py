@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from steersman.api.core.v1 import Secret
 from steersman.authentication.anonymous import AnonymousAuthenticator
@@ -17,9 +17,10 @@ from steersman.authentication.bootstrap_tokens import BootstrapSecret, Bootstrap
 from steersman.authentication.client_certificate import ClientCertificateAuthenticator
 from steersman.authentication.interface import Authenticator, TokenAuthenticator
 from steersman.authentication.issued_tokens import IssuedTokens
-from steersman.authentication.legacy_tokens import LegacyTokens, TokenSecret
+from steersman.authentication.legacy_tokens import LegacyTokens, TokenAccount, TokenSecret
 from steersman.authentication.request_header import HeaderNames, RequestHeaderAuthenticator
 from steersman.authentication.service_account_claims import BoundObjects, Find, Named
+from steersman.authentication.service_account_metrics import ServiceAccountMetrics
 from steersman.authentication.service_account_tokens import ServiceAccountTokens
 from steersman.authentication.token_cache import CachedTokenAuthenticator
 from steersman.authentication.token_file import StaticTokens, TokenFileError
@@ -29,16 +30,20 @@ from steersman.controlplane.given_files import judges_certificates
 from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.stores import Stores
 from steersman.controlplane.token_keys import OwnTokenKeys, TokenKeys
+from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.metrics import Histogram, Registry
 from steersman.net.client.egress import Egress
 from steersman.rest.objects import Reading
 from steersman.server.certificates import CertificateFiles
+from steersman.store.storage_errors import StorageNotReady
 
 if TYPE_CHECKING:
     from steersman.authentication.jwt.configuration import AnonymousConfiguration
     from steersman.controlplane.jwt_authentication import JWTAuthentication
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 async def token_keys(options: Options, registry: Registry, running: AsyncExitStack) -> TokenKeys:
@@ -58,6 +63,15 @@ async def token_keys(options: Options, registry: Registry, running: AsyncExitSta
 _NAMED: Final[Reading[Named]] = Reading(lambda obj: obj, "metadata.name", "metadata.uid", "metadata.deletionTimestamp")
 
 
+_ACCOUNT: Final[Reading[TokenAccount]] = Reading(
+    lambda obj: obj, "metadata.name", "metadata.uid", "metadata.deletionTimestamp", "secrets"
+)
+
+
+def _token_account(stores: Stores) -> Callable[[str, str], TokenAccount | None]:
+    return lambda namespace, name: stores.objects("", "serviceaccounts").known(namespace, name, _ACCOUNT)
+
+
 def _find(stores: Stores, plural: str) -> Find:
     return lambda namespace, name: stores.objects("", plural).known(namespace, name, _NAMED)
 
@@ -70,8 +84,18 @@ def _read_token_secret(secret: Secret) -> TokenSecret:
 _TOKEN_SECRET: Final = Reading(_read_token_secret, "metadata.deletionTimestamp", "metadata.labels", "data")
 
 
+def _known_secret(stores: Stores, namespace: str, name: str, reading: Reading[T]) -> T | None:
+    """A secret; None also while secrets cannot be listed as one of them cannot be decrypted: a token that nobody can
+    vouch for is no reason to try again."""
+    try:
+        return stores.objects("", "secrets").known(namespace, name, reading)
+    except StorageNotReady as error:
+        logger.error("secret %s/%s, which a token is about, cannot be looked up: %s", namespace, name, error.message)
+        return None
+
+
 def _token_secret(stores: Stores) -> Callable[[str, str], TokenSecret | None]:
-    return lambda namespace, name: stores.objects("", "secrets").known(namespace, name, _TOKEN_SECRET)
+    return lambda namespace, name: _known_secret(stores, namespace, name, _TOKEN_SECRET)
 
 
 def _read_bootstrap_secret(secret: Secret) -> BootstrapSecret:
@@ -82,7 +106,7 @@ _BOOTSTRAP_SECRET: Final = Reading(_read_bootstrap_secret, "metadata.deletionTim
 
 
 def _bootstrap_secret(stores: Stores) -> Callable[[str], BootstrapSecret | None]:
-    return lambda name: stores.objects("", "secrets").known("kube-system", name, _BOOTSTRAP_SECRET)
+    return lambda name: _known_secret(stores, "kube-system", name, _BOOTSTRAP_SECRET)
 
 
 _HOUR: Final = 3600.0
@@ -113,6 +137,7 @@ def jwt_authentication(
 def token_authenticator(
     options: Options, keys: TokenKeys, stores: Stores, issued: IssuedTokens, used: Callable[[str, str], None],
     jwt: TokenAuthenticator | None, running: AsyncExitStack, egress: Egress,
+    registry: Registry, lane: SlowLane,
 ) -> TokenAuthenticator:  # fmt: skip
     """Tells whose a bearer token is; `used` is told of secrets whose tokens are used. `running` ends what is connected.
 
@@ -127,25 +152,28 @@ def token_authenticator(
     bound = BoundObjects(
         service_account=_find(stores, "serviceaccounts"),
         pod=_find(stores, "pods"),
-        secret=_find(stores, "secrets"),
+        secret=lambda namespace, name: _known_secret(stores, namespace, name, _NAMED),
         node=_find(stores, "nodes"),
     )
+    metrics = ServiceAccountMetrics(registry)
     in_secrets = LegacyTokens(
-        keys.verifying, options.audiences, _token_secret(stores), bound.service_account, used,
+        keys.verifying, options.audiences, _token_secret(stores), _token_account(stores), used, metrics,
         looks_up=options.service_account_lookup,
     )  # fmt: skip
     found.append(in_secrets)
-    found.append(ServiceAccountTokens(keys.verifying, options.service_account_issuer, options.audiences, bound))
+    found.append(
+        ServiceAccountTokens(keys.verifying, options.service_account_issuer, options.audiences, bound, metrics)
+    )
     if options.enable_bootstrap_token_auth:
         found.append(BootstrapTokens(options.audiences, _bootstrap_secret(stores)))
     if jwt is not None:
         found.append(jwt)
     if options.authentication_token_webhook_config_file:
-        found.append(_webhook(options, running, egress))
+        found.append(_webhook(options, running, egress, lane))
     return UnionTokenAuthenticator([issued, CachedTokenAuthenticator(UnionTokenAuthenticator(found))])
 
 
-def _webhook(options: Options, running: AsyncExitStack, egress: Egress) -> TokenAuthenticator:
+def _webhook(options: Options, running: AsyncExitStack, egress: Egress, lane: SlowLane) -> TokenAuthenticator:
     """Raises OptionsError."""
     from steersman.authentication import webhook_tokens  # which most servers never need
     from steersman.authentication.token_review import ReviewedTokens
@@ -164,7 +192,7 @@ def _webhook(options: Options, running: AsyncExitStack, egress: Egress) -> Token
     endpoint = replace(given, leave=egress.control_plane)
     client = WebhookClient(endpoint, webhook_tokens.BACKOFF, user_agent=webhook_tokens.USER_AGENT)
     running.callback(client.close)
-    asked = ReviewedTokens(webhook_tokens.reviews(client.post, version), options.audiences)
+    asked = ReviewedTokens(webhook_tokens.reviews(client.post, version, lane), options.audiences)
     seconds = options.authentication_token_webhook_cache_ttl
     return CachedTokenAuthenticator(asked, seconds=seconds, unknown_seconds=seconds) if seconds else asked
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from steersman.authorization.always_allow import AlwaysAllowAuthorizer
 from steersman.authorization.always_deny import AlwaysDenyAuthorizer
 from steersman.authorization.interface import Authorizer, RuleResolver
-from steersman.authorization.metrics import AuthorizationMetrics, Counted, ReloadMetrics
+from steersman.authorization.metrics import AuthorizationMetrics, Counted
 from steersman.authorization.rbac import RbacAuthorizer
 from steersman.authorization.steps import WEBHOOK, Step, Webhook, step_of
 from steersman.authorization.system_masters import PrivilegedGroupAuthorizer
@@ -20,6 +20,7 @@ from steersman.authorization.union import UnionAuthorizer, UnionRuleResolver
 from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.periodic import Periodic
 from steersman.controlplane.rbac_feed import feed
+from steersman.controlplane.reload_metrics import ReloadMetrics
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.metrics import Registry
 from steersman.machinery.private_files import read_bounded
@@ -88,7 +89,7 @@ class AuthorizerChain:
     def follow(self, server_id: str) -> None:
         """Has the configuration count that is in the file from now on."""
         if self._options.authorization_config:
-            self._reloads = ReloadMetrics(self._registry, server_id, self._data)
+            self._reloads = ReloadMetrics(self._registry, "authorization", server_id, self._data)
             self._reloading = Periodic("authorization configuration", self._look, _WATCH_SECONDS)
             self._reloading.start()
 

@@ -142,6 +142,7 @@ def admission_of(
         locate_service=partial(locate_service, services),
         itself=services.itself,
         egress=services.egress,
+        registry=common.registry,
         webhook_metrics=WebhookMetrics(common.registry),
         policy_metrics=PolicyMetrics(common.registry),
         condition_metrics=ConditionMetrics(common.registry),

@@ -329,7 +329,9 @@ class ControlPlane:
         token_use = TokenUse(lambda: stores.objects("", "secrets"))
         running.push_async_callback(token_use.stop)
         jwt = jwt_authentication(options, common.registry, running, egress)
-        tokens = token_authenticator(options, keys, stores, self._issued, token_use.note, jwt, running, egress)
+        tokens = token_authenticator(
+            options, keys, stores, self._issued, token_use.note, jwt, running, egress, common.registry, common.slow_lane
+        )
         authorizers = AuthorizerChain(options, common.slow_lane, common.registry, egress)
         running.push_async_callback(authorizers.stop)
         rights = authorizers.judges

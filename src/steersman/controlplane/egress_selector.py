@@ -220,10 +220,13 @@ def _dial(connection: _Connection, metrics: _Metrics) -> Dial:
     """Raises OSError and ValueError for what cannot be used."""
     if connection.protocol == _DIRECT:
         return direct
-    if connection.protocol == _GRPC:
-        raise ValueError("GRPC is not supported: proxies are spoken to by HTTPConnect only")
     transport = connection.transport
     assert transport is not None
+    if connection.protocol == _GRPC:
+        from steersman.net.client.konnectivity import Konnectivity  # which most servers never need
+
+        assert transport.uds is not None
+        return Konnectivity(transport.uds.name, metrics.of("uds", "grpc"))
     if transport.uds is not None:
         return HTTPConnect(SocketProxy(transport.uds.name), metrics.of("uds"))
     assert transport.tcp is not None
@@ -292,9 +295,9 @@ class _Metrics:
         )  # fmt: skip
         registry.add(self.starts, self.durations, self.failures)
 
-    def of(self, transport: str) -> TunnelEvents:
+    def of(self, transport: str, protocol: str = "http_connect") -> TunnelEvents:
         """For the tunnels over this transport."""
-        return _Tunnels(self, ("http_connect", transport))
+        return _Tunnels(self, (protocol, transport))
 
 
 class _Tunnels:

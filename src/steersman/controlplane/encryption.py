@@ -1,8 +1,8 @@
 """Encryption at rest, as the file of `--encryption-provider-config` says.
 
 With `--encryption-provider-config-automatic-reload` the file is looked at every minute; a new one counts once its KMS
-plugins are well, else the one before it goes on (k8s.io/apiserver `server/options/etcd.go`,
-`server/options/encryptionconfig/controller`).
+plugins are well, else the one before it goes on, and the new one is tried again after a growing while
+(k8s.io/apiserver `server/options/etcd.go`, `server/options/encryptionconfig/controller`).
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import socket
 from pathlib import Path
 from typing import Final
 
-from steersman.authentication.jwt.metrics import ReloadMetrics
+from steersman.controlplane.ending import Ending
 from steersman.controlplane.identity_lease import server_id
 from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.periodic import Periodic
+from steersman.controlplane.reload_metrics import ReloadMetrics
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.metrics import Registry
 from steersman.server.health import HealthCheck
@@ -36,6 +37,9 @@ LOOK_EVERY: Final = 60.0
 _WELL_WITHIN: Final = 10.0
 """Seconds, at least, in which the plugins of a new file must be well."""
 _ASK_EVERY: Final = 0.1
+_FIRST_RETRY: Final = 0.005
+_LONGEST_RETRY: Final = 1000.0
+"""Seconds until a file that could not be used is tried again: twice as many after each failure since the start."""
 _PLAIN: Final = Identity()
 
 
@@ -53,10 +57,11 @@ class Encryption:
             self._data, self._providers = self._load()
         except ConfigurationError as error:
             raise OptionsError(str(error)) from None
-        self._reloads = ReloadMetrics(registry, "encryption_config_controller", server)
-        self._reloads.counts(self._data)
+        self._reloads = ReloadMetrics(registry, "encryption", server, self._data)
         self._following = Periodic("encryption configuration", self._follow, LOOK_EVERY)
-        self._ending: set[asyncio.Task[None]] = set()
+        self._retry = _FIRST_RETRY
+        self._retrying: asyncio.TimerHandle | None = None
+        self._ending = Ending()
 
     def _load(self) -> tuple[bytes, Providers]:
         """What is in the file, and what it makes. Raises ConfigurationError."""
@@ -85,10 +90,10 @@ class Encryption:
 
     async def stop(self) -> None:
         """Ends the connections to the plugins."""
+        if self._retrying is not None:
+            self._retrying.cancel()
         await self._following.stop()
-        for task in self._ending:
-            task.cancel()
-        await asyncio.gather(*self._ending, self._providers.stop(), return_exceptions=True)
+        await asyncio.gather(self._ending.stop(), self._providers.stop(), return_exceptions=True)
 
     def storage_of(self, resource: GroupResource, storage: Storage) -> Storage:
         """Where the values of a resource are stored: in `storage`, sealed if the file says so."""
@@ -118,20 +123,25 @@ class Encryption:
             return
         if data == self._data:
             return
-        await providers.start()
-        if wrong := await _wrong_within(providers):
+        try:
+            await providers.start()
+            wrong = await _wrong_within(providers)
+        except asyncio.CancelledError:
+            await providers.stop()
+            raise
+        if wrong:
             await providers.stop()
             self._failed(f"health check for new transformers failed, polling error timed out waiting: {wrong}")
             return
         before, self._providers, self._data = self._providers, providers, data
-        self._reloads.reloaded(data)
+        self._reloads.succeeded(data)
         logger.info("the encryption configuration in %s counts from now on", self._path)
-        ending = asyncio.get_running_loop().create_task(_end_later(before))
-        self._ending.add(ending)
-        ending.add_done_callback(self._ending.discard)
+        self._ending.later(2 * before.plugin_seconds, before.stop)
 
     def _failed(self, why: str) -> None:
-        self._reloads.reloaded(None)
+        self._reloads.failed()
+        self._retrying = asyncio.get_running_loop().call_later(self._retry, self._following.wake)
+        self._retry = min(2 * self._retry, _LONGEST_RETRY)
         logger.error("error processing encryption config file %s: %s", self._path, why)
 
 
@@ -161,11 +171,3 @@ async def _wrong_within(providers: Providers) -> str | None:
                 await asyncio.sleep(_ASK_EVERY)
     except TimeoutError:
         return wrong or "the plugins did not answer in time"
-
-
-async def _end_later(providers: Providers) -> None:
-    """Ends what nothing new is sealed with, once what is under way with it has had its time."""
-    try:
-        await asyncio.sleep(2 * providers.plugin_seconds)
-    finally:
-        await providers.stop()

@@ -30,11 +30,13 @@ from steersman.authentication.jwt.configuration import (
 )
 from steersman.authentication.jwt.fetching import FetchError
 from steersman.authentication.jwt.id_token import ALGORITHMS
-from steersman.authentication.jwt.metrics import JWTMetrics, ReloadMetrics
+from steersman.authentication.jwt.metrics import JWTMetrics
 from steersman.authentication.jwt.validation import configuration_errors
+from steersman.controlplane.ending import Ending
 from steersman.controlplane.identity_lease import server_id
 from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.periodic import Periodic
+from steersman.controlplane.reload_metrics import ReloadMetrics
 from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors import field
 from steersman.machinery.errors.field import FieldError, quote
@@ -81,13 +83,11 @@ class JWTAuthentication:
             self._current = self._made(configuration)
         except FetchError as error:
             raise OptionsError(f"invalid authentication configuration: {error}") from None
-        self._reloads = ReloadMetrics(registry, "authentication_config_controller", server) if self._path else None
-        if self._reloads is not None:
-            self._reloads.counts(self._data)
+        self._reloads = ReloadMetrics(registry, "authentication", server, self._data) if self._path else None
         self._following: Periodic | None = None
         self._seen: tuple[int, int, int] | None = None
         """The stamp of the file that was looked at last."""
-        self._ending: set[asyncio.Task[None]] = set()
+        self._ending = Ending()
 
     def _first(self, options: Options) -> AuthenticationConfiguration:
         if self._path is None:
@@ -127,9 +127,7 @@ class JWTAuthentication:
         """Asks nobody any more."""
         if self._following is not None:
             await self._following.stop()
-        for task in self._ending:
-            task.cancel()
-        await asyncio.gather(*self._ending, return_exceptions=True)
+        await self._ending.stop()
         await self._current.close()
 
     async def _follow(self, path: Path) -> None:
@@ -144,7 +142,7 @@ class JWTAuthentication:
             data = await asyncio.to_thread(read_bounded, path)
         except OSError as error:
             logger.error("failed to read authentication config file: %s", error)
-            self._reloads.reloaded(None)
+            self._reloads.failed()
             return True  # until it changes
         if data == self._data:
             return True
@@ -153,19 +151,19 @@ class JWTAuthentication:
             errors = await asyncio.to_thread(self._errors, configuration)
         except DecodeError as error:
             logger.error("failed to load authentication config: %s", error)
-            self._reloads.reloaded(None)
+            self._reloads.failed()
             self._data = data
             return True
         if errors:
             logger.error("failed to validate authentication config: %s", field.aggregate(errors))
-            self._reloads.reloaded(None)
+            self._reloads.failed()
             self._data = data
             return True
         if not await self._put_in_place(configuration):
-            self._reloads.reloaded(None)
+            self._reloads.failed()
             return False
         self._data = data
-        self._reloads.reloaded(data)
+        self._reloads.succeeded(data)
         logger.info("reloaded authentication config")
         return True
 
@@ -193,17 +191,12 @@ class JWTAuthentication:
             await made.close()
             raise
         before, self._current = self._current, made
-        task = asyncio.create_task(self._end(before))
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
+        self._ending.later(KEPT, partial(self._end, before))
         return True
 
     async def _end(self, before: JWTAuthenticators) -> None:
-        """Lets go of what counted before, after a while."""
-        try:
-            await asyncio.sleep(KEPT)
-        finally:
-            await before.close()
+        """Lets go of what counted before."""
+        await before.close()
         for issuer in before.issuers - self._current.issuers:
             self._metrics.forget(issuer)
 

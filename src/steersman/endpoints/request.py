@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
+from steersman.authentication.interface import NO_REMARKS
 from steersman.endpoints.negotiation import LONGEST_ACCEPT, bounded
 from steersman.endpoints.query import NO_QUERY, Query, first_parameter, parse_query
 from steersman.endpoints.request_info import RequestInfo
@@ -31,12 +32,14 @@ class Request:
     and `deadline` are loop times in seconds; a deadline of 0 is none. A `query` that takes long to read is there once
     the request is authorized: filters before that ask for `parameter`. A request with a large body has a `place`, which
     it takes when the work on that begins. `audit` is what is recorded of it, None for nothing, and
-    `recorded` what the answer waits for. `flow` is where it stands in priority and fairness, None without; what begins
+    `recorded` what the answer waits for; `remarks` are those of who judged who sends it, which took some
+    `authentication_seconds`. `flow` is where it stands in priority and fairness, None without; what begins
     a watch calls `initialized` when its first objects are out.
     """
 
-    __slots__ = ("action", "audit", "audit_id", "deadline", "flow", "headers", "http", "info", "initialized", "method",
-                 "path", "place", "query", "received", "recorded", "subpath", "user", "warnings")  # fmt: skip
+    __slots__ = ("action", "audit", "audit_id", "authentication_seconds", "deadline", "flow", "headers", "http",
+                 "info", "initialized", "method", "path", "place", "query", "received", "recorded", "remarks",
+                 "subpath", "user", "warnings")  # fmt: skip
 
     info: RequestInfo
     user: UserInfo
@@ -54,6 +57,8 @@ class Request:
         self.deadline = 0.0
         self.audit_id = ""
         self.audit: Trail | None = None
+        self.remarks = NO_REMARKS
+        self.authentication_seconds = 0.0
         self.recorded: Awaitable[bool] | None = None
         self.place: Place | None = None
         self.flow: Flow | None = None

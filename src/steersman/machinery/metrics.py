@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import sha256
 from itertools import islice
 from typing import Final, Protocol
 
@@ -16,6 +17,12 @@ _LINES: Final = 1_000
 """In a piece of what is scraped: a millisecond."""
 
 Labels = tuple[str, ...]
+
+
+def hashed(text: str | bytes) -> str:
+    """What stands for a text in labels and messages; nothing for none."""
+    data = text.encode() if isinstance(text, str) else text
+    return f"sha256:{sha256(data).hexdigest()}" if data else ""
 
 
 class Metric(Protocol):

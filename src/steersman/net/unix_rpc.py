@@ -12,7 +12,7 @@ os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # it would tell of each connec
 import grpc
 import grpc.aio
 
-_OPTIONS: Final = (
+OPTIONS: Final = (
     ("grpc.default_authority", "localhost"),
     ("grpc.enable_http_proxy", 0),
     ("grpc.enable_retries", 0),
@@ -46,6 +46,11 @@ class RPCError(Exception):
         self.code = code
 
 
+def unix_target(path: str) -> str:
+    """A socket as the library names it; a path that begins with `@` is a name in Linux' abstract namespace."""
+    return f"unix-abstract:{path[1:]}" if path.startswith("@") else f"unix:{path}"
+
+
 class UnixChannel:
     """A connection to the server behind a socket, made when it is needed, and again after it was lost.
 
@@ -53,8 +58,7 @@ class UnixChannel:
     """
 
     def __init__(self, path: str, observe: Observe) -> None:
-        target = f"unix-abstract:{path[1:]}" if path.startswith("@") else f"unix:{path}"
-        self._channel = grpc.aio.insecure_channel(target, options=_OPTIONS)
+        self._channel = grpc.aio.insecure_channel(unix_target(path), options=OPTIONS)
         self._observe = observe
 
     async def call(self, method: str, message: bytes, *, timeout: float) -> bytes:

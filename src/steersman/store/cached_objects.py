@@ -14,6 +14,7 @@ from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.schema import GroupResource, go_package
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.validation.formats import is_path_segment_name
+from steersman.machinery.values import times
 from steersman.rest.bound import BoundResource
 from steersman.rest.capabilities import Encoded, Item, ListOptions
 from steersman.rest.context import Context
@@ -123,7 +124,7 @@ class CachedObjects(Generic[T]):
             return not_ready(why)
         kind = self.kind
         go_type = "unstructured.Unstructured" if kind.is_open else f"{go_package(kind.group)}.{kind.name}"
-        return not_decrypted(go_type, error)
+        return not_decrypted(go_type, error, times.monotonic() - self.cacher.unready_since)
 
     async def stored(self, key: str) -> Entry | None:
         """The object as it is stored, while the cache is not ready as another one cannot be decrypted.

@@ -10,6 +10,8 @@ from typing import Any, Final
 import msgspec
 
 from steersman.api.meta.v1 import DeleteOptions
+from steersman.audit.latencies import STORAGE
+from steersman.audit.trail import timed
 from steersman.kinds.labels import labels_of
 from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.status import StatusError
@@ -91,7 +93,7 @@ async def _delete_once(
         return Deleted(entry, False)
     if ctx.dry_run:
         return Deleted(Encoded(present(value, entry.revision), entry.revision), not stays)
-    written = await store.replace(key, value, entry.revision)
+    written = await timed(ctx.audit, STORAGE, store.replace(key, value, entry.revision))
     if written is None:
         return None
     if stays:
@@ -122,7 +124,7 @@ async def _remove_with_all(
 
 
 async def _take_away(store: StoredObjects[Any], ctx: Context, key: str, revision: int) -> Deleted | None:
-    event = await store.take_away(key, revision)
+    event = await timed(ctx.audit, STORAGE, store.take_away(key, revision))
     if event is None:
         return None
     assert event.previous is not None

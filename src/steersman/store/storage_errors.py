@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Awaitable
 from typing import Final, TypeVar
 
@@ -34,14 +35,20 @@ def not_ready(why: object) -> StorageNotReady:
     return StorageNotReady(429, "TooManyRequests", "storage is (re)initializing", retry_after=1)
 
 
-_UNDECRYPTABLE_RETRY: Final = 30
-"""Seconds, as upstream where a cache has not been ready for long."""
+_LONGEST_RETRY: Final = 30
+"""Seconds."""
+_RETRY_GROWTH: Final = 0.06
 
 
-def not_decrypted(go_type: str, error: Unreadable) -> StorageNotReady:
-    """What lists and watches answer while an object cannot be decrypted."""
+def not_decrypted(go_type: str, error: Unreadable, seconds: float) -> StorageNotReady:
+    """What lists and watches answer while an object cannot be decrypted, which has been so for these seconds: the
+    longer, the later they are to come again."""
     message = f"storage is (re)initializing: failed to list *{go_type}: {error}"
-    return StorageNotReady(429, "TooManyRequests", message, retry_after=_UNDECRYPTABLE_RETRY)
+    return StorageNotReady(429, "TooManyRequests", message, retry_after=_retry_after(seconds))
+
+
+def _retry_after(seconds: float) -> int:
+    return int(min(_LONGEST_RETRY, math.exp(min(_RETRY_GROWTH * seconds, _LONGEST_RETRY))))
 
 
 async def available(read: Awaitable[R]) -> R:

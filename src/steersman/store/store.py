@@ -10,6 +10,8 @@ from functools import partial
 from typing import Any, Final, Generic, NamedTuple, ParamSpec, TypeVar
 
 from steersman.api.meta.v1 import DeleteOptions
+from steersman.audit.latencies import STORAGE
+from steersman.audit.trail import timed
 from steersman.machinery.errors import field
 from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.status import StatusError
@@ -173,7 +175,7 @@ class Store(StoredObjects[T], WriteRules[T]):
             return Encoded(self.kind.body_as_read(value))
         _check_size(value)
         self.strategy.check_stored(ctx, obj)
-        stored = await self.add(key, value)
+        stored = await timed(ctx.audit, STORAGE, self.add(key, value))
         if stored is None:
             raise self._taken(ctx, key, meta.name, generated=bool(meta.generate_name))
         return self.item(key, stored.mod_revision, value)
@@ -280,7 +282,7 @@ class Store(StoredObjects[T], WriteRules[T]):
             if ctx.dry_run:
                 return Encoded(self.kind.present(value, entry.revision), entry.revision)
             _check_size(value)
-            written = await self.replace(key, value, entry.revision)
+            written = await timed(ctx.audit, STORAGE, self.replace(key, value, entry.revision))
             if written is None:
                 return None
             stored = True

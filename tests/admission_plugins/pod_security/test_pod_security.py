@@ -9,11 +9,13 @@ import pytest
 
 from steersman.admission_plugins.pod_security import pod_security
 from steersman.admission_plugins.pod_security.levels import NO_POLICY, LevelVersion, Policy, policy_of
+from steersman.admission_plugins.pod_security.metrics import PodSecurityMetrics
 from steersman.admission_plugins.pod_security.pod_security import Configuration, PodSecurity
 from steersman.api.apps.v1 import Deployment
 from steersman.api.core.v1 import Namespace, Pod, ReplicationController
 from steersman.authentication.user import UserInfo
 from steersman.machinery.codec.serializer import from_plain
+from steersman.machinery.metrics import Registry
 from tests.admission_plugins.pods_and_namespaces import CONTAINER, a_write, admitted, an_update, make_pod, refusal
 
 PREFIX = "pod-security.kubernetes.io/"
@@ -32,10 +34,14 @@ async def each_of(pods: Iterable[Pod]) -> AsyncIterator[tuple[Pod, None]]:
         yield pod, None
 
 
+def metrics() -> PodSecurityMetrics:
+    return PodSecurityMetrics(Registry())
+
+
 def plugin(*pods: Pod, **modes: str) -> PodSecurity:
     policy = policy_of(labels(**modes))
 
-    return PodSecurity({"ns": policy}.get, lambda namespace: (len(pods), each_of(pods)))
+    return PodSecurity({"ns": policy}.get, lambda namespace: (len(pods), each_of(pods)), metrics())
 
 
 async def test_without_labels_any_pod_will_do():
@@ -171,7 +177,7 @@ async def test_a_label_that_is_no_stricter_looks_at_no_pods(before, after):
     def none(namespace: str) -> tuple[int, AsyncIterator[tuple[Pod, None]]]:
         raise AssertionError("not asked for")
 
-    security = PodSecurity({}.get, none)
+    security = PodSecurity({}.get, none, metrics())
     assert await change(security, a_namespace(**before), a_namespace(**after)) == []
 
 
@@ -213,9 +219,41 @@ CONFIGURED = Configuration(
 )
 
 
+async def test_what_pods_were_held_against_is_counted():
+    policy = policy_of(
+        labels(enforce="baseline", enforce_version="v1.30", audit="restricted", audit_version="v1.99", warn="nonsense")
+    )
+    registry = Registry()
+    counted = PodSecurityMetrics(registry)
+    pods = ({"ns": policy}.get, lambda namespace: (0, each_of(())), counted, CONFIGURED)
+    security = PodSecurity(*pods)
+    await admitted(security, a_write(make_pod()))
+    await refusal(security, a_write(make_pod(HOST)))
+    await admitted(security, a_write(make_pod(HOST, namespace="exempt")))
+    await refusal(security, a_write(make_pod(namespace="gone")))
+    text = "".join(registry.expose())
+    lines = [line for line in text.splitlines() if not line.startswith("#") and not line.endswith(" 0")]
+    about = 'request_operation="create",resource="pod",subresource=""'
+
+    def evaluated(decision: str, level: str, version: str, mode: str, times: int) -> str:
+        labels = f'decision="{decision}",policy_level="{level}",policy_version="{version}",mode="{mode}",{about}'
+        return f"pod_security_evaluations_total{{{labels}}} {times}"
+
+    assert set(lines) == {
+        evaluated("allow", "baseline", "v1.30", "enforce", 1),
+        evaluated("deny", "restricted", "future", "audit", 2),
+        evaluated("deny", "baseline", "v1.30", "enforce", 1),
+        f"pod_security_exemptions_total{{{about}}} 1",
+        f'pod_security_errors_total{{fatal="false",{about}}} 2',
+        f'pod_security_errors_total{{fatal="true",{about}}} 1',
+    }
+
+
 def configured(*pods: Pod, **modes: str) -> PodSecurity:
     policy = policy_of(labels(**modes), CONFIGURED.defaults)
-    return PodSecurity({"ns": policy, "exempt": policy}.get, lambda namespace: (len(pods), each_of(pods)), CONFIGURED)
+    return PodSecurity(
+        {"ns": policy, "exempt": policy}.get, lambda namespace: (len(pods), each_of(pods)), metrics(), CONFIGURED
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from steersman.audit.backends import buffered as module
+from steersman.audit.backends.backend import CLOSE_SECONDS
 from steersman.audit.backends.buffered import Batching, Buffered
 from steersman.testing.clock import Clock
 from tests.audit.recorded import Kept, counted, record
@@ -102,3 +103,21 @@ async def test_the_end_sends_what_there_is_and_takes_no_more(caplog: pytest.LogC
     assert metrics.errors.value(("buffered",)) == 1
     assert "Error in audit plugin 'buffered' affecting 1 audit events: audit backend shut down" in caplog.text
     assert 'uri="/late"' in caplog.text
+
+
+@pytest.mark.parametrize("side_by_side", [True, False])
+async def test_the_end_waits_for_a_while_and_what_is_left_is_lost_and_counted(side_by_side: bool) -> None:
+    clock, kept, (errors, metrics) = Clock(), Kept(), counted()
+    kept.free.clear()
+    batching = Batching(max_size=2, max_wait=30.0, throttle=False, side_by_side=side_by_side)
+    backend = Buffered(kept, batching, errors)
+    for number in range(5):
+        backend.process([record(number)])
+        await asyncio.sleep(0)
+    closing = asyncio.ensure_future(backend.close())
+    await clock.advance(seconds=CLOSE_SECONDS - 1)
+    assert not closing.done()
+    await clock.advance(seconds=2)
+    await closing
+    assert kept.closed
+    assert metrics.errors.value(("buffered",)) == 5

@@ -13,25 +13,9 @@ from steersman.net.client.http_connect import HTTPConnect, SocketProxy, TLSProxy
 from steersman.net.client.transport import Address, Transport, bounded
 from steersman.net.tls import Certificate
 from tests.net.client.origin import Gateway, Origin
+from tests.net.client.tunnel_events import Events
 
 Contexts = Callable[..., ssl.SSLContext]
-
-
-class Events:
-    """What was told of tunnels."""
-
-    def __init__(self) -> None:
-        self.told: list[str] = []
-
-    def started(self) -> None:
-        self.told.append("started")
-
-    def failed(self, stage: str) -> None:
-        self.told.append(f"failed at {stage}")
-
-    def made(self, seconds: float) -> None:
-        assert 0 <= seconds < 30
-        self.told.append("made")
 
 
 def _server_context(certificate: Certificate) -> ssl.SSLContext:

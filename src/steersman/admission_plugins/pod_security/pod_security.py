@@ -20,6 +20,7 @@ from steersman.admission_plugins.pod_security.levels import (
     policy_of,
     stricter,
 )
+from steersman.admission_plugins.pod_security.metrics import AUDIT, ENFORCE, WARN, Evaluation, PodSecurityMetrics
 from steersman.api.core.v1 import Pod, PodSpec
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.machinery.errors.field import aggregate, quote
@@ -43,6 +44,9 @@ _TEMPLATED: Final = {
 """What makes pods, and where its template is."""
 _POD_SUBRESOURCES: Final = ("", "ephemeralcontainers", "resize")
 """Those that are a pod."""
+
+Judge = Callable[[Attributes, Policy, ObjectMeta, PodSpec, list[Evaluation]], None]
+"""Adds what the pod was held against. Raises StatusError 403."""
 
 _PREFIX: Final = "pod-security.kubernetes.io/"
 _ENFORCED: Final = f"{_PREFIX}enforce-policy"
@@ -89,9 +93,11 @@ class PodSecurity(Plugin):
         self,
         policy: Callable[[str], Policy | None],
         pods: Callable[[str], tuple[int, AsyncIterator[tuple[Pod, SlowLane | None]]]],
+        metrics: PodSecurityMetrics,
         configuration: Configuration = UNCONFIGURED,
     ) -> None:
         self._policy = policy
+        self._metrics = metrics
         self._pods = pods
         self._configuration = configuration
         self._exempts = bool(configuration.namespaces or configuration.usernames)
@@ -115,6 +121,7 @@ class PodSecurity(Plugin):
         by_namespace = attributes.action.namespace in exempt.namespaces
         if by_namespace or attributes.user.name in exempt.usernames:
             attributes.annotate(_EXEMPT, "namespace" if by_namespace else "user")
+            self._metrics.exempted(attributes)
             return True
         return False
 
@@ -123,6 +130,7 @@ class PodSecurity(Plugin):
         if spec.runtime_class_name not in self._configuration.runtime_classes:
             return False
         attributes.annotate(_EXEMPT, "runtimeClass")
+        self._metrics.exempted(attributes)
         return True
 
     async def _validate_pod(self, attributes: Attributes) -> None:
@@ -130,30 +138,46 @@ class PodSecurity(Plugin):
             return
         policy = self._policy(attributes.action.namespace)
         if policy is None:
+            self._metrics.failed(attributes, fatal=True)
             raise internal(f"failed to lookup namespace {quote(attributes.action.namespace)}")
         if policy.fully_privileged and not policy.errors:
             if attributes.audit is not None:
                 attributes.annotate(_ENFORCED, _PRIVILEGED)
+            self._metrics.evaluated((ENFORCE, policy.enforce, True), attributes)
             return
         pod: Pod = attributes.obj
         if attributes.operation == UPDATE and not _runs_something_else(pod.spec, attributes.old.spec):
             return
         if self._is_exempt_class(attributes, pod.spec):
             return
-        await done(attributes.lane, _judge, attributes, policy, pod.metadata, pod.spec)
+        await self._counted(_judge, attributes, policy, pod.metadata, pod.spec)
 
     async def _validate_template(self, attributes: Attributes, template_of: Callable[[Any], Any]) -> None:
         if self._exempts and self._is_exempt(attributes):
             return
         policy = self._policy(attributes.action.namespace)
         if policy is None:
+            self._metrics.failed(attributes, fatal=True)
             attributes.annotate(_ERROR, f"failed to lookup namespace {quote(attributes.action.namespace)}")
             return
         if policy.warn.level == policy.audit.level == PRIVILEGED and not policy.errors:
             return
         template = template_of(attributes.obj)
         if template is not None and not self._is_exempt_class(attributes, template.spec):
-            await done(attributes.lane, _look_at, attributes, policy, template.metadata, template.spec)
+            await self._counted(_look_at, attributes, policy, template.metadata, template.spec)
+
+    async def _counted(
+        self, judge: Judge, attributes: Attributes, policy: Policy, metadata: ObjectMeta, spec: PodSpec
+    ) -> None:  # fmt: skip
+        """Has a pod judged, and counts by what. Raises StatusError 403."""
+        if policy.errors:
+            self._metrics.failed(attributes, fatal=False)
+        evaluations: list[Evaluation] = []
+        try:
+            await done(attributes.lane, judge, attributes, policy, metadata, spec, evaluations)
+        finally:
+            for each in evaluations:
+                self._metrics.evaluated(each, attributes)
 
     async def _validate_namespace(self, attributes: Attributes) -> None:
         new = self._configuration.policy_of(attributes.obj)
@@ -258,38 +282,52 @@ def _some(names: list[str]) -> str:
     return f"{min(names)} (and {more} other pod{'' if more == 1 else 's'})"
 
 
-def _judge(attributes: Attributes, policy: Policy, metadata: ObjectMeta, spec: PodSpec) -> None:
+def _judge(
+    attributes: Attributes, policy: Policy, metadata: ObjectMeta, spec: PodSpec, evaluations: list[Evaluation]
+) -> None:
     """Refuses a pod that does not meet what is enforced. Raises StatusError 403."""
     found = violations(policy.enforce, metadata, spec)
+    evaluations.append((ENFORCE, policy.enforce, not found))
     if attributes.audit is not None:
         attributes.annotate(_ENFORCED, str(policy.enforce))
-        _audit(attributes, policy, metadata, spec)
+    again = found if policy.audit == policy.enforce else None
+    _audit(attributes, policy, metadata, spec, evaluations, again)
     if found:
         why = f"violates PodSecurity {quote(str(policy.enforce))}: {details(found)}"
         raise forbidden(attributes.action.group_resource, attributes.name, why)
     if policy.warn != policy.enforce:
-        _warn(attributes, policy.warn, metadata, spec)
+        _warn(attributes, policy.warn, metadata, spec, evaluations)
 
 
-def _look_at(attributes: Attributes, policy: Policy, metadata: ObjectMeta, spec: PodSpec) -> None:
+def _look_at(
+    attributes: Attributes, policy: Policy, metadata: ObjectMeta, spec: PodSpec, evaluations: list[Evaluation]
+) -> None:
     """Warns of a template, and tells the audit."""
-    if attributes.audit is not None:
-        _audit(attributes, policy, metadata, spec)
+    _audit(attributes, policy, metadata, spec, evaluations)
     if policy.warn.level != PRIVILEGED:
-        _warn(attributes, policy.warn, metadata, spec)
+        _warn(attributes, policy.warn, metadata, spec, evaluations)
 
 
-def _audit(attributes: Attributes, policy: Policy, metadata: ObjectMeta, spec: PodSpec) -> None:
-    """Tells the audit of what does not meet the level that is audited."""
+def _audit(
+    attributes: Attributes, policy: Policy, metadata: ObjectMeta, spec: PodSpec, evaluations: list[Evaluation],
+    found: list[Violation] | None = None,
+) -> None:  # fmt: skip
+    """Tells the audit of what does not meet the level that is audited, which may be `found` already."""
     if policy.errors:
         attributes.annotate(_ERROR, f"Failed to parse policy: {aggregate(policy.errors)}")
-    if found := violations(policy.audit, metadata, spec):
+    if found is None:
+        found = violations(policy.audit, metadata, spec)
+    if found:
+        evaluations.append((AUDIT, policy.audit, False))
         attributes.annotate(_VIOLATIONS, f"would violate PodSecurity {quote(str(policy.audit))}: {details(found)}")
 
 
-def _warn(attributes: Attributes, level: LevelVersion, metadata: ObjectMeta, spec: PodSpec) -> None:
+def _warn(
+    attributes: Attributes, level: LevelVersion, metadata: ObjectMeta, spec: PodSpec, evaluations: list[Evaluation]
+) -> None:
     found: list[Violation] = violations(level, metadata, spec)
     if found:
+        evaluations.append((WARN, level, False))
         attributes.warn(f"would violate PodSecurity {quote(str(level))}: {details(found)}")
 
 
@@ -307,6 +345,7 @@ def _make(server: Surroundings, configuration: Configuration) -> PodSecurity:
     return PodSecurity(
         server.known("namespaces", Reading(configuration.policy_of, "metadata.labels")),
         lambda namespace: (pods.count(namespace), pods.every(namespace)),
+        PodSecurityMetrics(server.registry),
         configuration,
     )
 

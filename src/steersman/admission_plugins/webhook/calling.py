@@ -11,6 +11,8 @@ from steersman.admission_plugins.metrics import WebhookMetrics
 from steersman.admission_plugins.webhook.clients import Clients
 from steersman.admission_plugins.webhook.hooks import Hook
 from steersman.admission_plugins.webhook.review import InvalidAnswer, Verdict, denial, review_of, verdict_of
+from steersman.audit.latencies import MUTATING, VALIDATING
+from steersman.audit.trail import timed
 from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError, bad_request, internal
@@ -75,7 +77,8 @@ class Caller:
         except KubeconfigError as error:
             raise CallFailed(hook, f"could not get REST client: {error}", _INTERNAL) from None
         try:
-            answer = await client.post_within(review, hook.timeout)
+            layer = MUTATING if self._mutating else VALIDATING
+            answer = await timed(attributes.audit, layer, client.post_within(review, hook.timeout))
             if lane is None and is_large(answer):  # of a webhook that has much to say of a small object
                 lane = attributes.lane_where(self._slow_lane)
             verdict = await done(lane, _read, answer, hook, uid, self._mutating)

@@ -10,6 +10,10 @@ from typing import Any, Final, Protocol
 Records = Sequence[bytes]
 """Events, each as the JSON of its members behind kind and apiVersion, up to its end: `"level":"Metadata",...}`."""
 
+CLOSE_SECONDS: Final = 10.0
+"""For which a server that ends waits until events are taken. Upstream tries as often as always, which takes minutes
+where nobody answers."""
+
 
 class Written(ABC):
     """Events that are on their way: waited for, it is whether they are kept."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from steersman.audit.backends.backend import Backend, Records
+from steersman.audit.backends.backend import CLOSE_SECONDS, Backend, Records
 from steersman.audit.backends.log import LogBackend
 from steersman.audit.errors import Errors
 from steersman.machinery.values.times import monotonic
@@ -50,10 +50,12 @@ class Buffered:
         """The one that is being collected."""
         self._ready: Final = asyncio.Event()
         """Whether that is full, or the end has come."""
+        self._collecting: Records = ()
+        """The batch that is being handed on."""
         self._bytes = 0
         """Of events that are not handed on yet, or not done with."""
         self._closed = False
-        self._sending: Final[set[asyncio.Future[bool]]] = set()
+        self._sending: Final[dict[asyncio.Future[bool], Records]] = {}
         self._throttle: Final = _Throttle(batching.qps, batching.burst) if batching.throttle else None
         self._task: Final = asyncio.get_running_loop().create_task(self._run())
 
@@ -79,32 +81,51 @@ class Buffered:
             self._bytes += len(record)
 
     async def close(self) -> None:
-        """See Backend: what is in the buffer is handed on."""
+        """See Backend: what is in the buffer is handed on, for a while; what is left then is lost, and counted."""
         self._closed = True
         self._ready.set()
-        await self._task
-        while self._sending:
-            await asyncio.wait(tuple(self._sending))
+        try:
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await asyncio.shield(self._task)
+                while self._sending:
+                    await asyncio.wait(tuple(self._sending))
+        except TimeoutError:
+            await self._give_up()
         await self._backend.close()
+
+    async def _give_up(self) -> None:
+        """Loses what nobody has taken yet."""
+        under_way = dict(self._sending)
+        tasks: list[asyncio.Future[bool] | asyncio.Task[None]] = [self._task, *under_way]
+        for each in tasks:
+            each.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        left = [record for batch in (self._collecting, *under_way.values(), self._buffer) for record in batch]
+        if left:
+            self._errors.lost(_PLUGIN, "audit backend shut down", left)
 
     async def _run(self) -> None:
         while batch := await self._collected():
+            self._collecting = batch
             if self._throttle is not None:
                 await self._throttle.accept()
             size = sum(map(len, batch))
             waiting = self._backend.process(batch)
             if waiting is None:
+                self._collecting = ()
                 self._bytes -= size
             elif self._batching.side_by_side:
                 future = asyncio.ensure_future(waiting)
-                self._sending.add(future)
+                self._sending[future] = batch
+                self._collecting = ()
                 future.add_done_callback(partial(self._sent, size))
             else:
                 await waiting
+                self._collecting = ()
                 self._bytes -= size
 
     def _sent(self, size: int, future: asyncio.Future[bool]) -> None:
-        self._sending.discard(future)
+        self._sending.pop(future, None)
         self._bytes -= size
 
     async def _collected(self) -> list[bytes]:

@@ -1,21 +1,14 @@
-"""Metrics of JWT authenticators and of the file that configures them (apiserver `token/oidc/metrics.go`)."""
+"""Metrics of JWT authenticators (apiserver `token/oidc/metrics.go`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from hashlib import sha256
 from typing import Final
 
-from steersman.machinery.metrics import Computed, Counter, Gauge, Histogram, Registry
+from steersman.machinery.metrics import Computed, Gauge, Histogram, Registry, hashed
 from steersman.machinery.values import times
 
 _BUCKETS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-
-
-def hashed(text: str | bytes) -> str:
-    """What stands for a text in labels."""
-    data = text.encode() if isinstance(text, str) else text
-    return f"sha256:{sha256(data).hexdigest()}" if data else ""
 
 
 class JWTMetrics:
@@ -77,40 +70,3 @@ class IssuerMetrics:
     def keys_failed(self) -> None:
         """Notes that keys could not be fetched."""
         self._metrics.fetched.set(times.moment(), ("failure", self._issuer, self._metrics.server))
-
-
-class ReloadMetrics:
-    """How often a configuration file was read anew, and which one counts (`SUBSYSTEM_automatic_reloads_total`...)."""
-
-    def __init__(self, registry: Registry, subsystem: str, server: str) -> None:
-        self._server = hashed(server)
-        self._hash = ""
-        prefix = f"apiserver_{subsystem}"
-        self._total = Counter(
-            f"{prefix}_automatic_reloads_total",
-            "Times that the file was read anew", ("status", "apiserver_id_hash"),
-        )  # fmt: skip
-        self._last = Gauge(
-            f"{prefix}_automatic_reload_last_timestamp_seconds",
-            "When the file was read anew last", ("status", "apiserver_id_hash"),
-        )  # fmt: skip
-        info = Computed(
-            "gauge", f"{prefix}_last_config_info",
-            "The file that counts, by its hash", ("apiserver_id_hash", "hash"), self._infos,
-        )  # fmt: skip
-        registry.add(self._total, self._last, info)
-
-    def counts(self, data: bytes) -> None:
-        """Notes which file counts."""
-        self._hash = hashed(data)
-
-    def reloaded(self, data: bytes | None) -> None:
-        """Notes a file that counts from now on, or (None) one that cannot be used."""
-        status = "failure" if data is None else "success"
-        self._total.inc((status, self._server))
-        self._last.set(times.moment(), (status, self._server))
-        if data is not None:
-            self.counts(data)
-
-    def _infos(self) -> Iterable[tuple[tuple[str, ...], float]]:
-        return [((self._server, self._hash), 1.0)] if self._hash else []

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from steersman.audit.backends.backend import together
+from steersman.audit.latencies import AUTHENTICATION
 from steersman.audit.policy import PANIC, RESPONSE_STARTED
 from steersman.audit.trail import Auditor, Trail
 from steersman.authentication.user import UserInfo
@@ -129,11 +130,15 @@ def begin(auditor: Auditor, request: Request) -> Trail | None:
     if recorded is None:
         return None
     agent = request.headers.get("user-agent", "")
-    return auditor.begin(
+    trail = auditor.begin(
         recorded, user, action, about_resource=info.resource_request, audit_id=request.audit_id,
         uri=request_uri(request), source_ips=source_ips(request), received=request.received,
         user_agent=agent if len(agent) <= _LONGEST_AGENT else f"{agent[:_LONGEST_AGENT]}...TRUNCATED",
     )  # fmt: skip
+    trail.took(AUTHENTICATION, request.authentication_seconds)
+    for key, value in request.remarks.annotations:
+        trail.annotate(key, value)
+    return trail
 
 
 def source_ips(request: Request) -> list[str]:

@@ -11,7 +11,7 @@ from steersman.net.message import Response
 
 
 def with_audit_id() -> Filter:
-    """Takes the client's `Audit-ID`, or makes one, and sends it with the answer.
+    """Takes the first `Audit-ID` of the client, or makes one, and sends it with the answer.
 
     Ids are UUIDs: the server's random first part, and a number for each request.
     """
@@ -19,8 +19,9 @@ def with_audit_id() -> Filter:
     numbers = count(1)
 
     async def audit_id(request: Request, next_: Handler) -> Response:
-        given = request.headers.get("audit-id")
-        request.audit_id = value = given or f"{prefix}{next(numbers):012x}"
+        headers = request.headers
+        given = headers.get_all("audit-id") if "audit-id" in headers else ()
+        request.audit_id = value = (given and given[0]) or f"{prefix}{next(numbers):012x}"
         response = await next_(request)
         response.headers.append(("audit-id", value))
         recorded = request.recorded

@@ -9,7 +9,13 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
 from steersman.authentication.bearer_token import SPACE_WARNING, bearer_token, has_misplaced_space, subprotocol_token
-from steersman.authentication.interface import AuthenticationError, Authenticator, Credentials
+from steersman.authentication.interface import (
+    NO_REMARKS,
+    AuthenticationError,
+    Authenticator,
+    Credentials,
+    Remarks,
+)
 from steersman.authentication.user import UserInfo
 from steersman.endpoints.filters.audit import refused
 from steersman.endpoints.metrics import RequestMetrics
@@ -17,6 +23,7 @@ from steersman.endpoints.request import Filter, Handler, Request
 from steersman.endpoints.responses import error_response
 from steersman.machinery.errors.status import unauthorized
 from steersman.machinery.go.strings import to_lower
+from steersman.machinery.values.times import monotonic
 from steersman.net.message import Headers, Response
 
 if TYPE_CHECKING:  # a server behind no proxy does without
@@ -47,7 +54,7 @@ def with_authentication(
     digests of them are kept, with a key of this process.
     """
 
-    recent: dict[bytes, tuple[UserInfo, float]] = {}
+    recent: dict[bytes, tuple[UserInfo, Remarks, float]] = {}
     new_digest = partial(blake2b, key=os.urandom(32), digest_size=16)
 
     async def authentication(request: Request, next_: Handler) -> Response:
@@ -57,11 +64,13 @@ def with_authentication(
             if authorization is not None and peer.certificate is None and len(authorization) <= _KEPT_LENGTH:
                 digest = new_digest(authorization.encode("utf-8", "surrogateescape")).digest()
                 known = recent.get(digest)
-                if known is not None and known[1] > request.received:
+                if known is not None and known[2] > request.received:
                     del headers["authorization"]
                     metrics.authentication_attempts.inc(("success",))
                     metrics.authentications.inc(_counted_as(known[0].name))
                     request.user = known[0]
+                    if known[1] is not NO_REMARKS:
+                        _remark(request, known[1])
                     if proxy_headers is not None:
                         proxy_headers.clear(headers)
                     return await next_(request)
@@ -69,9 +78,11 @@ def with_authentication(
             credentials = Credentials(
                 token, peer.certificate, peer.certificate is not None, headers, request.info.path, peer.authorities
             )
+            began = monotonic()
             user = authenticator.authenticate(credentials)
             if user is not None and not isinstance(user, UserInfo):
                 user = await user
+            request.authentication_seconds = monotonic() - began
         except AuthenticationError as error:
             logger.info("Unable to authenticate the request: %s", error)
             metrics.authentication_attempts.inc(("error",))
@@ -87,13 +98,21 @@ def with_authentication(
         if token and digest is not None:
             if len(recent) >= _KEPT:
                 recent.clear()
-            recent[digest] = (user, request.received + _KEPT_SECONDS)
+            recent[digest] = (user, credentials.remarks, request.received + _KEPT_SECONDS)
         request.user = user
+        if credentials.remarks is not NO_REMARKS:
+            _remark(request, credentials.remarks)
         if proxy_headers is not None:
             proxy_headers.clear(headers)
         return await next_(request)
 
     return authentication
+
+
+def _remark(request: Request, remarks: Remarks) -> None:
+    """Tells the client, and whoever records the request."""
+    request.remarks = remarks
+    request.warnings += remarks.warnings
 
 
 def _counted_as(username: str) -> tuple[str]:

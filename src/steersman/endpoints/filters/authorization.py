@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from steersman.audit.latencies import AUTHORIZATION
 from steersman.audit.trail import Trail
 from steersman.authorization.attributes import LONGEST_SELECTOR, Attributes, read_selectors
 from steersman.authorization.forbidden import forbidden_error, internal_error_text
@@ -12,6 +13,7 @@ from steersman.authorization.interface import Authorizer, Decision, Verdict
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Filter, Handler, Request
 from steersman.endpoints.responses import NOSNIFF, error_response, text_response
+from steersman.machinery.values.times import monotonic
 from steersman.net.message import Response
 
 logger = logging.getLogger(__name__)
@@ -25,23 +27,27 @@ def with_authorization(authorizer: Authorizer, metrics: RequestMetrics) -> Filte
 
     async def authorization(request: Request, next_: Handler) -> Response:
         attributes = request_attributes(request)
+        trail = request.audit
+        began = 0.0 if trail is None else monotonic()
         verdict = authorizer.authorize(attributes)
         if not isinstance(verdict, Verdict):
             verdict = await verdict
+        if trail is not None:
+            trail.took(AUTHORIZATION, monotonic() - began)
         if verdict.decision is Decision.ALLOW:
-            if request.audit is not None:
-                _record(request.audit, "allow", verdict.reason)
+            if trail is not None:
+                _record(trail, "allow", verdict.reason)
             metrics.authorization_attempts.inc(("allowed",))
             request.read_query()
             return await next_(request)
         if verdict.error:
-            if request.audit is not None:
-                request.audit.annotate(_REASON, "internal error")
+            if trail is not None:
+                trail.annotate(_REASON, "internal error")
             metrics.authorization_attempts.inc(("error",))
             logger.error("authorization of %s %s failed: %s", request.method, request.path, verdict.error)
             return text_response(500, internal_error_text(request.path, verdict.error) + "\n")
-        if request.audit is not None:
-            _record(request.audit, "forbid", verdict.reason)
+        if trail is not None:
+            _record(trail, "forbid", verdict.reason)
         metrics.authorization_attempts.inc(("denied" if verdict.denied else "no-opinion",))
         response = error_response(request, forbidden_error(attributes, verdict.reason))
         response.headers.append(NOSNIFF)

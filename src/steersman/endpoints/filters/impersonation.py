@@ -6,6 +6,7 @@ import logging
 import time
 from typing import Final
 
+from steersman.audit.latencies import IMPERSONATION
 from steersman.authentication.user import UserInfo
 from steersman.authorization.impersonation import Impersonation
 from steersman.authorization.interface import Authorizer
@@ -51,13 +52,13 @@ def with_impersonation(authorizer: Authorizer, metrics: RequestMetrics) -> Filte
             try:
                 impersonated = await impersonation.impersonate(wanted, request_attributes(request))
             except StatusError:
-                _count(metrics, "", "denied", began)
+                _count(request, metrics, "", "denied", began)
                 raise
         except StatusError as error:
             response = error_response(request, error)
             response.headers.append(NOSNIFF)
             return response
-        _count(metrics, impersonated.constraint.partition(":")[2] or "legacy", "allowed", began)
+        _count(request, metrics, impersonated.constraint.partition(":")[2] or "legacy", "allowed", began)
         logger.info("%s is impersonating %s", _shown(request.user), _shown(impersonated.user))
         request.user = impersonated.user
         if request.audit is not None:
@@ -67,9 +68,12 @@ def with_impersonation(authorizer: Authorizer, metrics: RequestMetrics) -> Filte
     return impersonate
 
 
-def _count(metrics: RequestMetrics, mode: str, decision: str, began: float) -> None:
+def _count(request: Request, metrics: RequestMetrics, mode: str, decision: str, began: float) -> None:
+    took = time.monotonic() - began
     metrics.impersonations_total.inc((mode, decision))
-    metrics.impersonations.observe(time.monotonic() - began, (mode, decision))
+    metrics.impersonations.observe(took, (mode, decision))
+    if request.audit is not None:
+        request.audit.took(IMPERSONATION, took)
 
 
 def _wanted_user(headers: Headers, named: list[str]) -> UserInfo | None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from steersman.audit.latencies import QUEUE_WAIT
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.query import truthy
 from steersman.endpoints.request import Filter, Handler, Request
@@ -159,7 +160,10 @@ async def _seated(fairness: Fairness, request: Request, flow: Flow, ticket: Tick
         raise
     finally:
         timer.cancel()
-        flow.counts.waited_for(fairness.clock() - ticket.arrived, executed=ticket.started >= 0.0)
+        waited = fairness.clock() - ticket.arrived
+        flow.counts.waited_for(waited, executed=ticket.started >= 0.0)
+        if request.audit is not None:
+            request.audit.took(QUEUE_WAIT, waited)
     if ticket.started >= 0.0:
         return True
     fairness.left(flow)

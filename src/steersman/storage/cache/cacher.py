@@ -17,6 +17,7 @@ from typing import Final
 from sortedcontainers import SortedList
 
 from steersman.machinery.large_work.slow_lane import is_large
+from steersman.machinery.values import times
 from steersman.storage.cache.entry import Change, Entry
 from steersman.storage.cache.watcher import (
     Accept,
@@ -107,6 +108,8 @@ class Cacher:
         """Why it is not ready, if that is because of a stored value: `KEY cannot be read: ...`."""
         self.undecryptable: Unreadable | None = None
         """The same if the value cannot be decrypted: others may be read from storage then."""
+        self.unready_since = 0.0
+        """When that began, in seconds of the monotonic clock."""
         self._encoded: OrderedDict[Entry, int] = OrderedDict()
         """The entries with other encodings and what each takes, the oldest first."""
         self._encoded_size = 0
@@ -146,6 +149,8 @@ class Cacher:
         self._reload = asyncio.get_running_loop().create_task(self._load_again())
 
     def _note(self, error: _Unreadable | Unreadable) -> None:
+        if not self.unreadable:
+            self.unready_since = times.monotonic()
         self.unreadable = str(error)
         self.undecryptable = error if isinstance(error, Unreadable) else None
 

@@ -23,11 +23,9 @@ from steersman.machinery.errors.field import FieldError, Path, Verbatim, aggrega
 from steersman.machinery.go.strings import to_lower
 from steersman.machinery.go.urls import UrlError, failed, parse_reference
 from steersman.machinery.identity.schema import GroupResource
-from steersman.machinery.private_files import check_regular
+from steersman.machinery.private_files import read_bounded
 from steersman.machinery.values.durations import parse_duration
 
-MAX_FILE: Final = 3 << 20
-"""Bytes."""
 _KIND_NAMES: Final = (("apiserver.config.k8s.io/v1", "EncryptionConfiguration"), ("v1", "EncryptionConfig"))
 _AES_KEYS: Final = (16, 24, 32)
 _BOX_KEYS: Final = (32,)
@@ -44,10 +42,7 @@ class ConfigurationError(ValueError):
 def read_file(path: FilePath) -> bytes:
     """What is in the file. Raises ConfigurationError."""
     try:
-        check_regular(path)
-        if path.stat().st_size > MAX_FILE:
-            raise OSError(f"it is larger than {MAX_FILE} bytes")
-        data = path.read_bytes()
+        data = read_bounded(path)
     except OSError as error:
         why = f"open {path}: {to_lower(os.strerror(error.errno))}" if error.errno else str(error)
         raise ConfigurationError(

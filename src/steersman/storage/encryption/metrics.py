@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from functools import lru_cache
-from hashlib import sha256
 from typing import Final
 
-from steersman.machinery.metrics import Counter, Gauge, Histogram, Registry
+from steersman.machinery.metrics import Counter, Gauge, Histogram, Registry, hashed
 from steersman.machinery.values import times
 
+_hashed_id: Final = lru_cache(256)(hashed)
+"""Of every value that is sealed or opened."""
 _MOST_KEY_IDS: Final = 100
 """Of which there are series at once, as upstream."""
-
-
-@lru_cache(256)
-def hashed(text: str) -> str:
-    """What stands for a text in labels and messages; nothing for none."""
-    return f"sha256:{sha256(text.encode()).hexdigest()}" if text else ""
 
 
 class TransformationMetrics:
@@ -96,7 +91,7 @@ class EnvelopeMetrics:
 
     def used(self, kind: str, provider: str, key_id: str) -> None:
         """Notes that a value was sealed or opened with the key of an id."""
-        labels = (kind, provider, hashed(key_id), self._server)
+        labels = (kind, provider, _hashed_id(key_id), self._server)
         for gone in _noted(self._used, labels):
             self.key_ids_last.forget(gone)
             self.key_ids.forget(gone)

@@ -18,12 +18,13 @@ from hashlib import sha256
 from typing import Final
 
 from steersman.machinery.errors.field import Path, aggregate
+from steersman.machinery.metrics import hashed
 from steersman.machinery.validation.domains import is_fully_qualified_domain_name
 from steersman.machinery.values import times
 from steersman.net import protobuf_fields as proto
 from steersman.storage.encryption.ciphers import AESGCMCipher, DerivedGCMCipher
 from steersman.storage.encryption.kms.plugin import Plugin, Wrapped
-from steersman.storage.encryption.metrics import EnvelopeMetrics, hashed
+from steersman.storage.encryption.metrics import EnvelopeMetrics
 from steersman.storage.encryption.transformer import NeedsKey, Opened, Transformer, TransformError, together
 
 KEY: Final = 0

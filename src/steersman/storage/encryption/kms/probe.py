@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from time import perf_counter
 from typing import Final
 
+from steersman.machinery.metrics import hashed
 from steersman.machinery.values import times
 from steersman.storage.encryption.ciphers import SEED_SIZE
 from steersman.storage.encryption.kms.envelope import (
@@ -22,7 +23,7 @@ from steersman.storage.encryption.kms.envelope import (
     wrong_with_key_id,
 )
 from steersman.storage.encryption.kms.plugin import Plugin, Status, Wrapped
-from steersman.storage.encryption.metrics import EnvelopeMetrics, hashed
+from steersman.storage.encryption.metrics import EnvelopeMetrics
 from steersman.storage.encryption.transformer import TransformError, together
 
 logger = logging.getLogger(__name__)
@@ -37,7 +38,12 @@ _VERSIONS: Final = ("v2", "v2beta1")
 
 
 class Unwell(Exception):
-    """The plugin cannot be used now; why."""
+    """The plugin cannot be used now; why. `answer` is what it said itself, which is all that is told of a fault that is
+    known already."""
+
+    def __init__(self, text: str, answer: str = "") -> None:
+        super().__init__(text)
+        self.answer = answer
 
 
 class Probe:
@@ -82,7 +88,7 @@ class Probe:
             try:
                 await self._ask()
             except Unwell as fault:
-                self._fault, self._ttl = fault, UNWELL_TTL
+                self._fault, self._ttl = Unwell(fault.answer or str(fault)), UNWELL_TTL
                 raise
             else:
                 self._fault, self._ttl = None, WELL_TTL
@@ -107,7 +113,8 @@ class Probe:
             status = await self._plugin.status()
         except TransformError as error:
             raise Unwell(
-                f"failed to perform status section of the healthz check for KMS Provider {self.name}, error: {error}"
+                f"failed to perform status section of the healthz check for KMS Provider {self.name}, error: {error}",
+                str(error),
             ) from None
         errors = [*self._wrong_with(status)]
         wrong = wrong_with_key_id(status.key_id)
@@ -152,6 +159,7 @@ class Probe:
             made = Writing.of(seed, source)
         except TransformError as error:
             fault = f"failed to encrypt DEK, error: {error}" if not source.key_id else str(error)
+            source = Wrapped(b"", "", {})
         if fault == "<nil>" and source.key_id == key_id:
             current.writing, current.expires = made, expires
             logger.info("values of the KMS provider %s are sealed with a new seed from now on", self.name)

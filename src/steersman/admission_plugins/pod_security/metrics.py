@@ -1,0 +1,76 @@
+"""What is counted of Pod Security, under upstream's names (k8s.io/pod-security-admission `metrics`)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from steersman.admission.interface import CREATE, UPDATE, Attributes
+from steersman.admission_plugins.pod_security.levels import LATEST, PRIVILEGED, LevelVersion
+from steersman.machinery.metrics import Counter, Registry
+
+ENFORCE: Final = "enforce"
+AUDIT: Final = "audit"
+WARN: Final = "warn"
+_NEWEST: Final = 36
+"""The minor version of this server: what a later one says is not known yet."""
+
+Evaluation = tuple[str, LevelVersion, bool]
+"""Mode, what was asked for, and whether the pod meets it."""
+
+_ABOUT: Final = ("request_operation", "resource", "subresource")
+_RESOURCES: Final = {"pods": "pod", "namespaces": "namespace"}
+
+
+class PodSecurityMetrics:
+    """Counts what requests were judged by."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._evaluations = Counter(
+            "pod_security_evaluations_total",
+            "[ALPHA] Number of policy evaluations that occurred, not counting ignored or exempt requests.",
+            ("decision", "policy_level", "policy_version", "mode", *_ABOUT),
+        )
+        self._exemptions = Counter(
+            "pod_security_exemptions_total",
+            "[ALPHA] Number of exempt requests, not counting ignored or out of scope requests.", _ABOUT,
+        )  # fmt: skip
+        self._errors = Counter(
+            "pod_security_errors_total",
+            "[ALPHA] Number of errors preventing normal evaluation. Non-fatal errors may result in the latest "
+            "restricted profile being used for evaluation.",
+            ("fatal", *_ABOUT),
+        )
+        for operation in ("create", "update"):
+            self._evaluations.inc(("allow", PRIVILEGED, "latest", ENFORCE, operation, "pod", ""), 0)
+            for resource in ("pod", "controller"):
+                self._exemptions.inc((operation, resource, ""), 0)
+        registry.add(self._evaluations, self._exemptions, self._errors)
+
+    def evaluated(self, evaluation: Evaluation, attributes: Attributes) -> None:
+        """Counts a pod that was held against a level; of audit and warn upstream counts only what does not meet it."""
+        mode, wanted, meets = evaluation
+        decision = "allow" if meets else "deny"
+        self._evaluations.inc((decision, wanted.level, _version(wanted), mode, *_about(attributes)))
+
+    def exempted(self, attributes: Attributes) -> None:
+        """Counts a request of which nothing is asked."""
+        self._exemptions.inc(_about(attributes))
+
+    def failed(self, attributes: Attributes, *, fatal: bool) -> None:
+        """Counts a request that could not be judged, or by the strictest level only as labels cannot be read."""
+        self._errors.inc(("true" if fatal else "false", *_about(attributes)))
+
+
+def _version(wanted: LevelVersion) -> str:
+    if wanted.minor == LATEST or wanted.level == PRIVILEGED:
+        return "latest"
+    return f"v1.{wanted.minor}" if wanted.minor <= _NEWEST else "future"
+
+
+_OPERATIONS: Final = {CREATE: "create", UPDATE: "update"}
+
+
+def _about(attributes: Attributes) -> tuple[str, str, str]:
+    action = attributes.action
+    resource = "controller" if action.group else _RESOURCES.get(action.resource, "controller")
+    return _OPERATIONS[attributes.operation], resource, action.subresource

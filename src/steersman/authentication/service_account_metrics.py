@@ -1,0 +1,27 @@
+"""How often tokens of service accounts are used, by where they come from (pkg/serviceaccount/metrics.go)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from steersman.machinery.metrics import Counter, Registry
+
+
+class ServiceAccountMetrics:
+    """Tokens that the cache of tokens knows are not counted again."""
+
+    def __init__(self, registry: Registry) -> None:
+        def counter(name: str, text: str) -> Counter:
+            found = Counter(f"serviceaccount_{name}", f"[ALPHA] Cumulative {text}")
+            found.inc(by=0)
+            registry.add(found)
+            return found
+
+        self.legacy: Final = counter("legacy_tokens_total", "legacy service account tokens used")
+        self.stale: Final = counter("stale_tokens_total", "stale projected service account tokens used")
+        self.valid: Final = counter("valid_tokens_total", "valid projected service account tokens used")
+        self.manual: Final = counter("legacy_manual_token_uses_total", "manually created legacy tokens used")
+        self.generated: Final = counter("legacy_auto_token_uses_total", "auto-generated legacy tokens used")
+        self.invalid: Final = counter(
+            "invalid_legacy_auto_token_uses_total", "invalid auto-generated legacy tokens used"
+        )

@@ -1,0 +1,56 @@
+"""What is counted of configuration files that are followed while the server runs.
+
+Follows k8s.io/apiserver `server/options/authorizationconfig/metrics` and those beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from steersman.machinery.metrics import Computed, Counter, Gauge, Labels, Registry, hashed
+from steersman.machinery.values import times
+
+
+class ReloadMetrics:
+    """How often a file was read anew, and which one counts: that with `data`, until another does.
+
+    `what` is authentication, authorization or encryption; `server` is this server's identity.
+    """
+
+    def __init__(self, registry: Registry, what: str, server: str, data: bytes) -> None:
+        self._server = hashed(server)
+        self._hash = hashed(data)
+        prefix = f"apiserver_{what}_config_controller"
+        split = "split by status and apiserver identity."
+        self._total = Counter(
+            f"{prefix}_automatic_reloads_total", f"Total number of automatic reloads of {what} configuration {split}",
+            ("status", "apiserver_id_hash"),
+        )  # fmt: skip
+        self._last = Gauge(
+            f"{prefix}_automatic_reload_last_timestamp_seconds",
+            f"Timestamp of the last automatic reload of {what} configuration {split}",
+            ("status", "apiserver_id_hash"),
+        )
+        info = Computed(
+            "gauge", f"{prefix}_last_config_info",
+            f"Information about the last applied {what} configuration with hash as label, split by apiserver identity.",
+            ("apiserver_id_hash", "hash"), self._infos,
+        )  # fmt: skip
+        registry.add(self._total, self._last, info)
+
+    def failed(self) -> None:
+        """Notes a file that cannot be used."""
+        self._count("failure")
+
+    def succeeded(self, data: bytes) -> None:
+        """Notes a file that counts from now on."""
+        self._hash = hashed(data)
+        self._count("success")
+
+    def _count(self, status: str) -> None:
+        labels = (status, self._server)
+        self._total.inc(labels)
+        self._last.set(times.moment(), labels)
+
+    def _infos(self) -> Iterable[tuple[Labels, float]]:
+        return [((self._server, self._hash), 1.0)] if self._hash else []

@@ -1,0 +1,208 @@
+"""Connections by way of a proxy that leads into another network and is spoken to by gRPC over a Unix socket.
+
+Follows sigs.k8s.io/apiserver-network-proxy `konnectivity-client/pkg/client`, with its words: a stream for each
+connection, on which packets say to whom it leads, carry its bytes and end it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+import ssl
+from collections.abc import Mapping
+from time import monotonic
+from typing import Any, Final
+
+import grpc
+import grpc.aio
+
+from steersman.net import protobuf_fields as proto
+from steersman.net.client.dial import Dialed, DialError, host_port, told_as_go
+from steersman.net.client.http_connect import TunnelEvents
+from steersman.net.unix_rpc import OPTIONS, unix_target
+from steersman.net.upgrade import UpgradedConnection
+
+METHOD: Final = "/ProxyService/Proxy"
+CONNECT_TIMEOUT: Final = 30.0
+"""Seconds that the proxy has to be there."""
+DIAL_TIMEOUT: Final = 30.0
+"""Seconds that it has to reach where a connection leads."""
+CLOSE_TIMEOUT: Final = 10.0
+"""Seconds that it has to say that a connection has ended."""
+
+DIAL_REQUEST, DIAL_RESPONSE, CLOSE_REQUEST, CLOSE_RESPONSE, DATA, DIAL_CLOSE = range(6)
+"""What a packet is (PacketType); its content is the field of the next but one higher number."""
+_CONTENT: Final = {
+    DIAL_REQUEST: 2, DIAL_RESPONSE: 3, DATA: 4, CLOSE_REQUEST: 5, CLOSE_RESPONSE: 6, DIAL_CLOSE: 7,
+}  # fmt: skip
+
+Fields = Mapping[int, list[proto.Value]]
+
+
+def packet(kind: int, *fields: tuple[int, proto.Value | str]) -> bytes:
+    """A Packet of this type and content."""
+    content = proto.encode(fields)
+    return proto.encode([(1, kind)]) + proto.varint(_CONTENT[kind] << 3 | 2) + proto.varint(len(content)) + content
+
+
+def read_packet(data: bytes) -> tuple[int, Fields]:
+    """The type and the content of a Packet, which is empty for one that is not known. Raises FieldsError."""
+    fields = proto.decode(data)
+    kind = proto.number_of(fields, 1)
+    return kind, proto.decode(proto.bytes_of(fields, _CONTENT[kind])) if kind in _CONTENT else {}
+
+
+class Konnectivity:
+    """Dials by way of the proxy at a Unix socket, with a new connection to it each time; see Dial."""
+
+    def __init__(self, path: str, events: TunnelEvents) -> None:
+        self._path = path
+        self._events = events
+        self._open: Final[set[asyncio.Task[None]]] = set()
+
+    async def __call__(
+        self, host: str, port: int, tls: ssl.SSLContext | None, server_name: str
+    ) -> UpgradedConnection:  # fmt: skip
+        target, began = host_port(host, port), monotonic()
+        self._events.started()
+        tunnel = _Tunnel(self._path)
+        try:
+            await tunnel.connect()
+        except BaseException as error:
+            if isinstance(error, DialError):
+                self._events.failed("connect")
+            await tunnel.close()
+            raise
+        try:
+            await tunnel.dial(target)
+        except BaseException as error:
+            if isinstance(error, DialError):
+                self._events.failed("proxy")
+            await tunnel.close()
+            raise
+        self._events.made(monotonic() - began)
+        dialed, far = await _pair()
+        task = asyncio.get_running_loop().create_task(tunnel.carry(far))
+        self._open.add(task)
+        task.add_done_callback(self._open.discard)
+        if tls is not None:
+            with told_as_go(f"tcp {target}", server_name or host):
+                await dialed.begin_tls(tls, server_name or host)
+        assert dialed.connection is not None
+        return dialed.connection
+
+
+class _Tunnel:
+    """One stream to the proxy, for one connection."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._channel = grpc.aio.insecure_channel(unix_target(path), options=OPTIONS)
+        self._stream: Any = None
+        """A grpc.aio.StreamStreamCall, of which the library knows no type for bytes."""
+        self._id = 0
+
+    async def connect(self) -> None:
+        """Waits for the proxy. Raises DialError."""
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT):
+                await self._channel.channel_ready()
+        except TimeoutError:
+            why = await self._why_not()
+            raise DialError(
+                f'context deadline exceeded: connection error: desc = "transport: error while dialing: {why}"'
+            ) from None
+        self._stream = self._channel.stream_stream(METHOD)()
+
+    async def _why_not(self) -> str:
+        try:
+            with told_as_go(f"unix {self._path}", ""):
+                async with asyncio.timeout(1):
+                    transport, _ = await asyncio.get_running_loop().create_unix_connection(asyncio.Protocol, self._path)
+        except DialError as error:
+            return str(error)
+        transport.close()
+        return f"dial unix {self._path}: i/o timeout"
+
+    async def dial(self, target: str) -> None:
+        """Has the proxy connect to `target`. Raises DialError."""
+        number = random.getrandbits(63)
+        try:
+            async with asyncio.timeout(DIAL_TIMEOUT):
+                await self._stream.write(packet(DIAL_REQUEST, (1, "tcp"), (2, target), (3, number)))
+                while True:
+                    data = await self._stream.read()
+                    if data is grpc.aio.EOF:
+                        raise DialError("tunnel closed")
+                    kind, content = read_packet(data)
+                    if kind == DIAL_CLOSE:
+                        raise DialError("dial closed")
+                    if kind != DIAL_RESPONSE:
+                        continue
+                    if proto.number_of(content, 3) != number:
+                        raise DialError("tunnel closed")
+                    if why := proto.text_of(content, 1):
+                        raise DialError(why)
+                    self._id = proto.number_of(content, 2)
+                    return
+        except TimeoutError:
+            await self._last(packet(DIAL_CLOSE, (1, number)))
+            raise DialError("dial timeout, backstop") from None
+        except (grpc.aio.AioRpcError, asyncio.InvalidStateError, proto.FieldsError):
+            raise DialError("tunnel closed") from None
+
+    async def carry(self, far: UpgradedConnection) -> None:
+        """Passes bytes on both ways, until either side has ended."""
+        outward = asyncio.get_running_loop().create_task(self._outward(far))
+        inward = asyncio.get_running_loop().create_task(self._inward(far))
+        try:
+            await asyncio.wait((outward, inward), return_when=asyncio.FIRST_COMPLETED)
+            if not inward.done():  # this side has ended
+                await self._last(packet(CLOSE_REQUEST, (1, self._id)))
+                await asyncio.wait((inward,), timeout=CLOSE_TIMEOUT)
+        finally:
+            for task in (outward, inward):
+                task.cancel()
+            await asyncio.gather(outward, inward, return_exceptions=True)
+            far.close()
+            await self.close()
+
+    async def _outward(self, far: UpgradedConnection) -> None:
+        try:
+            while data := await far.read():
+                await self._stream.write(packet(DATA, (1, self._id), (3, data)))
+        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            return  # the proxy has gone
+
+    async def _inward(self, far: UpgradedConnection) -> None:
+        try:
+            while (data := await self._stream.read()) is not grpc.aio.EOF:
+                kind, content = read_packet(data)
+                if kind == CLOSE_RESPONSE:
+                    return
+                if kind == DATA and proto.number_of(content, 1) == self._id:
+                    await far.write(proto.bytes_of(content, 3))
+        except (grpc.aio.AioRpcError, asyncio.InvalidStateError, proto.FieldsError, ConnectionResetError):
+            return  # one of both sides has gone
+
+    async def _last(self, data: bytes) -> None:
+        """Sends what nobody has to have come."""
+        try:
+            async with asyncio.timeout(1):
+                await self._stream.write(data)
+        except (TimeoutError, grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            return
+
+    async def close(self) -> None:
+        await self._channel.close()
+
+
+async def _pair() -> tuple[Dialed, UpgradedConnection]:
+    """Two ends of one connection within this process: TLS can be spoken on a socket only."""
+    loop = asyncio.get_running_loop()
+    near, far = socket.socketpair()
+    _, dialed = await loop.create_connection(lambda: Dialed(loop), sock=near)
+    _, other = await loop.create_connection(lambda: Dialed(loop), sock=far)
+    assert other.connection is not None
+    return dialed, other.connection

@@ -1,0 +1,20 @@
+"""What is told of tunnels, kept for tests."""
+
+from __future__ import annotations
+
+
+class Events:
+    """What was told of tunnels."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def started(self) -> None:
+        self.told.append("started")
+
+    def failed(self, stage: str) -> None:
+        self.told.append(f"failed at {stage}")
+
+    def made(self, seconds: float) -> None:
+        assert 0 <= seconds < 30
+        self.told.append("made")
