@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import threading
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -14,6 +15,9 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from steersman.authentication import external_signer
+from steersman.authentication.service_account_keys import VerificationKey
+from steersman.authentication.service_account_tokens import TokenVerifier
 from steersman.controlplane.options import OptionsError
 from steersman.net import protobuf_fields as proto
 from steersman.testing import Environment
@@ -181,3 +185,32 @@ async def test_what_ends_the_start(signer: Signer, told: dict[str, Any], options
         setattr(signer, name, value)
     with pytest.raises(OptionsError, match=why):
         await environment(signer, **options).start()
+
+
+async def test_a_thousand_keys_are_read_and_tried_beside_the_loop(
+    signer: Signer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: dict[str, set[int]] = {"read": set(), "tried": set()}
+    read, tried = external_signer._verification_key, TokenVerifier.verify
+
+    def read_somewhere(key_id: str, der: bytes) -> VerificationKey:
+        threads["read"].add(threading.get_ident())
+        return read(key_id, der)
+
+    def tried_somewhere(self: TokenVerifier, token: str, key_id: str) -> bytes:
+        threads["tried"].add(threading.get_ident())
+        return tried(self, token, key_id)
+
+    monkeypatch.setattr(external_signer, "_verification_key", read_somewhere)
+    monkeypatch.setattr(TokenVerifier, "verify", tried_somewhere)
+    signer.published = [0] * 999
+    async with environment(signer) as running:
+        await make_account(running.client())
+        token = (await running.client().post(TOKENS, TOKEN_REQUEST)).json()["status"]["token"]
+        assert await whoami(running, token) == 403
+        _, payload, signature = token.split(".")
+        nameless = encoded(b'{"alg":"RS256"}')
+        assert await whoami(running, f"{nameless}.{payload}.{signature}") == 401
+    assert threading.get_ident() not in threads["read"] | threads["tried"]
+    assert threads["read"]
+    assert threads["tried"]

@@ -14,10 +14,20 @@ _MOST_KEY_IDS: Final = 100
 """Of which there are series at once, as upstream."""
 
 
-@lru_cache(256)
+_LONGEST_REMEMBERED: Final = 1024
+"""Characters of a text whose hash is: ids of keys are as long at most, what a plugin names so may have megabytes."""
+
+
 def hashed(text: str) -> str:
     """What stands for a text in labels and messages; nothing for none."""
+    return _remembered(text) if len(text) <= _LONGEST_REMEMBERED else _hashed(text)
+
+
+def _hashed(text: str) -> str:
     return f"sha256:{sha256(text.encode()).hexdigest()}" if text else ""
+
+
+_remembered: Final = lru_cache(256)(_hashed)
 
 
 class TransformationMetrics:
