@@ -23,6 +23,10 @@ _REQUESTS: Final = (
 )  # fmt: skip
 _DETAILS: Final = ("UserName", "Verb", "APIPath", "Namespace", "Name", "APIVersion", "Resource", "SubResource")
 _LEAST_WIDTH: Final = 8
+_MOST_WIDTH: Final = 256
+"""Of a column: one long path would make every line as long."""
+_LONGEST: Final = 1024
+"""Characters of a cell that are shown."""
 _MOST_LINES: Final = 20_000
 """Lines of a dump: a level may have ten million queues."""
 
@@ -122,13 +126,21 @@ def _duration(seconds: float) -> str:
 
 
 def _table(rows: Iterable[tuple[str, ...]]) -> str:
-    """The rows with their cells below each other, as text/tabwriter aligns what ends with a comma and a tab."""
-    shown = [row for _, row in zip(range(_MOST_LINES), rows, strict=False)]
+    """The rows with their cells below each other, as text/tabwriter aligns what ends with a comma and a tab.
+
+    Cells that are longer than any column stand out of line.
+    """
+    shown = [tuple(map(_cut, row)) for _, row in zip(range(_MOST_LINES), rows, strict=False)]
     lines: list[list[str]] = [[f"{cell}," for cell in row[:-1]] for row in shown]
     widths = [
-        max(max(len(line[at]) for line in lines) + 1, _LEAST_WIDTH) for at in range(max(map(len, lines), default=0))
+        min(max(max(len(line[at]) for line in lines) + 1, _LEAST_WIDTH), _MOST_WIDTH)
+        for at in range(max(map(len, lines), default=0))
     ]
     return "".join(
-        "".join(cell.ljust(width) for cell, width in zip(line, widths, strict=False)) + row[-1] + "\n"
+        "".join(f"{cell} ".ljust(width) for cell, width in zip(line, widths, strict=False)) + row[-1] + "\n"
         for line, row in zip(lines, shown, strict=True)
     )
+
+
+def _cut(cell: str) -> str:
+    return cell if len(cell) <= _LONGEST else f"{cell[:_LONGEST]}..."

@@ -30,6 +30,9 @@ SCHEMA_UID: Final = "x-kubernetes-pf-flowschema-uid"
 _KEPT: Final = 8192
 _LONGEST: Final = 512
 """Characters of a path that is remembered."""
+_LONGEST_KEY: Final = 2048
+"""Characters of all that a flow is remembered by: names of users and groups, and what a path says, may be as long as a
+head."""
 _MOST_GROUPS: Final = 64
 """Groups of a user that is remembered."""
 
@@ -58,6 +61,13 @@ class Flow:
 FlowKey = tuple[str, tuple[str, ...], str, str, str, str, str, str | None]
 """User, groups, verb, resource, namespace, API group, subresource, and the path of a request that is about no resource:
 what a request's flow depends on."""
+
+
+def _is_short(key: FlowKey) -> bool:
+    user, groups, *action, path = key
+    if len(groups) > _MOST_GROUPS or (path is not None and len(path) > _LONGEST):
+        return False
+    return len(user) + sum(map(len, groups)) + sum(len(each) for each in action if each) <= _LONGEST_KEY
 
 
 class Finding(NamedTuple):
@@ -120,8 +130,7 @@ class Fairness:
     def find(self, key: FlowKey, digest: Digest) -> Flow:
         """The flow of a request of which it is not remembered, under its key."""
         found = self._match(digest)
-        path = digest.path
-        if (path is None or len(path) <= _LONGEST) and len(digest.groups) <= _MOST_GROUPS:
+        if _is_short(key):
             if len(self.flows) >= _KEPT:
                 self.flows.clear()
             self.flows[key] = found
