@@ -102,3 +102,19 @@ async def test_the_end_sends_what_there_is_and_takes_no_more(caplog: pytest.LogC
     assert metrics.errors.value(("buffered",)) == 1
     assert "Error in audit plugin 'buffered' affecting 1 audit events: audit backend shut down" in caplog.text
     assert 'uri="/late"' in caplog.text
+
+
+@pytest.mark.parametrize("throttle", [False, True])
+async def test_the_end_does_not_wait_for_ever_and_tells_what_is_lost(throttle: bool) -> None:
+    clock, kept, (errors, metrics) = Clock(), Kept(), counted()
+    kept.free.clear()
+    backend = Buffered(kept, Batching(max_size=1, throttle=throttle, qps=0.01, burst=1), errors)
+    for number in range(5):
+        backend.process([record(number)])
+    closing = asyncio.get_running_loop().create_task(backend.close())
+    await clock.advance(seconds=module.LONGEST_END - 1)
+    assert not closing.done()
+    await clock.advance(seconds=2)
+    await closing
+    assert kept.closed
+    assert metrics.errors.value(("buffered",)) == 5

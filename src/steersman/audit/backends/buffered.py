@@ -17,6 +17,8 @@ _PLUGIN: Final = "buffered"
 MOST_BYTES: Final = 128 << 20
 """Of events that wait or are under way: where objects are recorded, one may have megabytes. Upstream counts events
 alone, and batches that are under way not at all."""
+LONGEST_END: Final = 30.0
+"""Seconds that batches which are sent to others have at the end. Upstream waits for the last attempt of each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +55,7 @@ class Buffered:
         self._bytes = 0
         """Of events that are not handed on yet, or not done with."""
         self._closed = False
-        self._sending: Final[set[asyncio.Future[bool]]] = set()
+        self._sending: Final[dict[asyncio.Future[bool], list[bytes]]] = {}
         self._throttle: Final = _Throttle(batching.qps, batching.burst) if batching.throttle else None
         self._task: Final = asyncio.get_running_loop().create_task(self._run())
 
@@ -79,32 +81,50 @@ class Buffered:
             self._bytes += len(record)
 
     async def close(self) -> None:
-        """See Backend: what is in the buffer is handed on."""
+        """See Backend: what is in the buffer is handed on, and lost if nobody takes it."""
         self._closed = True
         self._ready.set()
-        await self._task
-        while self._sending:
-            await asyncio.wait(tuple(self._sending))
+        try:
+            async with asyncio.timeout(LONGEST_END if self._batching.side_by_side else None):
+                await self._task
+                while self._sending:
+                    await asyncio.wait(tuple(self._sending))
+        except TimeoutError:
+            await self._give_up()
         await self._backend.close()
+
+    async def _give_up(self) -> None:
+        left = [record for batch in self._sending.values() for record in batch]
+        self._errors.lost(_PLUGIN, "audit backend shut down", [*left, *self._buffer])
+        for future in self._sending:
+            future.cancel()
+        await asyncio.gather(*self._sending, return_exceptions=True)
 
     async def _run(self) -> None:
         while batch := await self._collected():
             if self._throttle is not None:
-                await self._throttle.accept()
+                await self._may_go(self._throttle, batch)
             size = sum(map(len, batch))
             waiting = self._backend.process(batch)
             if waiting is None:
                 self._bytes -= size
             elif self._batching.side_by_side:
                 future = asyncio.ensure_future(waiting)
-                self._sending.add(future)
+                self._sending[future] = batch
                 future.add_done_callback(partial(self._sent, size))
             else:
                 await waiting
                 self._bytes -= size
 
+    async def _may_go(self, throttle: _Throttle, batch: list[bytes]) -> None:
+        try:
+            await throttle.accept()
+        except asyncio.CancelledError:
+            self._buffer.extendleft(reversed(batch))
+            raise
+
     def _sent(self, size: int, future: asyncio.Future[bool]) -> None:
-        self._sending.discard(future)
+        del self._sending[future]
         self._bytes -= size
 
     async def _collected(self) -> list[bytes]:
