@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from steersman.api.flowcontrol.v1 import FlowSchema
-from steersman.flowcontrol.dumps import Described, dump_requests
+from steersman.flowcontrol.dumps import Described, queue_rows, request_rows, table, taken
 from steersman.flowcontrol.fairness import Flow, Schema
 from steersman.flowcontrol.matching import Matcher
 from tests.flowcontrol.configurations import level, schema
@@ -22,16 +24,40 @@ def waiting(server: Server, path: str) -> Flow:
     return flow
 
 
-def test_one_long_path_does_not_make_every_line_as_long() -> None:
+async def test_one_long_path_does_not_make_every_line_as_long() -> None:
     server = Server()
     flow = waiting(server, "/long" + "x" * (1 << 20))
-    text = dump_requests(
+    rows = request_rows(
         server.fairness, lambda path: Described(flow, ("alice", "get", path, "", "", "v1", "pods", "")),
         lambda moment: "now", with_details=True,
     )  # fmt: skip
+    text = table(await taken(rows))
     lines = text.splitlines()
     assert 50 < len(lines) <= MANY + 1
     assert len(text) < 1000 * len(lines)
     shown = next(line for line in lines if "/long" in line)
     assert "xxx..., " in shown
     assert max(map(len, lines)) < 2048
+
+
+async def test_thousands_of_rows_are_taken_in_turns_while_requests_come_and_go() -> None:
+    server = Server()
+    server.fairness.digest([level(f"l{number}", queues=10_000) for number in range(3)], [])
+    seats = server.fairness.levels["l0"].seats
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            ticket = seats.start(counts, (turns % 50,), None, server.hand.now)
+            turns += 1
+            await asyncio.sleep(0)
+            if ticket is not None:
+                seats.finish(ticket)
+
+    counts = server.fairness.levels["l0"].counts_of("s")
+    beside = asyncio.get_running_loop().create_task(others())
+    rows = await taken(queue_rows(server.fairness))
+    beside.cancel()
+    assert len(rows) == 20_000
+    assert turns > 5

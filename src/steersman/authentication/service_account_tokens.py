@@ -171,7 +171,6 @@ class TokenVerifier:
     def _of(self, key_id: str) -> Sequence[_Key]:
         return self._keys.get(key_id, ()) if key_id else self._all
 
-
     def verify(self, token: str, key_id: str) -> bytes:
         """The claims, in JSON, of a `token` signed with the key `key_id`, or with any if that is empty.
 

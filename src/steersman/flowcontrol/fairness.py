@@ -15,7 +15,7 @@ from steersman.flowcontrol.allocation import Claim, Unsolvable, share_out
 from steersman.flowcontrol.bootstrap_configuration import mandatory
 from steersman.flowcontrol.counts import SchemaCounts
 from steersman.flowcontrol.level import CATCH_ALL, EXEMPT, Level, limits_of, queuing_of, shares_of
-from steersman.flowcontrol.matching import Digest, Matcher
+from steersman.flowcontrol.matching import Digest, Matcher, Matchers
 from steersman.flowcontrol.queue_set import Later, QueueSet
 from steersman.flowcontrol.retry_after import RefusedRequests
 from steersman.flowcontrol.shuffle_sharding import deal, flow_hash
@@ -108,6 +108,7 @@ class Fairness:
         self._later = later
         self.levels: dict[str, Level] = {}
         self._schemas: list[Schema] = []
+        self._matchers = Matchers(())
         self.flows: dict[FlowKey, Flow] = {}
         """Those of the requests of late."""
         self.watches = WatchTracker()
@@ -137,8 +138,10 @@ class Fairness:
         return found
 
     def _match(self, digest: Digest) -> Flow:
-        found = next((each for each in self._schemas if each.matcher.matches(digest)), None)
-        if found is None:  # neither authenticated nor not: never so behind authentication
+        number = self._matchers.first(digest)
+        if number is not None:
+            found = self._schemas[number]
+        else:  # neither authenticated nor not: never so behind authentication
             found = next(each for each in self._schemas if each.name == CATCH_ALL)
         method = found.schema.spec.distinguisher_method
         distinguisher = ""
@@ -212,6 +215,7 @@ class Fairness:
         if CATCH_ALL not in names:
             good.append(catch_all)
         self._schemas = good
+        self._matchers = Matchers([each.matcher for each in good])
         return findings
 
     # Seats

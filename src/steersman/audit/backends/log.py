@@ -128,7 +128,6 @@ class LogBackend:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 self._loop.call_soon_threadsafe(self._written, batch, failed)
 
-
     def _tried(self, records: Sequence[bytes]) -> dict[int, OSError]:
         """Writes events; the numbers of those that could not be, and why."""
         try:

@@ -11,7 +11,6 @@ from steersman.net.unix_rpc import RPCError, UnixChannel
 from steersman.storage.encryption.metrics import EnvelopeMetrics
 from steersman.storage.encryption.transformer import TransformError
 
-
 _LONGEST: Final = 1024
 """Characters of what a plugin says of itself, which is logged and told by health checks."""
 
