@@ -41,10 +41,12 @@ class Signer(UnixRPCServer):
         self.longest = 7200
         self.hint = 60
         self.header: dict[str, Any] = {}
+        self.raw_header = b""
+        """The bytes of it, if they are others."""
 
     def _sign(self, request: dict[int, list[proto.Value]]) -> bytes:
         head = {"alg": "RS256", "kid": f"key-{self.signs_with}", "typ": "JWT", **self.header}
-        header = encoded(json.dumps(head).encode())
+        header = encoded(self.raw_header or json.dumps(head).encode())
         signed = f"{header}.{proto.text_of(request, 1)}".encode()
         signature = KEYS[self.signs_with].sign(signed, padding.PKCS1v15(), hashes.SHA256())
         return proto.encode([(1, header), (2, encoded(signature))])
@@ -131,6 +133,16 @@ async def test_a_new_key_is_fetched_when_a_token_names_it(signer: Signer) -> Non
         head = encoded(b'{"alg":"RS256","kid":"unknown"}')
         assert await whoami(running, f"{head}.{new.split('.')[1]}.{new.split('.')[2]}") == 401
         assert signer.calls.count("FetchKeys") == fetched + 1
+
+
+@pytest.mark.parametrize("header", [b"{", b"[]", b'{"alg":"RS256","kid":"\xff","typ":"JWT"}', b"[" * 100_000])
+async def test_a_header_that_is_no_object_is_refused(signer: Signer, header: bytes) -> None:
+    async with environment(signer) as running:
+        await make_account(running.client())
+        signer.raw_header = header
+        refused = await running.client().post(TOKENS, TOKEN_REQUEST)
+        assert refused.status == 500
+        assert "while validating header: while parsing header JSON" in refused.json()["message"]
 
 
 @pytest.mark.parametrize(

@@ -233,7 +233,7 @@ def _read_header(text: str) -> _Header:
         raise SignerError("while unwrapping header: illegal base64 data") from None
     try:
         header = msgspec.json.decode(data, type=_Header)
-    except (msgspec.MsgspecError, RecursionError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise SignerError("while parsing header JSON: it is no object of alg, kid and typ") from None
     if header.typ != "JWT":
         raise SignerError("bad type")
