@@ -59,7 +59,8 @@ _ENCRYPTION_WORDS: Final = (
     b"      cachesize: 0\n",
 )  # fmt: skip
 _EGRESS_WORDS: Final = (
-    b"apiVersion: apiserver.k8s.io/v1beta1\nkind: EgressSelectorConfiguration\n", b"egressSelections:\n- name: cluster\n",
+    b"apiVersion: apiserver.k8s.io/v1beta1\nkind: EgressSelectorConfiguration\n",
+    b"egressSelections:\n- name: cluster\n",
     b"  connection:\n    proxyProtocol: HTTPConnect\n", b"    transport:\n      tcp:\n        url: https://a:1\n",
     b"        tlsConfig:\n          caBundle: /a\n          clientKey: /b\n          clientCert: /c\n",
     b"      uds:\n        udsName: /s\n", b"proxyProtocol: GRPC", b"proxyProtocol: Direct", b"master", b"controlplane",
