@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import threading
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -14,6 +15,9 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from steersman.authentication import external_signer
+from steersman.authentication.service_account_keys import VerificationKey
+from steersman.authentication.service_account_tokens import TokenVerifier
 from steersman.controlplane.options import OptionsError
 from steersman.net import protobuf_fields as proto
 from steersman.testing import Environment
@@ -37,10 +41,12 @@ class Signer(UnixRPCServer):
         self.longest = 7200
         self.hint = 60
         self.header: dict[str, Any] = {}
+        self.raw_header = b""
+        """The bytes of it, if they are others."""
 
     def _sign(self, request: dict[int, list[proto.Value]]) -> bytes:
         head = {"alg": "RS256", "kid": f"key-{self.signs_with}", "typ": "JWT", **self.header}
-        header = encoded(json.dumps(head).encode())
+        header = encoded(self.raw_header or json.dumps(head).encode())
         signed = f"{header}.{proto.text_of(request, 1)}".encode()
         signature = KEYS[self.signs_with].sign(signed, padding.PKCS1v15(), hashes.SHA256())
         return proto.encode([(1, header), (2, encoded(signature))])
@@ -129,6 +135,16 @@ async def test_a_new_key_is_fetched_when_a_token_names_it(signer: Signer) -> Non
         assert signer.calls.count("FetchKeys") == fetched + 1
 
 
+@pytest.mark.parametrize("header", [b"{", b"[]", b'{"alg":"RS256","kid":"\xff","typ":"JWT"}', b"[" * 100_000])
+async def test_a_header_that_is_no_object_is_refused(signer: Signer, header: bytes) -> None:
+    async with environment(signer) as running:
+        await make_account(running.client())
+        signer.raw_header = header
+        refused = await running.client().post(TOKENS, TOKEN_REQUEST)
+        assert refused.status == 500
+        assert "while validating header: while parsing header JSON" in refused.json()["message"]
+
+
 @pytest.mark.parametrize(
     ("header", "why"),
     [
@@ -181,3 +197,32 @@ async def test_what_ends_the_start(signer: Signer, told: dict[str, Any], options
         setattr(signer, name, value)
     with pytest.raises(OptionsError, match=why):
         await environment(signer, **options).start()
+
+
+async def test_a_thousand_keys_are_read_and_tried_beside_the_loop(
+    signer: Signer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: dict[str, set[int]] = {"read": set(), "tried": set()}
+    read, tried = external_signer._verification_key, TokenVerifier.verify
+
+    def read_somewhere(key_id: str, der: bytes) -> VerificationKey:
+        threads["read"].add(threading.get_ident())
+        return read(key_id, der)
+
+    def tried_somewhere(self: TokenVerifier, token: str, key_id: str) -> bytes:
+        threads["tried"].add(threading.get_ident())
+        return tried(self, token, key_id)
+
+    monkeypatch.setattr(external_signer, "_verification_key", read_somewhere)
+    monkeypatch.setattr(TokenVerifier, "verify", tried_somewhere)
+    signer.published = [0] * 999
+    async with environment(signer) as running:
+        await make_account(running.client())
+        token = (await running.client().post(TOKENS, TOKEN_REQUEST)).json()["status"]["token"]
+        assert await whoami(running, token) == 403
+        _, payload, signature = token.split(".")
+        nameless = encoded(b'{"alg":"RS256"}')
+        assert await whoami(running, f"{nameless}.{payload}.{signature}") == 401
+    assert threading.get_ident() not in threads["read"] | threads["tried"]
+    assert threads["read"]
+    assert threads["tried"]

@@ -181,3 +181,21 @@ def test_what_is_remembered_of_flows_is_bounded() -> None:
     assert len(server.fairness.flows) <= 8192
     server.fairness.flow("alice", AUTHENTICATED, Action("get"), "/" + "x" * 10_000)
     assert all(key[-1] is None for key in server.fairness.flows)
+
+
+def test_what_is_remembered_of_flows_is_bounded_whatever_a_request_says() -> None:
+    server = Server()
+    long = "x" * 4096
+    for action in (
+        Action("list", "", "v1", long, "", "default"), Action("list", "", "v1", "pods", long, "default"),
+        Action("list", "", "v1", "pods", "", long), Action("list", long, "v1", "pods", "", "default"),
+        Action(long, "", "v1", "pods", "", "default"),
+    ):  # fmt: skip
+        assert server.flow("alice", action).schema == "catch-all"
+    server.flow(long)
+    server.flow("alice", groups=(*AUTHENTICATED, long))
+    server.flow("alice", groups=tuple(f"group-{number}" for number in range(65)))
+    server.fairness.flow("alice", AUTHENTICATED, LIST_PODS, f"/{long}")
+    assert not server.fairness.flows
+    server.flow("alice")
+    assert len(server.fairness.flows) == 1

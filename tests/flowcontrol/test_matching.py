@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from steersman.api.flowcontrol.v1 import FlowSchemaSpec
-from steersman.flowcontrol.matching import Digest, Matcher
+from steersman.flowcontrol.matching import Digest, Matcher, Matchers
 from steersman.machinery.identity.action import Action
 
 
@@ -90,3 +92,56 @@ def test_paths(url: str, path: str, meant: bool) -> None:
     matcher = _matcher(_ALICE, _ALL, f'[{{"verbs":["get"],"nonResourceURLs":["{url}"]}}]')
     assert matcher.matches(_digest("alice", action=Action("get"), path=path)) is meant
     assert not matcher.matches(_digest("alice", action=Action("post"), path=path))
+
+
+_USERS = (
+    "alice",
+    "bob",
+    "system:serviceaccount:n:s",
+    "system:serviceaccount:n:",
+    "system:serviceaccount:",
+    "user alice",
+)
+_GROUPS = ("dev", "ops", "alice", "group dev")
+
+
+@st.composite
+def _subject(draw: st.DrawFn) -> str:
+    kind = draw(st.sampled_from(["User", "Group", "ServiceAccount"]))
+    if kind == "ServiceAccount":
+        name = draw(st.sampled_from(["s", "t", "*"]))
+        namespace = draw(st.sampled_from(["n", "m", "n:s"]))
+        return f'{{"kind":"ServiceAccount","serviceAccount":{{"namespace":"{namespace}","name":"{name}"}}}}'
+    names = _USERS if kind == "User" else _GROUPS
+    return f'{{"kind":"{kind}","{kind.lower()}":{{"name":"{draw(st.sampled_from([*names, "*"]))}"}}}}'
+
+
+@given(
+    st.lists(st.lists(_subject(), max_size=3), max_size=6), st.sampled_from([*_USERS, "system:serviceaccount:n:s:t"]),
+    st.sets(st.sampled_from(_GROUPS)),
+)  # fmt: skip
+def test_of_many_schemas_the_first_is_found_that_one_by_one_would_be(
+    subjects: list[list[str]], user: str, groups: set[str]
+) -> None:
+    many = [_matcher(f"[{','.join(each)}]", _ALL) for each in subjects]
+    digest = _digest(user, *groups)
+    found = next((number for number, each in enumerate(many) if each.matches(digest)), None)
+    assert Matchers(many).first(digest) == found
+
+
+def test_who_is_meant_by_none_of_thousands_is_held_against_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    large = ",".join(f'{{"kind":"User","user":{{"name":"v{number}"}}}}' for number in range(65))
+    many = [_matcher(f'[{{"kind":"User","user":{{"name":"u{number}"}}}}]', _ALL) for number in range(2000)]
+    many.append(_matcher(f"[{large}]", _ALL))
+    assert many[-1].names is None  # so many names are not worth remembering
+    asked: list[Matcher] = []
+    matches = Matcher.matches
+
+    def asked_and_answered(self: Matcher, digest: Digest) -> bool:
+        asked.append(self)
+        return matches(self, digest)
+
+    monkeypatch.setattr(Matcher, "matches", asked_and_answered)
+    assert Matchers(many).first(_digest("bob", "dev")) is None
+    assert Matchers(many).first(_digest("u7")) == 7
+    assert asked == [many[-1], many[7]]

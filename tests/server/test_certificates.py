@@ -202,7 +202,7 @@ def test_a_file_that_was_changed_is_kept_under_another_name(tmp_path, damage, ca
     handshake(files, "localhost")
 
 
-@pytest.mark.parametrize("damage", [b"{", b"", None])
+@pytest.mark.parametrize("damage", [b"{", b"", b'{"\xff":1}', None])
 def test_where_only_the_note_is_lost_nothing_is_set_aside(tmp_path, damage, caplog):
     files = ensure_certificates(tmp_path)
     names = set(contents(files))

@@ -147,6 +147,26 @@ def _body(one: bytes) -> Callable[[int], bytes]:
     return lambda size: header_frames(1, block, end_stream=False) + one * (size // len(one)) + frame(DATA, 1, 1)
 
 
+def _of_user(path: str, *, method: bytes = b"\x82") -> bytes:
+    """The block of a request of a user: it takes a seat of its priority level."""
+    token = _literal(b"authorization", f"Bearer {NARROW}".encode())
+    return method + b"\x87\x41\x01a\x04" + _text(path.encode()) + token + _literal(b"content-type", b"application/json")
+
+
+def _gone(stream: int) -> bytes:
+    return frame(RST_STREAM, 0, stream, b"\0\0\0\x08")
+
+
+def _flows(size: int) -> bytes:
+    """Lists of as many namespaces, each a flow of its own, that are given up as soon as they are asked for."""
+    parts, stream = [], 1
+    while sum(map(len, parts[-1:])) * len(parts) < size:
+        block = _of_user(f"/api/v1/namespaces/n{stream}/configmaps")
+        parts.append(header_frames(stream, block) + _gone(stream))
+        stream += 2
+    return b"".join(parts)
+
+
 _HTTP2: Final[dict[str, Callable[[int], bytes]]] = {
     "referenced-field": _referenced,
     "block-of-indexes": _block(b"\x82"),
@@ -166,6 +186,13 @@ _HTTP2: Final[dict[str, Callable[[int], bytes]]] = {
     "streams-of-lists": _streams(
         b"\x82\x87\x41\x01a\x04" + _text(_CONFIGMAPS.encode()) + _literal(b"authorization", f"Bearer {NARROW}".encode())
     ),
+    "streams-of-lists-reset": _streams(_of_user(_CONFIGMAPS), more=_gone),
+    "streams-of-watches-reset": _streams(_of_user(f"{_CONFIGMAPS}?watch=1"), more=_gone),
+    "streams-of-posts-reset": _streams(
+        _of_user(f"{_CONFIGMAPS}?dryRun=All", method=b"\x83"),
+        more=lambda stream: frame(DATA, 0, stream, b"{") + _gone(stream),
+    ),
+    "streams-of-flows-reset": _flows,
     "streams-malformed": _streams(b"\x82\x82"),
     "pings": _frames(PING, 0, 0, b"hostile!"),
     "settings": _frames(SETTINGS, 0, 0, b""),

@@ -159,8 +159,7 @@ class ExternalSigner(Verifiers):
     async def _fetch(self) -> None:
         code = "OK"
         try:
-            public = await self._asked_for_keys()
-            verifier = await asyncio.to_thread(TokenVerifier, public.keys)
+            public, verifier = await self._asked_for_keys()
         except SignerError as error:
             code = error.code
             raise SignerError(f"while fetching token verification keys: {error}", code) from None
@@ -170,12 +169,12 @@ class ExternalSigner(Verifiers):
         self._metrics.fetched.set(times.moment())
         self._metrics.data.set(public.moment)
 
-    async def _asked_for_keys(self) -> _PublicKeys:
+    async def _asked_for_keys(self) -> tuple[_PublicKeys, TokenVerifier]:
         try:
             fields = await self._call("FetchKeys", b"", FETCH_TIMEOUT)
         except SignerError as error:
             raise SignerError(f"while getting externally supported jwt signing keys: {error}", error.code) from None
-        return _read(lambda: _public_keys(fields))
+        return await asyncio.to_thread(_usable, fields)
 
     # Signing
 
@@ -234,7 +233,7 @@ def _read_header(text: str) -> _Header:
         raise SignerError("while unwrapping header: illegal base64 data") from None
     try:
         header = msgspec.json.decode(data, type=_Header)
-    except (msgspec.MsgspecError, RecursionError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise SignerError("while parsing header JSON: it is no object of alg, kid and typ") from None
     if header.typ != "JWT":
         raise SignerError("bad type")
@@ -245,6 +244,12 @@ def _read_header(text: str) -> _Header:
     if header.alg not in _ALGORITHMS:
         raise SignerError(f"bad signing algorithm {quote(header.alg)}")
     return header
+
+
+def _usable(fields: dict[int, list[proto.Value]]) -> tuple[_PublicKeys, TokenVerifier]:
+    """The keys of an answer, ready for use; many take long. Raises SignerError."""
+    public = _read(lambda: _public_keys(fields))
+    return public, TokenVerifier(public.keys)
 
 
 def _public_keys(fields: dict[int, list[proto.Value]]) -> _PublicKeys:

@@ -7,7 +7,7 @@ import base64
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
@@ -37,6 +37,9 @@ _MAX_SIGNATURE: Final = 2731
 """Characters: the signature of an RSA key of 16,384 bits."""
 
 _JSON: Final = msgspec.json.Encoder()
+
+_FEW: Final = 4
+"""Keys that are tried on the loop: a signer beside the server may have a thousand, each of which takes up to 3 ms."""
 
 C = TypeVar("C")
 
@@ -72,6 +75,7 @@ class SignedTokens(ABC):
         self._keys = keys
         self._issuers = frozenset(issuers)
         self._verifier: TokenVerifier | None = None
+        self._room = asyncio.Semaphore(1)
 
     @abstractmethod
     def judge(self, claims: bytes, token: str, audiences: tuple[str, ...]) -> TokenIdentity:
@@ -92,6 +96,8 @@ class SignedTokens(ABC):
             verifier = found
         elif verifier is None:
             return self._judge_later(self._prepare(self._keys), token, header.kid, audiences)
+        if verifier.candidates(header.kid) > _FEW:
+            return self._judge_beside(verifier, token, header.kid, audiences)
         return self.judge(verifier.verify(token, header.kid), token, audiences)
 
     async def _prepare(self, keys: Callable[[], ServiceAccountKeys]) -> TokenVerifier:
@@ -101,8 +107,17 @@ class SignedTokens(ABC):
     async def _judge_later(
         self, preparing: Awaitable[TokenVerifier], token: str, key_id: str, audiences: tuple[str, ...]
     ) -> TokenIdentity:  # fmt: skip
-        verifier = await preparing
-        return self.judge(verifier.verify(token, key_id), token, audiences)
+        return await self._judge_beside(await preparing, token, key_id, audiences)
+
+    async def _judge_beside(
+        self, verifier: TokenVerifier, token: str, key_id: str, audiences: tuple[str, ...]
+    ) -> TokenIdentity:  # fmt: skip
+        """Many keys are tried beside the loop, for one token at a time."""
+        if verifier.candidates(key_id) <= _FEW:
+            return self.judge(verifier.verify(token, key_id), token, audiences)
+        async with self._room:
+            claims = await asyncio.to_thread(verifier.verify, token, key_id)
+        return self.judge(claims, token, audiences)
 
 
 class ServiceAccountTokens(SignedTokens):
@@ -135,6 +150,9 @@ class ServiceAccountTokens(SignedTokens):
         return TokenIdentity(user, common, note_age(found, now, self._metrics, remarks))
 
 
+_Key: TypeAlias = "tuple[RSAKey | ECKey, JWSRegistry]"
+
+
 class TokenVerifier:
     """Reads the claims of tokens that one of the keys has signed.
 
@@ -149,24 +167,32 @@ class TokenVerifier:
 
         self._deserialize = jws.deserialize_compact
         self._error = JoseError
-        self._keys = [
-            (each.key_id, _web_key(each.key, each.algorithm), _registry(each.algorithm))
-            for each in (keys.verification_keys if isinstance(keys, ServiceAccountKeys) else keys)
-        ]
+        self._keys: dict[str, list[_Key]] = {}
+        for each in keys.verification_keys if isinstance(keys, ServiceAccountKeys) else keys:
+            key = _web_key(each.key, each.algorithm), _registry(each.algorithm)
+            self._keys.setdefault(each.key_id, []).append(key)
+        self._all = [key for keys in self._keys.values() for key in keys]
 
     def has(self, key_id: str) -> bool:
         """Whether there is a key of this id; "" stands for any."""
-        return not key_id or any(each[0] == key_id for each in self._keys)
+        return not key_id or key_id in self._keys
+
+    def candidates(self, key_id: str) -> int:
+        """How many keys may have signed a token that names this one; "" stands for any."""
+        return len(self._of(key_id))
+
+    def _of(self, key_id: str) -> Sequence[_Key]:
+        return self._keys.get(key_id, ()) if key_id else self._all
 
     def verify(self, token: str, key_id: str) -> bytes:
         """The claims, in JSON, of a `token` signed with the key `key_id`, or with any if that is empty.
 
         Raises AuthenticationError if none of the keys has signed it.
         """
-        keys = [each for each in self._keys if not key_id or each[0] == key_id]
+        keys = self._of(key_id)
         if not keys:
             raise AuthenticationError("invalid signature, no keys found")
-        for _, key, registry in keys:
+        for key, registry in keys:
             try:
                 payload = self._deserialize(token, key, registry=registry).payload
             except (self._error, ValueError):

@@ -15,7 +15,7 @@ def error_of(code: int, retry_after: str, body: bytes) -> StatusError:
     """The error of an answer: its Status, or one made of its code where it has none."""
     try:
         plain = decode_plain(body)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         plain = None
     if isinstance(plain, dict) and plain.get("kind") == "Status":
         return status_error(plain, code)

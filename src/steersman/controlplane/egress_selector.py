@@ -114,9 +114,14 @@ def _read(path: str) -> list[_Selection]:
         why = f"open {path}: {reason(error)}" if error.errno else error
         raise OptionsError(f"{failed}unable to read egress selector configuration from {quote(path)} [{why}]") from None
     try:
-        _, found = decode_document(data, _KINDS)
+        return _parsed(data)
     except DecodeError as error:
         raise OptionsError(f"{failed}{error}") from None
+
+
+def _parsed(data: bytes) -> list[_Selection]:
+    """Raises DecodeError."""
+    _, found = decode_document(data, _KINDS)
     given = msgspec.convert(found.get("egressSelections") or [], list[_Selection])
     return [msgspec.structs.replace(each, name=_OLD_NAMES.get(each.name, each.name)) for each in given]
 

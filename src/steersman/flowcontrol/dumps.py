@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from time import perf_counter
 from typing import Any, Final, NamedTuple
 
 from steersman.flowcontrol.fairness import Fairness, Flow
@@ -23,7 +26,13 @@ _REQUESTS: Final = (
 )  # fmt: skip
 _DETAILS: Final = ("UserName", "Verb", "APIPath", "Namespace", "Name", "APIVersion", "Resource", "SubResource")
 _LEAST_WIDTH: Final = 8
-_MOST_LINES: Final = 20_000
+_MOST_WIDTH: Final = 256
+"""Of a column: one long path would make every line as long."""
+_LONGEST: Final = 1024
+"""Characters of a cell that are shown."""
+_TURN: Final = 0.003
+"""Seconds of such work between two turns of the loop."""
+MOST_LINES: Final = 20_000
 """Lines of a dump: a level may have ten million queues."""
 
 
@@ -40,12 +49,11 @@ AsTime = Callable[[float], str]
 """A time of the server's clock as text; negative for none."""
 
 
-def dump_levels(fairness: Fairness) -> str:
-    """A line for each level."""
-    return _table(_level_rows(fairness))
+Row = tuple[str, ...]
 
 
-def _level_rows(fairness: Fairness) -> Iterator[tuple[str, ...]]:
+def level_rows(fairness: Fairness) -> Iterator[Row]:
+    """A row for each level."""
     yield _LEVELS
     for name, level in sorted(fairness.levels.items()):
         seats = level.seats
@@ -56,12 +64,8 @@ def _level_rows(fairness: Fairness) -> Iterator[tuple[str, ...]]:
         )  # fmt: skip
 
 
-def dump_queues(fairness: Fairness) -> str:
-    """A line for each queue."""
-    return _table(_queue_rows(fairness))
-
-
-def _queue_rows(fairness: Fairness) -> Iterator[tuple[str, ...]]:
+def queue_rows(fairness: Fairness) -> Iterator[Row]:
+    """A row for each queue."""
     yield _QUEUES
     for name, level in sorted(fairness.levels.items()):
         for index, queue in _queues(level.seats):
@@ -75,19 +79,15 @@ def _queue_rows(fairness: Fairness) -> Iterator[tuple[str, ...]]:
 
 def _queues(seats: QueueSet) -> Iterator[tuple[int, Queue]]:
     """The queues of a level, those that have never been used too, up to a bound."""
-    for index in range(min(seats.queuing.queues, _MOST_LINES)):
+    for index in range(min(seats.queuing.queues, MOST_LINES)):
         yield index, seats.queues.get(index) or Queue(index)
     yield from ((index, queue) for index, queue in sorted(seats.queues.items()) if index >= seats.queuing.queues)
 
 
-def dump_requests(fairness: Fairness, describe: Describe, as_time: AsTime, *, with_details: bool) -> str:
-    """A line for each request that waits or is worked on."""
-    return _table(_request_rows(fairness, describe, as_time, with_details))
-
-
-def _request_rows(
-    fairness: Fairness, describe: Describe, as_time: AsTime, with_details: bool
-) -> Iterator[tuple[str, ...]]:
+def request_rows(
+    fairness: Fairness, describe: Describe, as_time: AsTime, *, with_details: bool
+) -> Iterator[Row]:  # fmt: skip
+    """A row for each request that waits or is worked on."""
     yield (*_REQUESTS, *_DETAILS) if with_details else _REQUESTS
     for name, level in sorted(fairness.levels.items()):
         for queue, position, ticket in _tickets(level.seats):
@@ -101,11 +101,11 @@ def _request_rows(
 
 def _tickets(seats: QueueSet) -> Iterator[tuple[int, int, Ticket]]:
     for index, queue in sorted(seats.queues.items()):
-        for position, ticket in enumerate(queue.waiting):
+        for position, ticket in enumerate(tuple(queue.waiting)):
             yield index, position, ticket
-        for ticket in queue.executing:
+        for ticket in tuple(queue.executing):
             yield index, -1, ticket
-    for ticket in seats.without_queue:
+    for ticket in tuple(seats.without_queue):
         yield -1, -1, ticket
 
 
@@ -121,14 +121,33 @@ def _duration(seconds: float) -> str:
     return f"{text}ms"
 
 
-def _table(rows: Iterable[tuple[str, ...]]) -> str:
-    """The rows with their cells below each other, as text/tabwriter aligns what ends with a comma and a tab."""
-    shown = [row for _, row in zip(range(_MOST_LINES), rows, strict=False)]
-    lines: list[list[str]] = [[f"{cell}," for cell in row[:-1]] for row in shown]
+async def taken(rows: Iterable[Row]) -> list[Row]:
+    """The rows, up to a bound, in turns of the loop: there may be thousands, which change meanwhile."""
+    found: list[Row] = []
+    until = perf_counter() + _TURN
+    for row in islice(rows, MOST_LINES):
+        found.append(tuple(map(_cut, row)))
+        if perf_counter() > until:
+            await asyncio.sleep(0)
+            until = perf_counter() + _TURN
+    return found
+
+
+def table(rows: Sequence[Row]) -> str:
+    """The rows with their cells below each other, as text/tabwriter aligns what ends with a comma and a tab.
+
+    Cells that are longer than any column stand out of line. Many rows take long.
+    """
+    lines: list[list[str]] = [[f"{cell}," for cell in row[:-1]] for row in rows]
     widths = [
-        max(max(len(line[at]) for line in lines) + 1, _LEAST_WIDTH) for at in range(max(map(len, lines), default=0))
+        min(max(max(len(line[at]) for line in lines) + 1, _LEAST_WIDTH), _MOST_WIDTH)
+        for at in range(max(map(len, lines), default=0))
     ]
     return "".join(
-        "".join(cell.ljust(width) for cell, width in zip(line, widths, strict=False)) + row[-1] + "\n"
-        for line, row in zip(lines, shown, strict=True)
+        "".join(f"{cell} ".ljust(width) for cell, width in zip(line, widths, strict=False)) + row[-1] + "\n"
+        for line, row in zip(lines, rows, strict=True)
     )
+
+
+def _cut(cell: str) -> str:
+    return cell if len(cell) <= _LONGEST else f"{cell[:_LONGEST]}..."

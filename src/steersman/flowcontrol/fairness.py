@@ -15,7 +15,7 @@ from steersman.flowcontrol.allocation import Claim, Unsolvable, share_out
 from steersman.flowcontrol.bootstrap_configuration import mandatory
 from steersman.flowcontrol.counts import SchemaCounts
 from steersman.flowcontrol.level import CATCH_ALL, EXEMPT, Level, limits_of, queuing_of, shares_of
-from steersman.flowcontrol.matching import Digest, Matcher
+from steersman.flowcontrol.matching import Digest, Matcher, Matchers
 from steersman.flowcontrol.queue_set import Later, QueueSet
 from steersman.flowcontrol.retry_after import RefusedRequests
 from steersman.flowcontrol.shuffle_sharding import deal, flow_hash
@@ -30,6 +30,9 @@ SCHEMA_UID: Final = "x-kubernetes-pf-flowschema-uid"
 _KEPT: Final = 8192
 _LONGEST: Final = 512
 """Characters of a path that is remembered."""
+_LONGEST_KEY: Final = 2048
+"""Characters of all that a flow is remembered by: names of users and groups, and what a path says, may be as long as a
+head."""
 _MOST_GROUPS: Final = 64
 """Groups of a user that is remembered."""
 
@@ -58,6 +61,13 @@ class Flow:
 FlowKey = tuple[str, tuple[str, ...], str, str, str, str, str, str | None]
 """User, groups, verb, resource, namespace, API group, subresource, and the path of a request that is about no resource:
 what a request's flow depends on."""
+
+
+def _is_short(key: FlowKey) -> bool:
+    user, groups, *action, path = key
+    if len(groups) > _MOST_GROUPS or (path is not None and len(path) > _LONGEST):
+        return False
+    return len(user) + sum(map(len, groups)) + sum(len(each) for each in action if each) <= _LONGEST_KEY
 
 
 class Finding(NamedTuple):
@@ -98,6 +108,7 @@ class Fairness:
         self._later = later
         self.levels: dict[str, Level] = {}
         self._schemas: list[Schema] = []
+        self._matchers = Matchers(())
         self.flows: dict[FlowKey, Flow] = {}
         """Those of the requests of late."""
         self.watches = WatchTracker()
@@ -120,16 +131,17 @@ class Fairness:
     def find(self, key: FlowKey, digest: Digest) -> Flow:
         """The flow of a request of which it is not remembered, under its key."""
         found = self._match(digest)
-        path = digest.path
-        if (path is None or len(path) <= _LONGEST) and len(digest.groups) <= _MOST_GROUPS:
+        if _is_short(key):
             if len(self.flows) >= _KEPT:
                 self.flows.clear()
             self.flows[key] = found
         return found
 
     def _match(self, digest: Digest) -> Flow:
-        found = next((each for each in self._schemas if each.matcher.matches(digest)), None)
-        if found is None:  # neither authenticated nor not: never so behind authentication
+        number = self._matchers.first(digest)
+        if number is not None:
+            found = self._schemas[number]
+        else:  # neither authenticated nor not: never so behind authentication
             found = next(each for each in self._schemas if each.name == CATCH_ALL)
         method = found.schema.spec.distinguisher_method
         distinguisher = ""
@@ -203,6 +215,7 @@ class Fairness:
         if CATCH_ALL not in names:
             good.append(catch_all)
         self._schemas = good
+        self._matchers = Matchers([each.matcher for each in good])
         return findings
 
     # Seats

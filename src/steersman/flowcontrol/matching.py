@@ -5,7 +5,7 @@ Rules are compiled into sets when a configuration is taken, as they are held aga
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from steersman.api.flowcontrol.v1 import (
@@ -19,6 +19,9 @@ from steersman.machinery.identity.action import Action
 
 _SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 _ALL: Final = "*"
+
+_FEW: Final = 64
+"""Names of one schema by which it is found."""
 
 _Names = frozenset[str] | None
 """None for all there are."""
@@ -66,6 +69,13 @@ class _Subjects:
         self._groups = frozenset(groups)
         self._namespaces = tuple(namespaces)
 
+    def names(self) -> frozenset[str] | None:
+        """Under which names these are found (`_names_of`); None for everybody."""
+        if self._is_everybody or any(each.count(":") > 3 for each in self._namespaces):
+            return None
+        groups = (f"{_GROUP}{each}" for each in self._groups)
+        return frozenset((*(f"{_USER}{each}" for each in self._users), *groups, *self._namespaces))
+
     def has(self, digest: Digest) -> bool:
         return (
             self._is_everybody
@@ -73,6 +83,20 @@ class _Subjects:
             or not self._groups.isdisjoint(digest.groups)
             or (bool(self._namespaces) and digest.user.startswith(self._namespaces))
         )
+
+
+_USER: Final = "user "
+_GROUP: Final = "group "
+
+
+def _names_of(digest: Digest) -> list[str]:
+    """Under which names the schemas are found that may be about somebody: of the user, its groups, its namespace."""
+    user = digest.user
+    names = [f"{_USER}{user}", *(f"{_GROUP}{each}" for each in digest.groups)]
+    if user.startswith(_SERVICE_ACCOUNT):
+        namespace = user[len(_SERVICE_ACCOUNT) :].partition(":")[0]
+        names.append(f"{_SERVICE_ACCOUNT}{namespace}:")
+    return names
 
 
 class _ResourceRule:
@@ -130,6 +154,10 @@ class _Rule:
         self._resources = tuple(_ResourceRule(each) for each in rule.resource_rules)
         self._paths = tuple(_PathRule(each) for each in rule.non_resource_rules)
 
+    @property
+    def names(self) -> frozenset[str] | None:
+        return self._subjects.names()
+
     def matches(self, digest: Digest) -> bool:
         if not self._subjects.has(digest):
             return False
@@ -141,11 +169,47 @@ class _Rule:
 class Matcher:
     """The rules of one flow schema."""
 
-    __slots__ = ("_rules",)
+    __slots__ = ("_rules", "names")
 
     def __init__(self, spec: FlowSchemaSpec) -> None:
         self._rules = tuple(_Rule(each) for each in spec.rules)
+        self.names: Final = _together(each.names for each in self._rules)
+        """Of those whom it may be about; None for anybody, and for more than a few."""
 
     def matches(self, digest: Digest) -> bool:
         """Whether the schema is about the request."""
         return any(each.matches(digest) for each in self._rules)
+
+
+def _together(names: Iterable[frozenset[str] | None]) -> frozenset[str] | None:
+    found: set[str] = set()
+    for each in names:
+        if each is None or len(found) + len(each) > _FEW:
+            return None
+        found |= each
+    return frozenset(found)
+
+
+class Matchers:
+    """Many matchers in their order. Who is held against them meets those that may be about them, and no others: of
+    thousands, each for a user of its own, a few."""
+
+    __slots__ = ("_by_name", "_matchers", "_of_anybody")
+
+    def __init__(self, matchers: Sequence[Matcher]) -> None:
+        self._matchers = tuple(matchers)
+        self._of_anybody: list[int] = []
+        self._by_name: dict[str, list[int]] = {}
+        for number, matcher in enumerate(matchers):
+            if matcher.names is None:
+                self._of_anybody.append(number)
+                continue
+            for name in matcher.names:
+                self._by_name.setdefault(name, []).append(number)
+
+    def first(self, digest: Digest) -> int | None:
+        """The number of the first that is about the request, None if none is."""
+        candidates = set(self._of_anybody)
+        for name in _names_of(digest):
+            candidates.update(self._by_name.get(name, ()))
+        return next((number for number in sorted(candidates) if self._matchers[number].matches(digest)), None)

@@ -11,6 +11,10 @@ from typing import Final
 
 _MAX_VARINT: Final = 10
 """Bytes."""
+_MOST_FIELDS: Final = 4096
+"""Of a message: each takes a microsecond, and four megabytes may be two million."""
+_MOST_OF_ENTRY: Final = 16
+"""Fields of one entry of a map, which has two."""
 
 Value = int | bytes
 
@@ -49,12 +53,16 @@ def encode_map(number: int, entries: Mapping[str, bytes]) -> list[tuple[int, byt
     return [(number, encode([(1, key), (2, entries[key])]) or b"\x0a\x00") for key in sorted(entries)]
 
 
-def decode(data: bytes) -> dict[int, list[Value]]:
-    """The values of each field, in the order they came. Raises FieldsError."""
+def decode(data: bytes, *, most: int = _MOST_FIELDS) -> dict[int, list[Value]]:
+    """The values of each field, in the order they came; there may be `most` in all. Raises FieldsError."""
     found: dict[int, list[Value]] = {}
     pos, end = 0, len(data)
+    left = most
     value: Value
     while pos < end:
+        left -= 1
+        if left < 0:
+            raise FieldsError(f"more than {most} fields")
         key, pos = _varint(data, pos)
         number, wire = key >> 3, key & 7
         if not number:
@@ -105,7 +113,7 @@ def map_of(fields: Mapping[int, list[Value]], number: int) -> dict[str, bytes]:
     for entry in fields.get(number, ()):
         if not isinstance(entry, bytes):
             raise FieldsError("proto: cannot parse invalid wire-format data")
-        parts = decode(entry)
+        parts = decode(entry, most=_MOST_OF_ENTRY)
         found[text_of(parts, 1)] = bytes_of(parts, 2)
     return found
 

@@ -189,7 +189,7 @@ def _read_note(files: CertificateFiles) -> _Note | None:
     try:
         check_regular(files.note)
         return msgspec.json.decode(files.note.read_bytes(), type=_Note)
-    except (FileNotFoundError, msgspec.DecodeError, RecursionError):
+    except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 

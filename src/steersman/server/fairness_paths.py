@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final
 
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import TEXT_TYPE
-from steersman.flowcontrol.dumps import Described, dump_levels, dump_queues, dump_requests
+from steersman.flowcontrol.dumps import Described, Row, level_rows, queue_rows, request_rows, table, taken
 from steersman.flowcontrol.fairness import Fairness
 from steersman.machinery.values.times import monotonic
 from steersman.net.message import Response
 from steersman.server.server import PathHandler, Server
 
 _ROOT: Final = "/debug/api_priority_and_fairness"
+_FEW: Final = 200
+"""Lines that are written on the loop."""
 _NEVER: Final = "0001-01-01T00:00:00Z"
 
 
@@ -22,21 +26,23 @@ def install_fairness_paths(server: Server, fairness: Fairness) -> None:
     """Adds the three paths, which the index does not list. Raises ValueError if they are taken."""
 
     async def levels(request: Request) -> Response:
-        return _text(dump_levels(fairness))
+        return await _dump(level_rows(fairness))
 
     async def queues(request: Request) -> Response:
-        return _text(dump_queues(fairness))
+        return await _dump(queue_rows(fairness))
 
     async def requests(request: Request) -> Response:
         with_details = bool(request.query.get("includeRequestDetails"))
-        return _text(dump_requests(fairness, _described, _as_time, with_details=with_details))
+        return await _dump(request_rows(fairness, _described, _as_time, with_details=with_details))
 
     handlers: dict[str, PathHandler] = {"priority_levels": levels, "queues": queues, "requests": requests}
     for what, handler in handlers.items():
         server.add_path(f"{_ROOT}/dump_{what}", handler, listed=False)
 
 
-def _text(text: str) -> Response:
+async def _dump(rows: Iterable[Row]) -> Response:
+    found = await taken(rows)
+    text = table(found) if len(found) <= _FEW else await asyncio.to_thread(table, found)
     return Response(200, [TEXT_TYPE], text.encode("utf-8", "surrogateescape"))
 
 

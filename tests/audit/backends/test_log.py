@@ -126,3 +126,23 @@ def test_the_legacy_format_is_a_line_of_text() -> None:
     line = as_text(record(1, stage="ResponseComplete"))
     assert b' AUDIT: id="1" stage="ResponseComplete" ' in line
     assert line.endswith(b'response="<deferred>"\n')
+
+
+async def test_a_fault_in_writing_ends_neither_the_thread_nor_the_waiting() -> None:
+    class Faulty:
+        faulty = True
+
+        def write(self, lines: Sequence[bytes]) -> Iterable[tuple[int, OSError]]:
+            if self.faulty:
+                raise RuntimeError("out of order")
+            return ()
+
+        def close(self) -> None:
+            """Nothing is open."""
+
+    lines = Faulty()
+    backend = LogBackend(lines, as_json, counted()[0])
+    assert not await backend.process([record(1), record(2)])
+    lines.faulty = False
+    assert await backend.process([record(3)])
+    await backend.close()

@@ -5,10 +5,12 @@ from __future__ import annotations
 import gzip
 import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from steersman.audit.backends import rotation
 from steersman.audit.backends.rotation import Limits, LogFile, clean, old_stamp
 from steersman.machinery.values import times
 
@@ -140,3 +142,43 @@ def test_a_file_that_was_moved_away_is_found_again_after_it_was_full(tmp_path: P
     path.unlink()
     assert list(file.write([b"a\n"])) == []
     assert path.read_bytes() == b"a\n"
+
+
+def test_what_was_cut_off_by_a_kill_does_not_spoil_the_next_line(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    path.write_bytes(b'{"whole":1}\n{"ha')
+    file = opened(path)
+    assert list(file.write([b'{"next":1}\n'])) == []
+    assert path.read_bytes().splitlines() == [b'{"whole":1}', b'{"ha', b'{"next":1}']
+
+
+def test_files_that_are_full_in_the_same_millisecond_are_all_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rotation, "moment", lambda: 1.0)
+    path = tmp_path / "audit.log"
+    for letters in ("ab", "cd"):  # those of the second meet files that were compressed
+        file = opened(path, size=1, age=0, backups=0, compress=True)
+        for letter in letters:
+            assert list(file.write([line(MIB - 1, letter)])) == []
+        file.close()
+    kept = [gzip.decompress(each.read_bytes()) if each.suffix == ".gz" else each.read_bytes()
+            for each in tmp_path.iterdir()]  # fmt: skip
+    assert sorted(each[:1] for each in kept) == [b"a", b"b", b"c", b"d"]
+
+
+def test_old_files_are_looked_after_by_one_at_a_time(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    later: list[Callable[[], None]] = []
+    file = LogFile(path, Limits(size=1, compress=True), later.append)
+    for letter in "abcdef":
+        list(file.write([line(MIB - 1, letter)]))
+        times.advance(1)
+    assert len(later) == 1
+    with ThreadPoolExecutor(4) as threads:
+        for work in later * 4:
+            threads.submit(work)
+    kept = [gzip.decompress(each.read_bytes())[:1] for each in tmp_path.glob("*.gz")]
+    assert sorted(kept) == [b"a", b"b", b"c", b"d", b"e"]
+    list(file.write([line(MIB - 1)]))
+    assert len(later) == 2

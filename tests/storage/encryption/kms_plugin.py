@@ -30,6 +30,8 @@ class KMSPlugin(UnixRPCServer):
         self.annotations = {"version.encryption.example.com": b"1"}
         self.ciphertext: bytes | None = None
         """What Encrypt gives instead of what it should."""
+        self.seed: bytes | None = None
+        """The same of Decrypt."""
 
     @property
     def endpoint(self) -> str:
@@ -49,7 +51,7 @@ class KMSPlugin(UnixRPCServer):
     def _decrypt(self, request: dict[int, list[proto.Value]]) -> bytes:
         wrapped = proto.bytes_of(request, 1)
         plain = _key(proto.text_of(request, 3)).decrypt(wrapped[:12], wrapped[12:], None)
-        return proto.encode([(1, plain)])
+        return proto.encode([(1, plain if self.seed is None else self.seed)])
 
 
 def _key(key_id: str) -> AESGCM:

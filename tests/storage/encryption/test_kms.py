@@ -11,6 +11,7 @@ import pytest
 
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.values import times
+from steersman.storage.encryption import metrics
 from steersman.storage.encryption.providers import Providers
 from steersman.storage.encryption.storage import EncryptedStorage
 from steersman.storage.encryption.transformer import NeedsKey, Transformer, TransformError
@@ -148,6 +149,11 @@ LIES: list[tuple[dict[str, Any], str]] = [
     ({"ciphertext": b"c" * 1025}, "encrypted DEK source is 1025 bytes, which exceeds the max size of 1024"),
     ({"annotations": {"nodots": b""}}, "errGen=failed to validate annotations: annotations: Invalid value: "),
     ({"annotations": {"a.b": b"a" * 32768}}, "total size of annotations is 32771, which exceeds the max size of 32768"),
+    (
+        {"annotations": {f"a{number}.b": b"" for number in range(257)}},
+        "failed to validate annotations: there are more than 256",
+    ),
+    ({"annotations": {f"{number}": b"" for number in range(5000)}}, "more than 4096 fields"),
     ({"failure": grpc.StatusCode.INTERNAL}, "rpc error: code = Internal desc = the server was told to fail"),
 ]
 
@@ -164,6 +170,30 @@ async def test_a_plugin_that_lies_is_unwell_and_seals_nothing(
         if "version" not in lie:
             with pytest.raises(TransformError, match="got unexpected nil transformer"):
                 transformer_of(providers).seal(b"value", PATH)
+
+
+async def test_what_a_plugin_says_of_itself_is_told_in_part(start_plugin: StartPlugin) -> None:
+    plugin = await start_plugin()
+    plugin.healthz, plugin.version = "h" * (1 << 20), "v" * (1 << 20)
+    async with providers_of(with_plugin(plugin)) as providers:
+        assert len(await providers.wrong_with_plugins() or "") < 4096
+        before = metrics._remembered.cache_info().currsize
+        plugin.key_id = "k" * (1 << 20)
+        times.advance(30)
+        assert "which exceeds the max size of 1024" in (await providers.wrong_with_plugins() or "")
+        assert metrics._remembered.cache_info().currsize == before
+
+
+async def test_a_seed_that_is_no_seed_is_not_kept(start_plugin: StartPlugin) -> None:
+    plugin = await start_plugin()
+    async with providers_of(with_plugin(plugin)) as providers:
+        sealed = transformer_of(providers).seal(b"value", PATH)
+    plugin.seed = b"s" * (1 << 20)
+    async with providers_of(with_plugin(plugin)) as providers:
+        with pytest.raises(NeedsKey) as missing:
+            transformer_of(providers).open(sealed, PATH)
+        with pytest.raises(TransformError, match="longer than 1024 bytes"):
+            await missing.value.fetch()
 
 
 @pytest.mark.parametrize("stored", [b"", b"\x0a", b"\xff" * 40, b"\x0a\x01x", b"\x28\x07\x0a\x01x", b"\x0b\x0c"])

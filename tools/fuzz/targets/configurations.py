@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
 from steersman.audit.policy_file import PolicyError, read_policy
 from steersman.authentication.jwt import configuration, validation
 from steersman.authorization.configuration import ConfigurationError, read_configuration
+from steersman.controlplane import egress_selector
 from steersman.machinery.codec.strict import DecodeError
+from steersman.machinery.errors.field import aggregate
 from steersman.machinery.errors.status import StatusError
+from steersman.storage.encryption import configuration as encryption
+from steersman.storage.encryption.metrics import EnvelopeMetrics, TransformationMetrics
+from steersman.storage.encryption.providers import Metrics, Providers
 from tools.fuzz.target import Target
 
 
@@ -28,6 +34,37 @@ def authentication_configuration(data: bytes) -> int:
     return sum(1 for _ in validation.configuration_errors(found, ["https://kubernetes.default.svc"]))
 
 
+def encryption_configuration(data: bytes) -> int:
+    """The number of resources; what is judged good makes providers."""
+    found = encryption.parse_configuration(data, Path("encryption.yaml"), reloads=True)
+    resources = found.resources or []
+    for each in resources:
+        each.providers = [provider for provider in each.providers or [] if provider.kms is None]  # needs a loop
+    Providers.of(found, Metrics(TransformationMetrics(), EnvelopeMetrics("server")))
+    return len(resources)
+
+
+def egress_configuration(data: bytes) -> int:
+    """The number of things that are wrong with it."""
+    found = egress_selector._parsed(data)
+    wrong = [*egress_selector._connection_errors(found), *egress_selector._name_errors(found)]
+    return len(str(aggregate(wrong))) if wrong else 0
+
+
+_ENCRYPTION_WORDS: Final = (
+    b"apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\n", b"resources:\n- resources: [secrets]\n",
+    b"  providers:\n", b"  - aescbc:\n      keys:\n      - name: a\n        secret: YWFhYWFhYWFhYWFhYWFhYQ==\n",
+    b"  - aesgcm: {keys: []}\n", b"  - secretbox:\n", b"  - identity: {}\n", b"'*.*'", b"*.apps", b"events.k8s.io",
+    b"  - kms:\n      apiVersion: v2\n      name: a\n      endpoint: unix:///a\n", b"      timeout: 3s\n",
+    b"      cachesize: 0\n",
+)  # fmt: skip
+_EGRESS_WORDS: Final = (
+    b"apiVersion: apiserver.k8s.io/v1beta1\nkind: EgressSelectorConfiguration\n",
+    b"egressSelections:\n- name: cluster\n",
+    b"  connection:\n    proxyProtocol: HTTPConnect\n", b"    transport:\n      tcp:\n        url: https://a:1\n",
+    b"        tlsConfig:\n          caBundle: /a\n          clientKey: /b\n          clientCert: /c\n",
+    b"      uds:\n        udsName: /s\n", b"proxyProtocol: GRPC", b"proxyProtocol: Direct", b"master", b"controlplane",
+)  # fmt: skip
 _AUDIT_WORDS: Final = (b"apiVersion: audit.k8s.io/v1\nkind: Policy\n", b"rules:\n- level: Metadata\n",
                        b"  omitStages: [a]\n",
                        b"  users: [a]\n", b"  resources:\n  - group: a\n", b"  nonResourceURLs: ['/a*']\n",
@@ -57,4 +94,7 @@ TARGETS: Final = (
            _AUTHORIZATION_WORDS, base=0.4, each=0.2),
     Target("authentication-configuration", authentication_configuration, (DecodeError, StatusError),
            _AUTHENTICATION_WORDS, base=0.4, each=0.2),
+    Target("encryption-configuration", encryption_configuration, (encryption.ConfigurationError,), _ENCRYPTION_WORDS,
+           base=0.4, each=0.2),
+    Target("egress-configuration", egress_configuration, (DecodeError,), _EGRESS_WORDS, base=0.4, each=0.2),
 )  # fmt: skip

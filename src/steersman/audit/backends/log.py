@@ -124,9 +124,17 @@ class LogBackend:
 
     def _work(self) -> None:
         while (batch := self._jobs.get()) is not None:
-            failed = dict(self._lines.write(list(map(self._render, batch.records))))
+            failed = self._tried(batch.records)
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 self._loop.call_soon_threadsafe(self._written, batch, failed)
+
+    def _tried(self, records: Sequence[bytes]) -> dict[int, OSError]:
+        """Writes events; the numbers of those that could not be, and why."""
+        try:
+            return dict(self._lines.write(list(map(self._render, records))))
+        except Exception as error:  # requests wait for this thread, which must not end
+            logger.exception("events cannot be written")
+            return dict.fromkeys(range(len(records)), OSError(str(error)))
 
 
 class _Batch:

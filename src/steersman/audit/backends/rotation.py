@@ -11,6 +11,7 @@ import gzip
 import os
 import re
 import shutil
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -46,6 +47,8 @@ class LogFile:
         self._later: Final = later
         self._most: Final = limits.size * _MEGABYTE
         self._size = 0
+        self._cleaning: Final = threading.Lock()
+        self._to_clean = False
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_RDWR | os.O_CLOEXEC, 0o600))
         self._file = -1
@@ -118,6 +121,12 @@ class LogFile:
             return
         self._file = os.open(self._path, os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC)
         self._size = found.st_size
+        if _ends_in_a_line(self._path, found.st_size):
+            try:
+                self._size += os.write(self._file, b"\n")
+            except OSError:
+                self.close()
+                raise
 
     def _rotate(self) -> None:
         self.close()
@@ -136,13 +145,37 @@ class LogFile:
         self._size = 0
 
     def _aside(self) -> Path:
-        stamp = datetime.fromtimestamp(moment(), UTC).strftime(_LAYOUT)[:-3]
-        return self._path.with_name(f"{self._path.stem}-{stamp}{self._path.suffix}")
+        """A name that nothing has yet: the file may be full twice in a millisecond, and clocks are set back."""
+        path, when = self._path, datetime.fromtimestamp(moment(), UTC)
+        while True:
+            target = path.with_name(f"{path.stem}-{when.strftime(_LAYOUT)[:-3]}{path.suffix}")
+            if not (target.exists() or target.with_name(target.name + _COMPRESSED).exists()):
+                return target
+            when += timedelta(milliseconds=1)
 
     def _clean(self) -> None:
         limits = self._limits
-        if self._most and (limits.backups or limits.age or limits.compress):
-            self._later(lambda: clean(self._path, limits))
+        if self._most and (limits.backups or limits.age or limits.compress) and not self._to_clean:
+            self._to_clean = True
+            self._later(self._clean_up)
+
+    def _clean_up(self) -> None:
+        """Looks after old files, one at a time: two that compress the same file would lose it."""
+        with self._cleaning:
+            self._to_clean = False
+            clean(self._path, self._limits)
+
+
+def _ends_in_a_line(path: Path, size: int) -> bool:
+    """Whether whoever wrote the file was killed within a line, which the next one must not go on with."""
+    if not size:
+        return False
+    try:
+        with path.open("rb") as file:
+            file.seek(-1, os.SEEK_END)
+            return file.read(1) != b"\n"
+    except OSError:  # it is no file, or may be written only
+        return False
 
 
 def clean(path: Path, limits: Limits) -> None:

@@ -25,6 +25,7 @@ WELL_KNOWN: Final = "/.well-known/openid-configuration"
 _DELTA: Final = 30.0
 """Keys that are good for less than so many seconds are fetched again."""
 _SHOWN: Final = 1024
+"""Characters of what an issuer says that errors tell, which are logged every time."""
 _FEW: Final = 4
 """Keys that are tried on the loop: an issuer may have many, each of which takes milliseconds."""
 _NOT_SIGNED: Final = "failed to verify signature: failed to verify id token signature"
@@ -57,7 +58,7 @@ async def discover(issuer: str, discovery_url: str, fetch: Fetch) -> str:
     if found.issuer != issuer:
         raise ProviderError(
             "oidc: issuer did not match the issuer returned by provider, "
-            f"expected {quote(issuer)} got {quote(found.issuer)}"
+            f"expected {quote(issuer)} got {quote(found.issuer[:_SHOWN])}"
         )
     if not found.jwks_uri:
         raise ProviderError("provider did not return JWKS URL")
@@ -68,7 +69,7 @@ def _undecoded(document: Document) -> str:
     why = syntax_error(document.body) or "it is of another shape"
     if lower(document.content_type.partition(";")[0].strip(SPACE)) == "application/json":
         return f"got Content-Type = application/json, but could not unmarshal as JSON: {why}"
-    return f"expected Content-Type = application/json, got {quote(document.content_type)}: {why}"
+    return f"expected Content-Type = application/json, got {quote(document.content_type[:_SHOWN])}: {why}"
 
 
 class RemoteKeys:

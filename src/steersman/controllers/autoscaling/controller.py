@@ -111,7 +111,7 @@ class HorizontalPodAutoscalerController(Controller[Key]):
             return
         try:
             await self._look_at(key, known)
-        except (_Failed, StatusError, Unreachable, msgspec.DecodeError) as error:
+        except (_Failed, StatusError, Unreachable, msgspec.DecodeError, UnicodeDecodeError) as error:
             logger.debug("%s: %s", self.name, error)
         finally:
             if self._hpas.get(*key) is not None:

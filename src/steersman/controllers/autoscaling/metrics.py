@@ -163,7 +163,7 @@ async def _answer(api: str, asked: Awaitable[T], resource: str) -> T:
                 text = f"{generic} (get {resource})"
     except (NoProposal, Unreachable) as error:
         text = str(error)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         text = "the answer cannot be read"
     raise NoProposal(f"unable to fetch metrics from {api} metrics API: {text}")
 
@@ -171,7 +171,7 @@ async def _answer(api: str, asked: Awaitable[T], resource: str) -> T:
 def _decoded(api: str, cls: type[T], body: bytes) -> T:
     try:
         found: T = decoder(cls).decode(body)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         raise NoProposal(f"unable to fetch metrics from {api} metrics API: the answer cannot be read") from None
     return found
 

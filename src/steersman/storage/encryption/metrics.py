@@ -9,10 +9,16 @@ from typing import Final
 from steersman.machinery.metrics import Counter, Gauge, Histogram, Registry, hashed
 from steersman.machinery.values import times
 
-_hashed_id: Final = lru_cache(256)(hashed)
-"""Of every value that is sealed or opened."""
+_remembered: Final = lru_cache(256)(hashed)
+_LONGEST_REMEMBERED: Final = 1024
+"""Characters of an id: those that count are as long at most, what a plugin names so may have megabytes."""
 _MOST_KEY_IDS: Final = 100
 """Of which there are series at once, as upstream."""
+
+
+def _hashed_id(key_id: str) -> str:
+    """What stands for the id of a key in labels and messages: of every value that is sealed or opened."""
+    return _remembered(key_id) if len(key_id) <= _LONGEST_REMEMBERED else hashed(key_id)
 
 
 class TransformationMetrics:

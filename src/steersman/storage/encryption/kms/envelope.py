@@ -32,9 +32,13 @@ KEY: Final = 0
 SEED: Final = 1
 """...or a seed that keys are derived from (HKDF_SHA256_XNONCE_AES_GCM_SEED)."""
 _MOST_ANNOTATIONS: Final = 32 * 1024
+_MOST_NAMES: Final = 256
+"""Of annotations, which are judged for every value that is opened. Upstream bounds their size alone."""
 _MOST_KEY_ID: Final = 1024
 _MOST_WRAPPED: Final = 1024
 """Bytes."""
+_LONGEST_KEY: Final = 1024
+"""Bytes of a seed that is unwrapped: 32 are made, and any number may come back."""
 _MOST_SEEDS: Final = 10_000
 """Kept decrypted; the one used longest ago goes first."""
 
@@ -103,6 +107,8 @@ def wrong_with_key_id(key_id: str) -> tuple[str, str] | None:
 
 
 def _check_annotations(annotations: Mapping[str, bytes]) -> None:
+    if len(annotations) > _MOST_NAMES:
+        raise TransformError(f"failed to validate annotations: there are more than {_MOST_NAMES}")
     errors = []
     for name in sorted(annotations):
         if found := list(is_fully_qualified_domain_name(name, Path("annotations"))):
@@ -213,6 +219,8 @@ class EnvelopeTransformer:
             key = await self._plugin.decrypt(source, str(uuid.uuid4()))
         except TransformError as error:
             raise TransformError(f"failed to decrypt DEK, error: {error}", error.code) from None
+        if len(key) > _LONGEST_KEY:
+            raise TransformError(f"failed to decrypt DEK, error: it is longer than {_LONGEST_KEY} bytes")
         if source_type == SEED:
             self._keep(fingerprint, DerivedGCMCipher(key))
         elif len(key) in (16, 24, 32):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from steersman.net import protobuf_fields as proto
 from steersman.net.unix_rpc import RPCError, UnixChannel
 from steersman.storage.encryption.metrics import EnvelopeMetrics
 from steersman.storage.encryption.transformer import TransformError
+
+_LONGEST: Final = 1024
+"""Characters of what a plugin says of itself, which is logged and told by health checks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,8 @@ class RemotePlugin:
 
     async def status(self) -> Status:
         fields = await self._call("Status", b"")
-        return _read(lambda: Status(proto.text_of(fields, 1), proto.text_of(fields, 2), proto.text_of(fields, 3)))
+        version, healthz, key_id = _read(lambda: [proto.text_of(fields, number) for number in (1, 2, 3)])
+        return Status(version[:_LONGEST], healthz[:_LONGEST], key_id)
 
     async def encrypt(self, plaintext: bytes, uid: str) -> Wrapped:
         fields = await self._call("Encrypt", proto.encode([(1, plaintext), (2, uid)]))
