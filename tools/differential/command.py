@@ -232,7 +232,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--kinds",
         default=",".join(each for each in KINDS if each not in _OPTIONAL),
-        help=f"kinds of cases, of {', '.join((*KINDS, *RUNNERS))} (default: all but {', '.join((*_OPTIONAL, *RUNNERS))})",
+        help=f"kinds of cases, of {', '.join((*KINDS, *RUNNERS))} "
+        f"(default: all but {', '.join((*_OPTIONAL, *RUNNERS))})",
     )
     parser.add_argument("--cases", type=int, default=200, help="cases of each kind (default: 200)")
     parser.add_argument("--seed", type=int, default=1, help="what the cases are made from (default: 1)")

@@ -28,7 +28,8 @@ _LISTS: Final = ("", "?limit=1", "?limit=3", "?limit=30", "?limit=500", "?resour
                  "?resourceVersion=x", "?resourceVersionMatch=Nonsense", "?limit=0", "?limit=9999999999999999999",
                  "?resourceVersion=1&resourceVersionMatch=Exact&fieldSelector=metadata.name%3Da",
                  "?resourceVersion=1&limit=15&labelSelector=a%3Db")  # fmt: skip
-_WATCHES: Final = ("&resourceVersion=0", "", "&resourceVersion=1", "&sendInitialEvents=true", "&sendInitialEvents=false",
+_WATCHES: Final = ("&resourceVersion=0", "", "&resourceVersion=1", "&sendInitialEvents=true",
+                   "&sendInitialEvents=false",
                    "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true",
                    "&resourceVersion=5&sendInitialEvents=1", "&fieldSelector=metadata.name%3Da",
                    "&resourceVersion=&limit=3", "&sendInitialEvents=x")  # fmt: skip
@@ -180,8 +181,9 @@ def _sized(random: Random) -> Step:
     code = lambda answer: replace(answer, body=None, warnings=())  # noqa: E731
     what = random.random()
     if what < 0.5:
-        base = random.choice(("/api/v1/configmaps", f"/api/v1/namespaces/{NAMESPACE}/configmaps", "/api/v1/limitranges",
-                              "/apis/nope.example.com/v1/things", f"/api/v1/namespaces/{NAMESPACE}/configmaps"))  # fmt: skip
+        own = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
+        other = ("/api/v1/configmaps", "/api/v1/limitranges", "/apis/nope.example.com/v1/things")
+        base = random.choice((own, own, *other))
         return Step("GET", base + random.choice(_LISTS), fields=fields, seen=code)
     if what < 0.7:
         path = f"/api/v1/namespaces/{NAMESPACE}/configmaps?watch=1{random.choice(_WATCHES)}"

@@ -21,8 +21,9 @@ _EVERYWHERE: Final = ("/api/v1/nodes", "/api/v1/configmaps", "/apis/apps/v1/depl
                       "/apis/nope.example.com/v1/things", f"/api/v1/namespaces/{NAMESPACE}")  # fmt: skip
 _SUBRESOURCES: Final = ("", "", "", "/status", "/scale", "/log", "/exec", "/nothing", "/proxy")
 _QUERIES: Final = ("", "", "", "?watch=1&timeoutSeconds=1", "?fieldSelector=metadata.name%3Da", "?limit=1", "?watch=0")
-_PATHS: Final = ("/healthz", "/healthz/ping", "/healthzz", "/version", "/version/", "/foo", "/foo/", "/foo/bar", "/foo/bar/x", "/api", "/apis",
-                 "/apis/apps", "/apis/apps/v1", "/metrics", "/openapi/v2", "/", "/nothing", "/api/v1", "//foo")  # fmt: skip
+_PATHS: Final = ("/healthz", "/healthz/ping", "/healthzz", "/version", "/version/", "/foo", "/foo/", "/foo/bar",
+                 "/foo/bar/x", "/api", "/apis", "/apis/apps", "/apis/apps/v1", "/metrics", "/openapi/v2", "/",
+                 "/nothing", "/api/v1", "//foo")  # fmt: skip
 _METHODS: Final = ("GET", "GET", "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 
 Fields = dict[str, str | tuple[str, ...] | None]

@@ -89,6 +89,8 @@ def with_priority_and_fairness(
         else:
             counts.estimated(max(estimate.initial, estimate.final))
             ticket = flow.seats.start(counts, flow.hand, request, request.received, *estimate)
+        request.estimate = estimate
+        request.ticket = ticket
         if ticket is None:
             counts.waited_for(0.0, queued=False)
             return _refused(fairness, metrics, request, flow)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Final
 
 from .gate import EXTRA, Gate
 from .requests import Requests
-from .script import TICK, Action, Arrive, Event, HangUp, Release, Script
+from .script import FILLING, TICK, Action, Arrive, Event, HangUp, Release, Script
 
-FILLING: Final = 1.0
-"""Seconds for the requests that have a seat when it begins."""
 _PART: Final = 4
+_PATIENCE: Final = 0.2
+"""Seconds, at most, until the next of those comes that have a seat when it begins: which queue has which matters."""
 _RELEASED: Final = 403
 _LONGEST: Final = 80
 
@@ -27,11 +28,13 @@ class Play:
         self._tick = 0
         self._at_gate: set[int] = set()
         self._under_way: dict[int, asyncio.Task[None]] = {}
+        self._came = asyncio.Event()
         self.events: list[Event] = []
 
     def came(self, number: int) -> None:
         """The webhook is asked about a request."""
         self._at_gate.add(number)
+        self._came.set()
         self.events.append((self._tick, "seat", number))
 
     async def play(self, begins: float) -> list[Event]:
@@ -42,6 +45,9 @@ class Play:
         await asyncio.sleep(begins - FILLING - loop.time())
         for each in range(number):
             self._send(each, arrivals[each])
+            self._came.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._came.wait(), _PATIENCE)
         for tick in range(1, _LONGEST):
             await asyncio.sleep(begins + tick * TICK - loop.time())
             self._tick = tick
@@ -80,7 +86,7 @@ class Play:
             self.events.append((self._tick, "connection closed", number))
         else:
             if code != _RELEASED:
-                again = head.get("retry-after", "")
+                again = head.get("retry-after", "1")
                 self.events.append((self._tick, f"{code}" + (f", again in {again}" if again != "1" else ""), number))
         self._under_way.pop(number, None)
 

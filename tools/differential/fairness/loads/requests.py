@@ -35,6 +35,8 @@ class Requests:
 
     async def delete(self, path: str, fields: Mapping[str, str]) -> _REPLY:
         """The code and the head of the answer. Who cancels it hangs up, of which Go finds out as there is no body."""
+        while self._idle and self._idle[-1][0].at_eof():
+            self._idle.pop()[1].close()  # the server has closed it
         connection = self._idle.pop() if self._idle else await self._open()
         reader, writer = connection
         try:

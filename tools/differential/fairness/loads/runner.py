@@ -14,14 +14,14 @@ from random import Random
 from typing import Any, Final
 
 from steersman.flowcontrol.queue_set import Queuing
+from tools.differential.fairness.configuration import LEVELS, SCHEMAS
+from tools.differential.fairness.series import samples
 from tools.differential.server import Client
 
-from ..configuration import LEVELS, SCHEMAS
-from ..series import samples
-from .gate import Gate
-from .player import FILLING, Play
+from .gate import EXTRA, Gate
+from .player import Play
 from .requests import Requests
-from .script import WATCHES, Event, Script, determined
+from .script import FILLING, WATCHES, Event, Script, determined
 
 SHARES: Final = (1, 2, 3, 4, 5, 7, 1, 3, 28, 40)
 """Of the levels of a wave."""
@@ -29,11 +29,13 @@ _NAMESPACES: Final = tuple(f"loads-{watches}" for watches in WATCHES)
 _SETTLED: Final = 1.0
 _STAGGER: Final = 0.023
 _GROUP: Final = "loads"
+_ATTEMPTS: Final = "request_dispatch_no_accommodation_total"
+"""When somebody has waited in vain others are let in at once, upstream with the next request that comes or goes."""
 _COUNTED: Final = (
     "rejected_requests_total", "dispatched_requests_total", "request_wait_duration_seconds_count",
     "request_queue_length_after_enqueue_bucket", "work_estimated_seats_bucket", "request_execution_seconds_count",
     "current_inqueue_requests", "current_inqueue_seats", "current_executing_requests", "current_executing_seats",
-    "watch_count_samples_count", "request_dispatch_no_accommodation_total",
+    "watch_count_samples_count", _ATTEMPTS,
 )  # fmt: skip
 _RBAC: Final = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 _WEBHOOKS: Final = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
@@ -49,10 +51,8 @@ class _Case:
     random: Random
     queuing: Queuing
     distinguishers: tuple[str, str]
-
-    @property
-    def level(self) -> str:
-        return f"load-{self.slot}"
+    level: str = ""
+    """Its name, another one each time: upstream remembers what was refused of a level that is gone."""
 
     @property
     def schemas(self) -> tuple[str, str]:
@@ -60,7 +60,7 @@ class _Case:
 
     @property
     def users(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        return tuple(f"{self.level}-u{each}" for each in range(4)), tuple(f"{self.level}-v{each}" for each in range(2))
+        return tuple(f"u{self.slot}-{each}" for each in range(4)), tuple(f"v{self.slot}-{each}" for each in range(2))
 
 
 class _Side:
@@ -95,7 +95,10 @@ class _Side:
             "admissionReviewVersions": ["v1"], "failurePolicy": "Fail",
         }  # fmt: skip
         ask("POST", _WEBHOOKS, {"metadata": {"name": "loads"}, "webhooks": [webhook]})
-        await self.requests.warm_up(80, f"/api/v1/namespaces/{_NAMESPACES[0]}/configmaps/nothing")
+        path = f"/api/v1/namespaces/{_NAMESPACES[0]}/configmaps"
+        await self.requests.warm_up(80, f"{path}/nothing")
+        fields = {"Impersonate-User": "first", "Impersonate-Group": _GROUP, f"Impersonate-Extra-{EXTRA}": "first-0"}
+        await asyncio.gather(*(self.requests.delete(f"{path}/held", fields) for _ in range(40)))
 
     def _came(self, name: str) -> None:
         play, _, number = name.rpartition("-")
@@ -130,19 +133,13 @@ class _Side:
                 if name == "nominal_limit_seats"}  # fmt: skip
 
 
-def _counted(case: _Case, text: str) -> dict[str, float]:
-    """What was counted of the schemas of a case."""
+def _counted(case: _Case, text: str, *, attempts: bool) -> dict[str, float]:
+    """What was counted of the level of a case, with or without attempts to let somebody in."""
     found = {}
     for name, labels, value in samples(text):
-        if name in _COUNTED and labels.get("flow_schema") in case.schemas:
+        if name in _COUNTED and (attempts or name != _ATTEMPTS) and value and labels["priority_level"] == case.level:
             found[f"{name} {sorted(labels.items())}"] = value
     return found
-
-
-def _since(before: dict[str, float], now: dict[str, float]) -> dict[str, float]:
-    """What has been counted meanwhile: upstream goes on counting where a level of the same name was before."""
-    found = {key: value - before.get(key, 0.0) for key, value in now.items()}
-    return {key: value for key, value in found.items() if value}
 
 
 def _objects(case: _Case) -> list[tuple[str, dict[str, Any]]]:
@@ -186,7 +183,7 @@ def run(a: Client, b: Client, options: argparse.Namespace) -> int:
 async def _run(a: Client, b: Client, options: argparse.Namespace) -> int:
     sides = (_Side(a), _Side(b))
     began = time.monotonic()
-    tally = {"differ": 0, "once": 0, "requests": 0}
+    tally = {"differ": 0, "once": 0, "requests": 0, "waves": 0}
     try:
         for side in sides:
             await side.prepare()
@@ -218,11 +215,13 @@ async def _wave(
     sides: tuple[_Side, _Side], wave: list[_Case], wanted: list[_Case], tally: dict[str, int]
 ) -> dict[int, list[str]]:
     """Plays the cases that are wanted of a wave; what was different, by their numbers."""
+    tally["waves"] += 1
+    for case in wave:
+        case.level = f"load-{tally['waves']}-{case.slot}"
     for side in sides:
         side.make(wave)
     await asyncio.sleep(_SETTLED)
     seats = sides[0].seats()
-    before = [side.client.ask("GET", "/metrics").body for side in sides]
     scripts: dict[int, tuple[Script, list[Event]]] = {}
     for case in wanted:
         scripts[case.number] = determined(Random(f"{case.name}"), _blank(case, seats[case.level]))
@@ -240,7 +239,7 @@ async def _wave(
     different = {}
     for index, case in enumerate(wanted):
         script, expected = scripts[case.number]
-        counted = [_since(_counted(case, old), _counted(case, new)) for old, new in zip(before, texts, strict=True)]
+        counted = [_counted(case, text, attempts=script.is_patient) for text in texts]
         lines = list(_differences(found[2 * index], found[2 * index + 1], expected, counted))
         if lines:
             different[case.number] = [f"   {script}", *lines]
@@ -262,7 +261,8 @@ def _differences(a: list[Event], b: list[Event], expected: list[Event], counted:
         yield f"      only b: {sorted(set(b) - set(a))}"
         yield f"      expected: {expected}"
     elif (plain := [(tick, what.partition(",")[0], number) for tick, what, number in a]) != expected:
-        yield f"      neither was as expected: {sorted(set(plain) - set(expected))}, not {sorted(set(expected) - set(plain))}"
+        was, not_so = sorted(set(plain) - set(expected)), sorted(set(expected) - set(plain))
+        yield f"      neither was as expected: {was}, not {not_so}"
     one, other = counted
     for key in sorted(one.keys() | other.keys()):
         if one.get(key) != other.get(key):

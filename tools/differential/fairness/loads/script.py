@@ -21,11 +21,14 @@ from steersman.flowcontrol.shuffle_sharding import deal, flow_hash
 
 TICK: Final = 0.3
 """Seconds from one action to the next."""
+FILLING: Final = 2.0
+"""Seconds before the first action, in which requests come that have a seat when it begins."""
 WATCHES: Final = (0, 15, 35)
 """Watches of each of the namespaces that requests are about."""
 _LATE: Final = 0.1
 """Seconds, at most, in which a server finds out."""
-_TRIES: Final = 8
+_TRIES: Final = 12
+_SCRIPTS: Final = 300
 _LONGEST: Final = 70
 """Ticks."""
 _PART: Final = 4
@@ -89,6 +92,11 @@ class Script:
         filling = [Arrive(0, 0, 0)] * self.filled
         return [*filling, *(each for each in self.actions if isinstance(each, Arrive))]
 
+    @property
+    def is_patient(self) -> bool:
+        """Whether nobody waits in vain."""
+        return not any(isinstance(each, HangUp) or getattr(each, "patience", 0.0) for each in self.actions)
+
     def __str__(self) -> str:
         shown = [f"{self.seats} seats, {self.queuing}, by {self.distinguishers}, {self.filled} seats taken at first"]
         number = self.filled
@@ -102,11 +110,14 @@ class Script:
 
 def determined(random: Random, blank: Script) -> tuple[Script, list[Event]]:
     """A script for the level of the blank one, and what comes of it. Raises RuntimeError if none can be found."""
-    for _ in range(60):
-        script = replace(blank, filled=_filled(random, blank), actions=tuple(_actions(random, blank)))
-        found = [outcome(script, Random(f"{number}")) for number in range(_TRIES)]
-        if found[0] is not None and all(each == found[0] for each in found):
-            return script, found[0]
+    for attempt in range(_SCRIPTS):
+        longest = 26 - 20 * attempt // _SCRIPTS
+        script = replace(blank, filled=_filled(random, blank), actions=tuple(_actions(random, blank, longest)))
+        first = outcome(script, Random("0"), 0.0)
+        if first is not None and all(
+            outcome(script, Random(f"{number}"), _LATE * (number % 4 + 1) / 4) == first for number in range(_TRIES)
+        ):
+            return script, first
     raise RuntimeError(f"no load of {blank.queuing} with {blank.seats} seats is determined")
 
 
@@ -114,11 +125,11 @@ def _filled(random: Random, blank: Script) -> int:
     return max(blank.seats - random.randint(1, 4), 0) if blank.seats > 4 else 0
 
 
-def _actions(random: Random, blank: Script) -> Iterator[Action]:
+def _actions(random: Random, blank: Script, longest: int) -> Iterator[Action]:
     arrivals = random.choice((0.5, 0.6, 0.75))
     wide = 0.3 if random.random() < 0.4 else 0.0
     impatient = 0.25 if random.random() < 0.4 else 0.0
-    for _ in range(random.randint(10, 26)):
+    for _ in range(random.randint(min(longest, 10), longest)):
         what = random.random()
         if what < arrivals:
             namespace = random.randint(1, 2) if random.random() < wide else 0
@@ -206,20 +217,20 @@ class _Model:
         self._seats.finish(ticket)
 
     def _tell(self, what: str, number: int) -> None:
-        self.events.append((int(self.now / TICK), what, number))
+        self.events.append((max(int((self.now - FILLING) / TICK), 0), what, number))
 
 
-def outcome(script: Script, random: Random) -> list[Event] | None:
-    """What comes of a script where what is done is found out about a little late, by chance; None if a server may do
+def outcome(script: Script, random: Random, late: float) -> list[Event] | None:
+    """What comes of a script where what is done is found out about up to so many seconds late; None if a server may do
     otherwise."""
     model = _Model(script, random)
     number = 0
     for number in range(script.filled):
-        model.advance(model.now + 0.001)
+        model.advance(model.now + 0.015 + random.uniform(0.0, 2 * late / script.filled))
         model.arrive(number, Arrive(0, 0, 0))
     number = script.filled
     for tick in range(1, _LONGEST):
-        model.advance(tick * TICK + random.uniform(0.0, _LATE))
+        model.advance(FILLING + tick * TICK + 0.001 + random.uniform(0.0, late))
         action = script.actions[tick - 1] if tick <= len(script.actions) else Release(0)
         if isinstance(action, Arrive):
             model.arrive(number, action)
