@@ -63,12 +63,16 @@ KINDS: Final[dict[str, Generator]] = {
     "policies": policies.cases,
     "authorization": authorization_cases,
     "fairness": fairness.cases,
+    "fairness-objects": fairness.validation,
     "on-request": objects.cases_on_request,
 }
-_OPTIONAL: Final = ("on-request", "definitions", "custom", "custom-changes", "webhooks", "policies", "authorization",
-                    "fairness")  # fmt: skip
+_OPTIONAL: Final = (
+    "on-request", "definitions", "custom", "custom-changes", "webhooks", "policies", "authorization", "fairness",
+    "fairness-objects",
+)  # fmt: skip
 """Left out unless they are named: one needs servers with --runtime-config=api/all=true, the others servers that take
-definitions, reach webhooks on this machine, or judge by a file of policies; policies of admission take a while."""
+definitions, reach webhooks on this machine, or judge by a file of policies; policies of admission take a while, and
+cases of fairness configure the whole server."""
 _PREPARED: Final[dict[str, Callable[[Sequence[Client], int], Generator]]] = {
     "custom": serving.custom_cases,
     "webhooks": serving.webhook_cases,

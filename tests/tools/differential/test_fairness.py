@@ -43,7 +43,7 @@ other{priority_level="system"} 1
 
 def test_every_sort_of_case_comes_up() -> None:
     titles = Counter(cases(Random(number)).title for number in range(100))
-    assert set(titles) == {"what may be configured", "whose turn it is", "how many seats it takes"}
+    assert set(titles) == {"whose turn it is", "how many seats it takes"}
 
 
 def test_of_an_answer_its_flow_is_compared() -> None:
@@ -82,7 +82,7 @@ def test_what_would_be_let_in_by_a_hang_up_alone_is_not_determined() -> None:
     assert outcome(script, Random(1), 0.0) is None
 
 
-@pytest.mark.parametrize("seed", (1, 2))
+@pytest.mark.parametrize("seed", [1, 2])
 def test_scripts_are_made_again_by_their_seed_and_do_not_depend_on_small_delays(seed: int) -> None:
     for number in range(len(SHARES)):
         case = _case(seed, number)
@@ -104,18 +104,17 @@ def test_two_plays_are_compared_with_each_other_and_with_what_was_expected() -> 
 
 
 async def test_the_gate_holds_a_request_until_it_is_released() -> None:
-    gate, came = Gate(), []
+    gate = Gate()
     await gate.start()
-    gate.came = came.append
+    came: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    gate.came = came.set_result
     tls = ssl.create_default_context()
     tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
     reader, writer = await asyncio.open_connection("127.0.0.1", int(gate.url.rpartition(":")[2]), ssl=tls)
     request = {"uid": "1", "userInfo": {"extra": {EXTRA: ["w1-0"]}}}
     body = json.dumps({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request}).encode()
     writer.write(b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
-    while not came:
-        await asyncio.sleep(0)
-    assert came == ["w1-0"]
+    assert await came == "w1-0"
     gate.release("w1-0")
     head = await reader.readuntil(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 200")
