@@ -84,6 +84,7 @@ _PREPARED: Final[dict[str, Callable[[Sequence[Client], int], Generator]]] = {
 RUNNERS: Final[dict[str, Callable[[Client, Client, argparse.Namespace], int]]] = {
     "paths": path_comparer.run,
     "fairness-loads": loads.run,
+    "fairness-borrowing": loads.run_borrowing,
 }
 """Kinds whose cases are played by runners of their own; left out unless they are named."""
 

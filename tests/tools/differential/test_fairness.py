@@ -12,9 +12,11 @@ from random import Random
 import pytest
 
 from steersman.flowcontrol.queue_set import Queuing
+from tests.flowcontrol.configurations import level
 from tools.differential.fairness import cases
+from tools.differential.fairness.loads.borrowing import Seen, lines_of, seen
 from tools.differential.fairness.loads.gate import EXTRA, Gate
-from tools.differential.fairness.loads.runner import SHARES, _case, _differences
+from tools.differential.fairness.loads.runner import _case, _differences
 from tools.differential.fairness.loads.script import (
     FILLING,
     TICK,
@@ -26,6 +28,7 @@ from tools.differential.fairness.loads.script import (
     determined,
     outcome,
 )
+from tools.differential.fairness.loads.wave import SHARES
 from tools.differential.fairness.questions import flow_alone
 from tools.differential.fairness.series import estimates_alone, limits_alone, limits_of_others
 from tools.differential.server import Answer
@@ -120,3 +123,22 @@ async def test_the_gate_holds_a_request_until_it_is_released() -> None:
     assert head.startswith(b"HTTP/1.1 200")
     writer.close()
     await gate.close()
+
+
+def told(current: int, fraction: float) -> Seen:
+    gauges = "\n".join(
+        f'apiserver_flowcontrol_{name}{{priority_level="{level}"}} {value}'
+        for level, highest, seats in (("own", 12, current), ("catch-all", 0, 1), ("exempt", 1, 1))
+        for name, value in (("demand_seats_high_watermark", highest), ("demand_seats_smoothed", highest),
+                            ("current_limit_seats", seats))
+    )  # fmt: skip
+    return seen(f"{gauges}\napiserver_flowcontrol_seat_fair_frac{{}} {fraction}\n")
+
+
+def test_seats_that_do_not_follow_of_demands_are_told() -> None:
+    levels = [level("own", 9, borrowingLimitPercent=0), level("catch-all", 1)]
+    [line] = lines_of(told(8, 0.0), levels, 10)
+    assert line.startswith("own: 9 seats follow of")
+    assert not list(lines_of(told(9, 0.0), levels, 10))
+    [line] = lines_of(told(9, 0.5), levels, 10)
+    assert line == "a fair fraction of 0.0 follows, not 0.5"

@@ -51,6 +51,11 @@ class Gate:
         if held is not None and not held.done():
             held.set_result(None)
 
+    def release_all(self) -> None:
+        """Answers all there are."""
+        for name in list(self._held):
+            self.release(name)
+
     def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.create_task(self._serve(reader, writer))
         self._connections.add(task)

@@ -9,26 +9,19 @@ from __future__ import annotations
 import argparse
 import asyncio
 import time
-from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
 
 from steersman.flowcontrol.queue_set import Queuing
-from tools.differential.fairness.configuration import LEVELS, SCHEMAS
 from tools.differential.fairness.series import samples
 from tools.differential.server import Client
 
-from .gate import EXTRA, Gate
 from .player import Play
-from .requests import Requests
-from .script import FILLING, WATCHES, Event, Script, determined
+from .script import FILLING, Event, Script, determined
+from .wave import NAMESPACES, SHARES, Case, Side
 
-SHARES: Final = (1, 2, 3, 4, 5, 7, 1, 3, 28, 40)
-"""Of the levels of a wave."""
-_NAMESPACES: Final = tuple(f"loads-{watches}" for watches in WATCHES)
 _SETTLED: Final = 1.0
 _STAGGER: Final = 0.023
-_GROUP: Final = "loads"
 _ATTEMPTS: Final = "request_dispatch_no_accommodation_total"
 """When somebody has waited in vain others are let in at once, upstream with the next request that comes or goes."""
 _COUNTED: Final = (
@@ -37,103 +30,9 @@ _COUNTED: Final = (
     "current_inqueue_requests", "current_inqueue_seats", "current_executing_requests", "current_executing_seats",
     "watch_count_samples_count", _ATTEMPTS,
 )  # fmt: skip
-_RBAC: Final = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
-_WEBHOOKS: Final = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 
 
-@dataclass
-class _Case:
-    """One level of a wave."""
-
-    number: int
-    slot: int
-    name: str
-    random: Random
-    queuing: Queuing
-    distinguishers: tuple[str, str]
-    level: str = ""
-    """Its name, another one each time: upstream remembers what was refused of a level that is gone."""
-
-    @property
-    def schemas(self) -> tuple[str, str]:
-        return f"{self.name}-s0", f"{self.name}-s1"
-
-    @property
-    def users(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        return tuple(f"u{self.slot}-{each}" for each in range(4)), tuple(f"v{self.slot}-{each}" for each in range(2))
-
-
-class _Side:
-    """One server with its webhook."""
-
-    def __init__(self, client: Client) -> None:
-        self.client = client
-        self.gate = Gate()
-        self.requests = Requests(client.found)
-        self.plays: dict[str, Play] = {}
-        self._watches: list[Client] = []
-
-    async def prepare(self) -> None:
-        await self.gate.start()
-        self.gate.came = self._came
-        ask = self.client.ask
-        for namespace, watches in zip(_NAMESPACES, WATCHES, strict=True):
-            ask("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
-            ask("POST", f"/api/v1/namespaces/{namespace}/configmaps", {"metadata": {"name": "held"}})
-            for _ in range(watches):
-                watch = self.client.another()
-                watch.begin("GET", f"/api/v1/namespaces/{namespace}/configmaps?watch=1&timeoutSeconds=7200")
-                self._watches.append(watch)
-        subject = {"kind": "Group", "name": _GROUP, "apiGroup": "rbac.authorization.k8s.io"}
-        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
-        ask("POST", _RBAC, {"metadata": {"name": _GROUP}, "roleRef": role, "subjects": [subject]})
-        rule = {"operations": ["DELETE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}
-        condition = {"name": "loads", "expression": "request.namespace.startsWith('loads-')"}
-        webhook = {
-            "name": "loads.example.com", "rules": [rule], "matchConditions": [condition], "timeoutSeconds": 30,
-            "clientConfig": {"url": self.gate.url, "caBundle": self.gate.ca_bundle}, "sideEffects": "None",
-            "admissionReviewVersions": ["v1"], "failurePolicy": "Fail",
-        }  # fmt: skip
-        ask("POST", _WEBHOOKS, {"metadata": {"name": "loads"}, "webhooks": [webhook]})
-        path = f"/api/v1/namespaces/{_NAMESPACES[0]}/configmaps"
-        await self.requests.warm_up(80, f"{path}/nothing")
-        fields = {"Impersonate-User": "first", "Impersonate-Group": _GROUP, f"Impersonate-Extra-{EXTRA}": "first-0"}
-        await asyncio.gather(*(self.requests.delete(f"{path}/held", fields) for _ in range(40)))
-
-    def _came(self, name: str) -> None:
-        play, _, number = name.rpartition("-")
-        if play in self.plays:
-            self.plays[play].came(int(number))
-        else:
-            self.gate.release(name)
-
-    async def close(self) -> None:
-        for watch in self._watches:
-            watch.close()
-        self.requests.close()
-        await self.gate.close()
-
-    def make(self, cases: list[_Case]) -> None:
-        """The levels and schemas of a wave."""
-        for case in cases:
-            for path, body in _objects(case):
-                answer = self.client.ask("POST", path, body)
-                if answer.code != 201:
-                    raise RuntimeError(f"{body} was not made: {answer}")
-
-    def unmake(self, cases: list[_Case]) -> None:
-        for case in cases:
-            for path, body in reversed(list(_objects(case))):
-                self.client.ask("DELETE", f"{path}/{body['metadata']['name']}")
-
-    def seats(self) -> dict[str, int]:
-        """By level."""
-        text = self.client.ask("GET", "/metrics").body
-        return {labels["priority_level"]: int(value) for name, labels, value in samples(text)
-                if name == "nominal_limit_seats"}  # fmt: skip
-
-
-def _counted(case: _Case, text: str, *, attempts: bool) -> dict[str, float]:
+def _counted(case: Case, text: str, *, attempts: bool) -> dict[str, float]:
     """What was counted of the level of a case, with or without attempts to let somebody in."""
     found = {}
     for name, labels, value in samples(text):
@@ -142,37 +41,14 @@ def _counted(case: _Case, text: str, *, attempts: bool) -> dict[str, float]:
     return found
 
 
-def _objects(case: _Case) -> list[tuple[str, dict[str, Any]]]:
-    queuing = case.queuing
-    response: dict[str, Any] = {"type": "Reject"}
-    if queuing.queues:
-        limits = {"queues": queuing.queues, "handSize": queuing.hand, "queueLengthLimit": queuing.length}
-        response = {"type": "Queue", "queuing": limits}
-    limited = {"nominalConcurrencyShares": SHARES[case.slot], "lendablePercent": 0, "borrowingLimitPercent": 0,
-               "limitResponse": response}  # fmt: skip
-    level = {"metadata": {"name": case.level}, "spec": {"type": "Limited", "limited": limited}}
-    made: list[tuple[str, dict[str, Any]]] = [(LEVELS, level)]
-    for name, users, by in zip(case.schemas, case.users, case.distinguishers, strict=True):
-        rule = {"verbs": ["delete"], "apiGroups": [""], "resources": ["configmaps"], "namespaces": ["*"]}
-        subjects = [{"kind": "User", "user": {"name": user}} for user in users]
-        spec: dict[str, Any] = {
-            "priorityLevelConfiguration": {"name": case.level}, "matchingPrecedence": 2,
-            "rules": [{"subjects": subjects, "resourceRules": [rule]}],
-        }  # fmt: skip
-        if by:
-            spec["distinguisherMethod"] = {"type": by}
-        made.append((SCHEMAS, {"metadata": {"name": name}, "spec": spec}))
-    return made
-
-
-def _case(seed: int, number: int) -> _Case:
+def _case(seed: int, number: int) -> Case:
     random = Random(f"{seed}/loads/{number}")
     queuing = Queuing()
     if random.random() < 0.85:
         queues = random.choice((1, 2, 3, 4, 8, 16, 64))
         queuing = Queuing(queues, random.randint(1, min(queues, 4)), random.choice((1, 2, 3, 5, 10)))
     distinguishers = (random.choice(("ByUser", "ByUser", "", "ByNamespace")), random.choice(("ByUser", "")))
-    return _Case(number, number % len(SHARES), f"w{number}", random, queuing, distinguishers)
+    return Case(number, number % len(SHARES), f"w{number}", random, queuing, distinguishers)
 
 
 def run(a: Client, b: Client, options: argparse.Namespace) -> int:
@@ -181,7 +57,7 @@ def run(a: Client, b: Client, options: argparse.Namespace) -> int:
 
 
 async def _run(a: Client, b: Client, options: argparse.Namespace) -> int:
-    sides = (_Side(a), _Side(b))
+    sides = (Side(a), Side(b))
     began = time.monotonic()
     tally = {"differ": 0, "once": 0, "requests": 0, "waves": 0}
     try:
@@ -212,7 +88,7 @@ async def _run(a: Client, b: Client, options: argparse.Namespace) -> int:
 
 
 async def _wave(
-    sides: tuple[_Side, _Side], wave: list[_Case], wanted: list[_Case], tally: dict[str, int]
+    sides: tuple[Side, Side], wave: list[Case], wanted: list[Case], tally: dict[str, int]
 ) -> dict[int, list[str]]:
     """Plays the cases that are wanted of a wave; what was different, by their numbers."""
     tally["waves"] += 1
@@ -231,7 +107,8 @@ async def _wave(
         script, _ = scripts[case.number]
         tally["requests"] += len(script.arrivals())
         for side in sides:
-            play = side.plays[case.name] = Play(script, case.name, side.requests, side.gate)
+            play = Play(script, case.name, side.requests, side.gate)
+            side.plays[case.name] = play.came
             plays.append(play.play(begins + case.slot * _STAGGER))
     found = await asyncio.gather(*plays)
     await asyncio.sleep(0.3)
@@ -250,8 +127,8 @@ async def _wave(
     return different
 
 
-def _blank(case: _Case, seats: int) -> Script:
-    return Script(case.queuing, seats, case.distinguishers, case.schemas, case.users, _NAMESPACES, 0, ())
+def _blank(case: Case, seats: int) -> Script:
+    return Script(case.queuing, seats, case.distinguishers, case.schemas, case.users, NAMESPACES, 0, ())
 
 
 def _differences(a: list[Event], b: list[Event], expected: list[Event], counted: list[dict[str, float]]) -> Any:
