@@ -132,7 +132,7 @@ def told(current: int, fraction: float) -> Seen:
         for name, value in (("demand_seats_high_watermark", highest), ("demand_seats_smoothed", highest),
                             ("current_limit_seats", seats))
     )  # fmt: skip
-    return seen(f"{gauges}\napiserver_flowcontrol_seat_fair_frac{{}} {fraction}\n")
+    return seen(f"{gauges}\napiserver_flowcontrol_seat_fair_frac {fraction}\n")
 
 
 def test_seats_that_do_not_follow_of_demands_are_told() -> None:

@@ -10,7 +10,7 @@ from tools.differential.case import NAME
 from tools.differential.server import Answer
 
 PREFIX: Final = "apiserver_flowcontrol_"
-_LINE: Final = re.compile(r"(\w+)\{([^}]*)\} (\S+)$", re.MULTILINE)
+_LINE: Final = re.compile(r"^(\w+)(?:\{([^}]*)\})? (\S+)$", re.MULTILINE)
 _LABEL: Final = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _LIMITS: Final = ("nominal_limit_seats", "lower_limit_seats", "upper_limit_seats")
 _ESTIMATES: Final = ("work_estimated_seats_sum", "work_estimated_seats_count", "watch_count_samples_count")

@@ -73,12 +73,10 @@ def lines_of(told: Seen, levels: list[PriorityLevelConfiguration], seats: int) -
         yield f"a fair fraction of {fairness.fair_fraction} follows, not {told.fraction}"
 
 
-def _smoothing(before: Seen, now: Seen) -> Iterator[str]:
-    """Where smoothed demands do not follow of those of the period before, where just one has passed."""
-    for name, gauges in now.levels.items():
-        old = before.levels.get(name)
-        if old is None:
-            continue
+def _smoothing(before: Seen, now: Seen, names: set[str]) -> Iterator[str]:
+    """Where smoothed demands of levels that are there do not follow of those of the period before."""
+    for name in names:
+        old, gauges = before.levels[name], now.levels[name]
         envelope = gauges["average"] + gauges["deviation"]
         expected = max(envelope, SMOOTHING * old["smoothed"] + (1 - SMOOTHING) * envelope)
         if abs(expected - gauges["smoothed"]) > 1e-6:
@@ -103,12 +101,13 @@ class _Look:
     def lines(self) -> Iterator[str]:
         """Where what it has told does not follow of what else it has told."""
         seats = self._side.all_seats()
-        answer = self._side.client.ask("GET", LEVELS)
-        levels = msgspec.convert(answer.body["items"], list[PriorityLevelConfiguration], strict=False)
+        items = self._side.client.ask("GET", LEVELS).body["items"]
+        plain = [{"metadata": {"name": each["metadata"]["name"]}, "spec": each["spec"]} for each in items]
+        levels = msgspec.convert(plain, list[PriorityLevelConfiguration])
         for each in self.told:
             yield from lines_of(each, levels, seats)
         for before, now in zip(self.told[1:], self.told[2:], strict=False):
-            yield from _smoothing(before, now)
+            yield from _smoothing(before, now, {each.metadata.name for each in levels})
 
 
 def _round(seed: int, number: int) -> list[tuple[Case, int]]:
