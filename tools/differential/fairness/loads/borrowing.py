@@ -2,7 +2,7 @@
 
 When a period of a server ends depends on when it was started, so its demands are its own. What is compared is what
 follows of them: the seats that each server gives its levels are held against those that the project's own rules give
-for the demands that this server tells. What was wanted at most in a whole period is the same on both.
+for the demands that this server tells. What was wanted at most in any period is the same on both.
 """
 
 from __future__ import annotations
@@ -91,12 +91,19 @@ class _Look:
         self.told: list[Seen] = []
 
     async def watch(self, until: float) -> None:
-        """Keeps what it tells each time that is something new."""
+        """Keeps what it tells each time that is something new, and the same when it is asked again: upstream may be
+        telling of one level while it looks at the next."""
+        before = Seen()
         while time.monotonic() < until:
             found = await asyncio.to_thread(lambda: seen(self._side.client.ask("GET", "/metrics").body))
-            if not self.told or found.levels != self.told[-1].levels:
+            if found == before and (not self.told or found != self.told[-1]):
                 self.told.append(found)
+            before = found
             await asyncio.sleep(_BETWEEN)
+
+    def highest(self, level: str) -> float:
+        """What it has wanted at most in any period."""
+        return max(each.levels[level]["highest"] for each in self.told)
 
     def lines(self) -> Iterator[str]:
         """Where what it has told does not follow of what else it has told."""
@@ -174,11 +181,10 @@ async def _play(sides: tuple[Side, Side], levels: list[tuple[Case, int]]) -> tup
     lines = []
     for name, look in zip("ab", looks, strict=True):
         lines += [f"{name}: {line}" for line in look.lines()]
-    one, other = (look.told[-1].levels for look in looks)
     for case in cases:
-        highest = [each[case.level]["highest"] for each in (one, other)]
-        if highest[0] != highest[1]:
-            lines.append(f"{case.level}: at most {highest[0]} and {highest[1]} seats were wanted in a whole period")
+        one, other = (look.highest(case.level) for look in looks)
+        if one != other:
+            lines.append(f"{case.level}: at most {one} and {other} seats were wanted in a period")
     for side in sides:
         side.release_all()
     await asyncio.gather(*held)
