@@ -23,6 +23,7 @@ from . import (
     custom,
     custom_changes,
     definitions,
+    fairness,
     objects,
     patches,
     path_comparer,
@@ -36,6 +37,7 @@ from .authorization import cases as authorization_cases
 from .authorization import policy_file
 from .case import NAMESPACE_OF_CASES, RECEIVED, SINCE, TOKEN, Case, Generator, Step, named
 from .comparison import Normaliser, differences
+from .fairness import loads
 from .server import Answer, Client, Headers, Server
 
 NAMESPACE: Final = NAMESPACE_OF_CASES
@@ -60,20 +62,31 @@ KINDS: Final[dict[str, Generator]] = {
     "webhooks": webhooks.cases,
     "policies": policies.cases,
     "authorization": authorization_cases,
+    "fairness": fairness.cases,
+    "fairness-objects": fairness.validation,
     "on-request": objects.cases_on_request,
 }
-_OPTIONAL: Final = ("on-request", "definitions", "custom", "custom-changes", "webhooks", "policies", "authorization")
+_OPTIONAL: Final = (
+    "on-request", "definitions", "custom", "custom-changes", "webhooks", "policies", "authorization", "fairness",
+    "fairness-objects",
+)  # fmt: skip
 """Left out unless they are named: one needs servers with --runtime-config=api/all=true, the others servers that take
-definitions, reach webhooks on this machine, or judge by a file of policies; policies of admission take a while."""
+definitions, reach webhooks on this machine, or judge by a file of policies; policies of admission take a while, and
+cases of fairness configure the whole server."""
 _PREPARED: Final[dict[str, Callable[[Sequence[Client], int], Generator]]] = {
     "custom": serving.custom_cases,
     "webhooks": serving.webhook_cases,
     "policies": serving.policy_cases,
     "authorization": serving.authorization_cases,
+    "fairness": serving.fairness_cases,
 }
 """Those that need more than their own objects: what makes that on both servers, for a seed."""
-PATHS: Final = "paths"
-"""A kind whose cases are played by a runner of its own; left out unless it is named."""
+RUNNERS: Final[dict[str, Callable[[Client, Client, argparse.Namespace], int]]] = {
+    "paths": path_comparer.run,
+    "fairness-loads": loads.run,
+    "fairness-borrowing": loads.run_borrowing,
+}
+"""Kinds whose cases are played by runners of their own; left out unless they are named."""
 
 
 @dataclass
@@ -224,7 +237,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--kinds",
         default=",".join(each for each in KINDS if each not in _OPTIONAL),
-        help=f"kinds of cases, of {', '.join((*KINDS, PATHS))} (default: all but {', '.join(_OPTIONAL)} and {PATHS})",
+        help=f"kinds of cases, of {', '.join((*KINDS, *RUNNERS))} "
+        f"(default: all but {', '.join((*_OPTIONAL, *RUNNERS))})",
     )
     parser.add_argument("--cases", type=int, default=200, help="cases of each kind (default: 200)")
     parser.add_argument("--seed", type=int, default=1, help="what the cases are made from (default: 1)")
@@ -233,7 +247,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--show", type=int, default=5, help="differences to show of each kind (default: 5)")
     options = parser.parse_args(arguments)
     kinds = options.kinds.split(",")
-    unknown = set(kinds) - {*KINDS, PATHS}
+    unknown = set(kinds) - {*KINDS, *RUNNERS}
     if unknown:
         parser.error(f"unknown kinds: {', '.join(sorted(unknown))}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))  # the servers are ended on the way out
@@ -241,11 +255,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         a, b = (
             stack.enter_context(Server(_with_policies(each, options.seed, stack))) for each in (options.a, options.b)
         )
-        codes = [path_comparer.run(a, b, options)] if PATHS in kinds else []
+        codes = [RUNNERS[kind](a, b, options) for kind in kinds if kind in RUNNERS]
         comparer = Comparer(a, b)
         comparer.prepare()
         try:
-            return max(codes + [_run(comparer, kind, options) for kind in kinds if kind != PATHS])
+            return max(codes + [_run(comparer, kind, options) for kind in kinds if kind not in RUNNERS])
         finally:
             comparer.close()
 

@@ -11,7 +11,7 @@ import ssl
 import subprocess
 import urllib.parse
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Final
 
@@ -32,6 +32,10 @@ class Answer:
     code: int
     body: Any
     warnings: tuple[str, ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """The fields of its head, by names in lower case."""
+    asked: str = field(default="", compare=False)
+    """The path of the request."""
 
 
 def _data(text: str) -> Any:
@@ -106,8 +110,15 @@ class Client:
                 found = _data(text)
             except ValueError:
                 found = text
-            return Answer(response.status, found, tuple(response.headers.get_all("Warning") or ()))
+            head = {name.lower(): value for name, value in response.headers.items()}
+            return Answer(response.status, found, tuple(response.headers.get_all("Warning") or ()), head, path)
         raise AssertionError("unreachable")
+
+    def begin(self, method: str, path: str) -> None:
+        """Sends a request, such as a watch, and does not read on once its answer has begun."""
+        connection = self._open()
+        connection.request(method, path, headers={"Authorization": f"Bearer {self._token}"})
+        connection.getresponse()
 
     def _open(self) -> http.client.HTTPSConnection:
         if self._connection is None:

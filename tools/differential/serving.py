@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from . import authorization, policies, webhooks
+from . import authorization, fairness, policies, webhooks
 from .case import Generator
 from .comparison import Normaliser, differences
 from .custom import of_pool, pool
@@ -20,6 +20,8 @@ _APPLY_NOTHING: Final = {"patchType": "ApplyConfiguration", "applyConfiguration"
 _CLUSTER_ROLES: Final = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 _AGGREGATED: Final = 5.0
 """Seconds in which a controller has put a ClusterRole together, if there is one."""
+_COUNTED: Final = 6.0
+"""Seconds in which a server knows how much is stored: upstream counts with --etcd-count-metric-poll-period=2s."""
 _SETTLED: Final = 2.5
 """Seconds after which upstream does not make the first object of a definition wait any more."""
 
@@ -72,6 +74,14 @@ def authorization_cases(clients: Sequence[Client], seed: int) -> Generator:
             client.ask("POST", _CLUSTER_ROLES, body)
     is_put_together = [_has_rules(client, f"{_CLUSTER_ROLES}/aggregated") for client in clients]
     return authorization.aggregated_cases if all(is_put_together) else authorization.cases
+
+
+def fairness_cases(clients: Sequence[Client], seed: int) -> Generator:
+    """Cases of priority and fairness, with objects that lists are made of and watches that writes are told to."""
+    for client in clients:
+        fairness.populate(client)
+    time.sleep(_COUNTED)
+    return fairness.cases
 
 
 def _has_rules(client: Client, path: str) -> bool:

@@ -17,7 +17,9 @@ from steersman.net.message import Request as HttpRequest
 if TYPE_CHECKING:
     from steersman.audit.trail import Trail
     from steersman.authentication.user import UserInfo
+    from steersman.flowcontrol.estimates import Estimate
     from steersman.flowcontrol.fairness import Flow
+    from steersman.flowcontrol.queue_set import Ticket
     from steersman.machinery.large_work.places import Place
 
 _SHORT: Final = 512
@@ -33,17 +35,20 @@ class Request:
     the request is authorized: filters before that ask for `parameter`. A request with a large body has a `place`, which
     it takes when the work on that begins. `audit` is what is recorded of it, None for nothing, and
     `recorded` what the answer waits for; `remarks` are those of who judged who sends it, which took some
-    `authentication_seconds`. `flow` is where it stands in priority and fairness, None without; what begins
-    a watch calls `initialized` when its first objects are out.
+    `authentication_seconds`. `flow` is where it stands in priority and fairness, None without; what begins a watch calls
+    `initialized` when its first objects are out. With a flow come its `estimate` and its `ticket`, which is None for a
+    request that was refused at once.
     """
 
-    __slots__ = ("action", "audit", "audit_id", "authentication_seconds", "deadline", "flow", "headers", "http",
-                 "info", "initialized", "method", "path", "place", "query", "received", "recorded", "remarks",
-                 "subpath", "user", "warnings")  # fmt: skip
+    __slots__ = ("action", "audit", "audit_id", "authentication_seconds", "deadline", "estimate", "flow", "headers",
+                 "http", "info", "initialized", "method", "path", "place", "query", "received", "recorded", "remarks",
+                 "subpath", "ticket", "user", "warnings")  # fmt: skip
 
     info: RequestInfo
     user: UserInfo
     query: Query
+    estimate: Estimate
+    ticket: Ticket | None
 
     def __init__(self, http: HttpRequest) -> None:
         self.http = http

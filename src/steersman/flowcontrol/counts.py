@@ -31,8 +31,9 @@ class SchemaCounts:
     """See the module."""
 
     __slots__ = (
-        "at_once", "executing", "executing_seats", "lengths", "narrow", "queued", "queued_seats", "regular", "rejected",
-        "unaccommodated", "unqueued", "unwatched", "waited", "waited_in_vain", "watch", "watches", "wide",
+        "at_once", "executing", "executing_seats", "in_vain", "lengths", "narrow", "queued", "queued_seats", "regular",
+        "rejected", "unaccommodated", "unqueued", "unwatched", "waited", "watch", "watches", "wide",
+        "without_queue",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -49,7 +50,10 @@ class SchemaCounts:
         self.wide = empty(SEATS)
         self.lengths = empty(LENGTHS)
         self.waited = empty(DURATIONS)
-        self.waited_in_vain = empty(DURATIONS)
+        """How long those waited that a queue had room for, also those that have waited in vain."""
+        self.in_vain = 0
+        self.without_queue = empty(DURATIONS)
+        """The same of those that were refused at once."""
         self.regular = empty(DURATIONS)
         """How long requests were worked on, but for watches."""
         self.watch = empty(DURATIONS)
@@ -82,16 +86,16 @@ class SchemaCounts:
         """A watch had its seat for so long."""
         observe(DURATIONS, self.watch, seconds)
 
-    def waited_for(self, seconds: float, *, executed: bool) -> None:
-        """A request waited for so long, for a seat or in vain."""
-        observe(DURATIONS, self.waited if executed else self.waited_in_vain, seconds)
+    def waited_for(self, seconds: float, *, queued: bool) -> None:
+        """A request waited for so long in a queue, or was refused at once."""
+        observe(DURATIONS, self.waited if queued else self.without_queue, seconds)
 
     # What they come to
 
     @property
     def dispatched(self) -> int:
         """Requests that were let in."""
-        return self.at_once + self.unqueued + round(sum(self.waited[:-1]))
+        return self.at_once + self.unqueued + round(sum(self.waited[:-1])) - self.in_vain
 
     def seat_series(self) -> list[float]:
         """The seats that requests were taken to need."""
@@ -102,7 +106,7 @@ class SchemaCounts:
         return _with(self.lengths, 1, self.at_once, self.at_once)
 
     def wait_series(self) -> list[float]:
-        """How long those waited that were let in."""
+        """How long those waited that were not refused at once."""
         return _with(self.waited, 0, self.at_once + self.unqueued, 0)
 
     def watch_series(self) -> list[float]:

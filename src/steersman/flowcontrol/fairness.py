@@ -222,11 +222,16 @@ class Fairness:
 
     def share_out(self) -> None:
         """Gives every level the seats that it has until next time, by what it has needed of late."""
+        for level in self.levels.values():
+            level.end_period()
+        self.allocate()
+
+    def allocate(self) -> None:
+        """Gives every level its seats by the demand that is known of it."""
         all_seats = sum(level.limits.nominal for level in self.levels.values())
         left, least, needed = all_seats, 0, 0
         claims: dict[str, Claim] = {}
         for name, level in self.levels.items():
-            level.end_period()
             limits, highest = level.limits, level.demand.highest
             if level.is_exempt:
                 level.target = float(max(limits.least, highest))

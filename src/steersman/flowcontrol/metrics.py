@@ -56,8 +56,8 @@ def _of_schemas(registry: Registry, fairness: Fairness) -> None:
         for labels, level, counts in _each(fairness):
             if not level.is_exempt:
                 yield (*labels, "true"), counts.wait_series()
-                if any(counts.waited_in_vain):
-                    yield (*labels, "false"), counts.waited_in_vain
+                if any(counts.without_queue):
+                    yield (*labels, "false"), counts.without_queue
 
     def executions() -> _AllSeries:
         for labels, _, counts in _each(fairness):

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import re
 from collections.abc import Awaitable, Callable
 
 import pytest
 
 from steersman.api.flowcontrol.v1 import PriorityLevelConfiguration
 from steersman.flowcontrol.fairness import Fairness
+from steersman.flowcontrol.metrics import register_metrics
+from steersman.machinery.metrics import Registry
 from steersman.machinery.values import times
 from steersman.net.message import Response
 from tests.endpoints.small_server import SmallServer
 from tests.flowcontrol.configurations import level, paths, schema
 
 NOTES = "/api/v1/namespaces/ns/configmaps"
+ACCOUNTS = "/api/v1/namespaces/ns/serviceaccounts"
 
 
 class Hanging:
@@ -141,3 +146,54 @@ async def test_a_handler_that_fails_gives_its_seat_back(start_server: Start, fai
     assert (await small.get("/broken", user="alice")).status == 500
     assert fairness.levels["own"].seats.is_idle
     assert fairness.running == [0, 0]
+
+
+def waits(fairness: Fairness) -> dict[tuple[str, ...], float]:
+    """How many waits were counted, by level, schema, and whether a queue had room."""
+    registry = Registry()
+    register_metrics(registry, fairness)
+    found = {}
+    for line in "\n".join(registry.expose()).splitlines():
+        match = re.match(r"apiserver_flowcontrol_request_wait_duration_seconds_count\{(.*)\} (\S+)", line)
+        if match and 'priority_level="own"' in line and float(match[2]):
+            found[tuple(re.findall(r'"([^"]*)"', match[1]))] = float(match[2])
+    return found
+
+
+async def test_a_wait_in_vain_counts_as_one_in_a_queue_and_as_no_dispatch(
+    start_server: Start, fairness: Fairness
+) -> None:  # fmt: skip
+    hanging = Hanging()
+    small = await start_server({"/hang": hanging}, fairness=fairness)
+    configure(fairness, level("own", queues=1))
+    first = asyncio.ensure_future(small.get("/hang", user="alice"))
+    await hanging.reached()
+    assert (await small.get(NOTES + "?timeout=80ms", user="alice")).status == 429
+    hanging.go_on.set()
+    await first
+    assert fairness.levels["own"].counts["of-alice"].dispatched == 0
+    assert waits(fairness) == {("own", "of-alice", "true"): 1.0, ("own", "paths", "true"): 1.0}
+
+
+async def test_writes_that_are_no_events_are_not_held_against_watches(start_server: Start, fairness: Fairness) -> None:
+    small = await start_server({}, fairness=fairness)
+    configure(fairness, level("own"))
+    await small.ask("POST", f"{ACCOUNTS}/a/token", {}, user="alice")
+    counts = fairness.levels["own"].counts
+    assert sum(counts["of-alice"].watch_series()[:-1]) == 0
+    await small.ask("PATCH", f"{NOTES}/a", {}, user="alice")
+    assert sum(counts["of-alice"].watch_series()[:-1]) == 1
+    await small.ask("DELETE", "/nothing", user="alice")
+    assert sum(counts["paths"].watch_series()[:-1]) == 1
+
+
+async def test_the_line_of_a_request_tells_its_turn(
+    start_server: Start, fairness: Fairness, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "steersman.http")
+    small = await start_server({}, fairness=fairness, log_requests=True)
+    configure(fairness, level("own"))
+    await small.get(NOTES, user="alice")
+    [line] = [each for each in caplog.messages if each.startswith("HTTP ")]
+    assert ' apf_pl="own" apf_fs="of-alice" apf_iseats=1 apf_fseats=0 apf_additionalLatency="0s" ' in line
+    assert re.search(r' apf_execution_time="[0-9.]+(ns|µs|ms)" resp=200$', line)

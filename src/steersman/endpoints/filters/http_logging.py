@@ -6,11 +6,14 @@ import logging
 
 from steersman.endpoints.request import Handler, Request
 from steersman.endpoints.streamed import when_over
+from steersman.machinery.values.durations import format_duration
 from steersman.machinery.values.times import monotonic
 from steersman.net.message import Response
 
 _LONGEST_ID = 64
 """Characters that are logged of an id that a client has chosen."""
+_LONGEST_NAME = 64
+"""Characters that are logged of the name of a flow schema or a priority level."""
 logger = logging.getLogger("steersman.http")
 
 
@@ -20,11 +23,34 @@ async def with_http_logging(request: Request, next_: Handler) -> Response:
 
     def log() -> None:
         logger.info(
-            'HTTP verb="%s" URI="%s" latency="%.3fms" userAgent="%s" audit-ID="%s" srcIP="%s" resp=%d',
+            'HTTP verb="%s" URI="%s" latency="%.3fms" userAgent="%s" audit-ID="%s" srcIP="%s"%s resp=%d',
             request.method, request.path, (monotonic() - request.received) * 1000,
             request.headers.get("user-agent", ""), request.audit_id[:_LONGEST_ID], request.http.peer.host,
-            response.status,
+            _turn(request), response.status,
         )  # fmt: skip
 
     when_over(response, log)
     return response
+
+
+def _turn(request: Request) -> str:
+    """What priority and fairness made of a request."""
+    flow = request.flow
+    if flow is None:
+        return ""
+    estimate, ticket = request.estimate, request.ticket
+    told = [
+        f' apf_pl="{flow.level.name[:_LONGEST_NAME]}" apf_fs="{flow.schema[:_LONGEST_NAME]}"',
+        f"apf_iseats={estimate.initial} apf_fseats={estimate.final}",
+        f'apf_additionalLatency="{_text(estimate.linger)}"',
+    ]
+    if ticket is not None and ticket.started >= 0.0:
+        took = _text(monotonic() - ticket.started)
+        if request.info.action.verb == "watch":
+            told.append(f'apf_init_latency="{took}"')
+        told.append(f'apf_execution_time="{took}"')
+    return " ".join(told)
+
+
+def _text(seconds: float) -> str:
+    return format_duration(int(seconds * 1e9))

@@ -34,7 +34,7 @@ StoredObjects = Callable[[str, str], Stored | None]
 
 _READING: Final = frozenset({"get", "list", "watch"})
 _TOLD: Final = frozenset({"create", "update", "patch", "delete"})
-"""Verbs of which watches are told."""
+"""Verbs of which watches are told; a token that is made of an account is no event."""
 _LONGEST_WAIT: Final = 60.0
 _TOO_MANY: Final = b"Too many requests, please try again later.\n"
 
@@ -76,8 +76,8 @@ def with_priority_and_fairness(
         estimate = ONE_SEAT
         if verb == "list" or verb == "watch":
             estimate = _estimate_list(request, flow, stored)
-        elif verb in _TOLD and path is None:
-            told = 0 if action.subresource == "token" else watches.interested(action)
+        elif verb in _TOLD and not (action.subresource == "token" and action.resource == "serviceaccounts"):
+            told = watches.interested(action)
             if told == 0:
                 counts.unwatched += 1
             else:
@@ -90,8 +90,10 @@ def with_priority_and_fairness(
         else:
             counts.estimated(max(estimate.initial, estimate.final))
             ticket = flow.seats.start(counts, flow.hand, request, request.received, *estimate)
+        request.estimate = estimate
+        request.ticket = ticket
         if ticket is None:
-            counts.waited_for(0.0, executed=False)
+            counts.waited_for(0.0, queued=False)
             return _refused(fairness, metrics, request, flow)
         if ticket.started < 0.0 and not await _seated(fairness, request, flow, ticket, default_wait):
             return _refused(fairness, metrics, request, flow)
@@ -161,7 +163,8 @@ async def _seated(fairness: Fairness, request: Request, flow: Flow, ticket: Tick
     finally:
         timer.cancel()
         waited = fairness.clock() - ticket.arrived
-        flow.counts.waited_for(waited, executed=ticket.started >= 0.0)
+        flow.counts.waited_for(waited, queued=True)
+        flow.counts.in_vain += ticket.started < 0.0
         if request.audit is not None:
             request.audit.took(QUEUE_WAIT, waited)
     if ticket.started >= 0.0:
