@@ -60,14 +60,13 @@ def feed_graph(
         graph.put_slice(name, node or "")
         taken("ResourceSlice", node, since)
 
-    Feed(stores("", "pods"), lane, _of_pod, put_pod, _is_unread).begin()
+    def of_pod(namespace: str, name: str, body: bytes) -> PodReferences:
+        return pod_references(name, b"{" + body, graph.pod(namespace, name))
+
+    Feed(stores("", "pods"), lane, of_pod, put_pod, _is_unread).begin()
     Feed(stores("", "persistentvolumes"), lane, _of_volume, put_volume, _is_unread).begin()
     Feed(stores("storage.k8s.io", "volumeattachments"), lane, _node_of, put_attachment, _is_unread).begin()
     Feed(stores("resource.k8s.io", "resourceslices"), lane, _node_of, put_slice, _is_unread).begin()
-
-
-def _of_pod(namespace: str, name: str, body: bytes) -> PodReferences:
-    return pod_references(name, b"{" + body)
 
 
 def _of_volume(namespace: str, name: str, body: bytes) -> VolumeReferences:

@@ -222,6 +222,11 @@ class Core:
         self.flushes = Flushes(loop)
         self._change: asyncio.Future[None] | None = None
 
+    @property
+    def is_full(self) -> bool:
+        """Whether there are as many connections as there may be."""
+        return 0 < self.limits.max_connections <= len(self.connections)
+
     def remove(self, connection: Connection) -> None:
         """Forgets a connection that is no more."""
         self.connections.discard(connection)

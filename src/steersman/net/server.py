@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Any, Final, cast
 
+from steersman.net.arrivals import BACKLOG, Arrival, Arrivals
 from steersman.net.connection import Core
 from steersman.net.fields import FieldCache
 from steersman.net.http1 import exchange as http1_exchange
@@ -21,7 +22,6 @@ from steersman.net.limits import Limits
 from steersman.net.message import Handler
 from steersman.net.tls import ServerTLS
 
-_BACKLOG: Final = 4096
 _LONGEST_CHECK_INTERVAL: Final = 5.0
 _LONGEST_CLOSE: Final = 5.0
 _ANY_ADDRESS: Final = ("", "0.0.0.0", "::")
@@ -61,7 +61,7 @@ class HttpServer:
         self._tls = tls
         self._eager = eager
         self._core: Core | None = None
-        self._listener: asyncio.Server | None = None
+        self._listener: asyncio.Server | Arrivals | None = None
         self._checks: asyncio.TimerHandle | None = None
 
     async def start(
@@ -71,23 +71,33 @@ class HttpServer:
         as Go has it. Other processes may listen there too where both share the port (SO_REUSEPORT). Raises OSError, and
         RuntimeError at a second call.
         """
-        core, tls, loop = self._new_core(), self._tls, asyncio.get_running_loop()
-        create = cast(Callable[..., "asyncio.Future[asyncio.Server]"], loop.create_server)
-        options = {} if tls is None else {
-            "ssl": tls.context,
-            "ssl_handshake_timeout": self._limits.header_timeout,
-            "ssl_shutdown_timeout": self._limits.tls_shutdown_timeout,
-        }  # fmt: skip
+        core = self._new_core()
         sock = _listening(host, port, shares_port=shares_port)
         try:
-            self._listener = await create(lambda: _Accepted(core), sock=sock, backlog=_BACKLOG, **options)
+            self._listener = await self._listen(core, sock)
         except BaseException:
             sock.close()
             raise
         self._core = core
         self._check()
-        address = self._listener.sockets[0].getsockname()
+        address = sock.getsockname()
         return str(address[0]), int(address[1])
+
+    async def _listen(self, core: Core, sock: socket.socket) -> asyncio.Server | Arrivals:
+        """Raises OSError."""
+        tls, limits, loop = self._tls, self._limits, core.loop
+        if tls is None:
+            create = cast(Callable[..., "asyncio.Future[asyncio.Server]"], loop.create_server)
+            return await create(lambda: _Accepted(core), sock=sock, backlog=BACKLOG)
+        connect = cast(Callable[..., Coroutine[Any, Any, object]], loop.connect_accepted_socket)
+
+        def shake_hands(arrival: Arrival, sock: socket.socket) -> Coroutine[Any, Any, object]:
+            return connect(
+                lambda: _Accepted(core, arrival), sock, ssl=tls.context, ssl_handshake_timeout=limits.header_timeout,
+                ssl_shutdown_timeout=limits.tls_shutdown_timeout,
+            )  # fmt: skip
+
+        return Arrivals(core, sock, shake_hands)
 
     def begin(self) -> None:
         """Takes connections that are handed to it, and listens nowhere. Raises RuntimeError at a second call."""
@@ -191,22 +201,23 @@ def _listening(host: str, port: int, *, shares_port: bool) -> socket.socket:
 
 
 class _Accepted(asyncio.Protocol):
-    """A connection whose protocol is not known yet."""
+    """A connection whose protocol is not known yet; over TLS it comes in place of its arrival."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, arrival: Arrival | None = None) -> None:
         self._core = core
+        self._arrival = arrival
         self._transport: asyncio.Transport | None = None
         self._first = b""
         self._since = core.loop.time()
-        self._made = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         core = self._core
-        self._made = True
         core.counters.accepted += 1
         self._transport = cast(asyncio.Transport, transport)
-        limit = core.limits.max_connections
-        if limit and len(core.connections) >= limit:
+        if self._arrival is not None:
+            core.connections.discard(self._arrival)
+            self._arrival = None
+        if core.is_full:
             core.counters.refused += 1
             self._transport.abort()
             return
@@ -261,8 +272,3 @@ class _Accepted(asyncio.Protocol):
     def abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()
-
-    def __del__(self) -> None:
-        # The loop tells a protocol nothing about a handshake that failed: it just never calls connection_made().
-        if not self._made:
-            self._core.counters.tls_handshake_errors += 1

@@ -98,7 +98,44 @@ def test_a_mirror_pod_leads_to_nothing():
 
 def test_a_pod_without_a_node_leads_to_nothing():
     pod = from_plain(Pod, {"metadata": {"name": "p"}, "spec": {"containers": [CONTAINER]}})
-    assert pod_references("p", encode(pod)) == ("", ())
+    assert pod_references("p", encode(pod)) == ("", (), "")
+
+
+def stored(uid: str, node: str, **more: Any) -> bytes:
+    spec = {"nodeName": node, "containers": [CONTAINER], **more.pop("spec", {})}
+    return encode(from_plain(Pod, {"metadata": {"name": "p", "uid": uid}, "spec": spec, **more}))
+
+
+def test_a_pod_that_cannot_lead_to_more_is_read_once():
+    before = pod_references("p", stored("1", "n"))
+    assert pod_references("p", stored("1", "n", status={"phase": "Running"}), before) is before
+
+
+ANOTHER: dict[str, Any] = {"secretRef": {"name": "another"}}
+GROWN = {
+    "another pod": stored("2", "n", spec={"containers": [{"name": "c", "envFrom": [ANOTHER]}]}),
+    "another node": stored("1", "m", spec={"containers": [{"name": "c", "envFrom": [ANOTHER]}]}),
+    "a container to debug": stored("1", "n", spec={"ephemeralContainers": [{"name": "d", "envFrom": [ANOTHER]}]}),
+    "a claim that was made": stored(
+        "1", "n", spec={"resourceClaims": [{"name": "r", "resourceClaimTemplateName": "t"}]},
+        status={"resourceClaimStatuses": [{"name": "r", "resourceClaimName": "another"}]},
+    ),
+    "extended resources": stored("1", "n", status={"extendedResourceClaimStatus": {"resourceClaimName": "another"}}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", GROWN)
+def test_a_pod_that_leads_to_more_is_read_again(what):
+    before = pod_references("p", stored("1", "n"))
+    assert "another" in {name for _, name in pod_references("p", GROWN[what], before).references}
+
+
+def test_a_pod_that_has_led_to_more_is_read_each_time():
+    grown = pod_references("p", GROWN["a container to debug"])
+    more = stored(
+        "1", "n", spec={"ephemeralContainers": [{"name": "e", "envFrom": [{"secretRef": {"name": "third"}}]}]}
+    )
+    assert (SECRET, "third") in pod_references("p", more, grown).references
 
 
 @pytest.mark.parametrize(

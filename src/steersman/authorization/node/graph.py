@@ -56,7 +56,7 @@ class Graph:
             if not pods:
                 del self._pods[namespace]
         else:
-            pod = PodReferences(pod.node, self._as_others(pod.references))
+            pod = pod._replace(references=self._as_others(pod.references))
             self._pods.setdefault(namespace, {})[name] = pod
             if pod.references:
                 self._use(namespace, pod)  # first, so that what stays is not let go of in between
@@ -159,6 +159,10 @@ class Graph:
 
     # Questions
 
+    def pod(self, namespace: str, name: str) -> PodReferences | None:
+        """What a pod leads to; None for nothing."""
+        return self._pods.get(namespace, _NO_PODS).get(name)
+
     def names(self, node: str, kind: str, namespace: str, name: str) -> bool:
         """Whether a pod on the node names an object, or a secret is needed for a volume of one."""
         counts = self._users.get(namespace, {}).get((kind, name))
@@ -168,7 +172,7 @@ class Graph:
 
     def runs(self, node: str, namespace: str, name: str) -> bool:
         """Whether a pod is bound to the node."""
-        pod = self._pods.get(namespace, _NO_PODS).get(name)
+        pod = self.pod(namespace, name)
         return pod is not None and pod.node == node
 
     def uses_volume(self, node: str, name: str) -> bool:

@@ -28,6 +28,8 @@ class PodReferences(NamedTuple):
 
     node: str
     references: tuple[Reference, ...]
+    settled: str = ""
+    """The uid of a pod that leads to the same as long as it lives; "" for one that may lead to more."""
 
 
 class VolumeReferences(NamedTuple):
@@ -117,7 +119,6 @@ class _PodClaim(_Part):
 
 
 class _PodSpec(_Part):
-    node_name: str = ""
     service_account_name: str = ""
     image_pull_secrets: list[_Named] = []
     containers: list[_Container] | None = None
@@ -146,19 +147,58 @@ class _Pod(_Part):
     status: _PodStatus = msgspec.field(default_factory=_PodStatus)
 
 
+class _Identity(_Part):
+    uid: str = ""
+
+
+class _Growing(_Part):
+    """The members of a spec by which a pod that has a node can come to lead to more, and that node."""
+
+    node_name: str = ""
+    ephemeral_containers: list[msgspec.Raw] = []
+
+
+class _GrowingStatus(_Part):
+    resource_claim_statuses: list[msgspec.Raw] = []
+    extended_resource_claim_status: _Part | None = None
+
+
+class _Outline(_Part):
+    metadata: _Identity
+    spec: _Growing
+    status: _GrowingStatus = msgspec.field(default_factory=_GrowingStatus)
+
+    @property
+    def is_settled(self) -> bool:
+        status = self.status
+        grows = self.spec.ephemeral_containers or status.resource_claim_statuses
+        return not grows and status.extended_resource_claim_status is None
+
+
 _DECODE_POD: Final = msgspec.json.Decoder(_Pod).decode
+_DECODE_OUTLINE: Final = msgspec.json.Decoder(_Outline).decode
 _NOTHING: Final = PodReferences("", ())
 
 
-def pod_references(name: str, body: bytes) -> PodReferences:
-    """What a stored pod leads to. A mirror pod leads to nothing: its node has made it. Raises msgspec.MsgspecError."""
-    pod = _DECODE_POD(body)
-    spec = pod.spec
-    if not spec.node_name:
+def pod_references(name: str, body: bytes, before: PodReferences | None = None) -> PodReferences:
+    """What a stored pod leads to; `before` is what an earlier version led to, which a pod without ephemeral containers
+    and claims of devices does as long as it lives. A mirror pod leads to nothing: its node has made it. Raises
+    msgspec.MsgspecError.
+    """
+    outline = _DECODE_OUTLINE(body)
+    node = outline.spec.node_name
+    if not node:
         return _NOTHING
-    node = intern(spec.node_name)
+    uid = outline.metadata.uid if outline.is_settled else ""
+    if before is not None and uid and before.settled == uid and before.node == node:
+        return before
+    return PodReferences(intern(node), _references(name, _DECODE_POD(body)), uid)
+
+
+def _references(name: str, pod: _Pod) -> tuple[Reference, ...]:
+    spec = pod.spec
     if _MIRROR in pod.metadata.annotations:
-        return PodReferences(node, ())
+        return ()
     found: dict[Reference, None] = {(SERVICE_ACCOUNT, spec.service_account_name): None}
     for pull in spec.image_pull_secrets:
         found[SECRET, pull.name] = None
@@ -168,7 +208,7 @@ def pod_references(name: str, body: bytes) -> PodReferences:
         _add_of_volume(found, name, volume)
     if spec.resource_claims or pod.status.extended_resource_claim_status is not None:
         _add_of_claims(found, spec.resource_claims, pod.status)
-    return PodReferences(node, tuple([reference for reference in found if reference[1]]))
+    return tuple([reference for reference in found if reference[1]])
 
 
 def _add_of_container(found: dict[Reference, None], container: _Container) -> None:
