@@ -30,7 +30,8 @@ type options struct {
 	out                             string
 	pids                            string
 	http, connections, runs         int
-	count, clients, definitions     int
+	count, clients, listed          int
+	definitions                     int
 	seconds, settle                 float64
 	concurrency, sizes, watchers    []int
 	formats                         []string
@@ -129,6 +130,7 @@ func parse(verb string, args []string) (*options, error) {
 	flags.IntVar(&opt.count, "count", 10000, "create: most objects per row; watch: most writes; memory: objects per step; restart: objects stored")
 	flags.IntVar(&opt.definitions, "definitions", 500, "definitions, restart: how many CRDs")
 	flags.IntVar(&opt.clients, "clients", 2000, "storm: concurrent lists")
+	flags.IntVar(&opt.listed, "listed", 1000, "storm: objects in each list, of 1.5 KB")
 	flags.StringVar(&opt.stormToken, "storm-token", "", "storm: token of an ordinary user (administrators are exempt from fairness)")
 	flags.StringVar(&opt.systemToken, "system-token", "", "storm: token of the node user system:node:node-a")
 	flags.StringVar(&opt.command, "command", "", "ready, restart: command line of the server")
@@ -168,6 +170,7 @@ func parse(verb string, args []string) (*options, error) {
 	opt.settle = min(max(opt.settle, 0), 600)
 	opt.count = min(max(opt.count, 1), 100000)
 	opt.clients = min(max(opt.clients, 1), 10000)
+	opt.listed = min(max(opt.listed, 1), 100000)
 	opt.definitions = min(max(opt.definitions, 1), 10000)
 	opt.runs = min(max(opt.runs, 1), 100)
 	return opt, nil

@@ -66,7 +66,7 @@ func mixed(b *bench) error {
 // storm floods the server with full consistent lists while two probes ask for /readyz and for a Node.
 func storm(b *bench) error {
 	const role = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"load-reader"},"rules":[{"apiGroups":[""],"resources":["configmaps"],"verbs":["get","list","watch"]}]}`
-	if _, err := b.populate("", configMaps, "item", 0, 1000); err != nil {
+	if _, err := b.populate("", configMaps, "item", 0, b.opt.listed); err != nil {
 		return err
 	}
 	if b.opt.stormToken != "" && b.opt.cert != "" {
