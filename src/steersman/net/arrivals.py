@@ -1,7 +1,7 @@
 """Connections on their way in over TLS: how they are accepted, and whose handshake begins when.
 
-A handshake is the dearest thing that a stranger may ask for. It begins once the client has said something, two in a turn
-of the loop: the newest first, so that a probe does not wait behind the thousands that have come before it, and the
+A handshake is the dearest thing that a stranger may ask for. It begins once the client has said something, two in a
+turn of the loop: the newest first, so that a probe does not wait behind the thousands that have come before it, and the
 oldest beside it, so that nobody waits for ever.
 """
 
