@@ -5,6 +5,8 @@ VENV ?= .venv
 # one more than there are cores, as some tests wait
 JOBS ?= $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 1)")
 BIN := $(VENV)/bin
+# modules are compiled once, not in each process of each test, whatever the shell says
+unexport PYTHONDONTWRITEBYTECODE
 STAMP := $(VENV)/.installed
 
 .PHONY: help install up test test-all lint format bench bench-load fuzz lock sbom audit types printable clean
@@ -23,8 +25,8 @@ $(STAMP): pyproject.toml constraints.txt
 up: install ## run a simulated cluster on https://127.0.0.1:6443 until interrupted (FLAGS=... for more flags)
 	$(BIN)/steersman up $(FLAGS)
 
-test: install ## the unit tests, in some minutes (JOBS=0 for one process)
-	$(BIN)/python -m pytest -m "not slow" --numprocesses $(JOBS) --dist loadfile
+test: install ## the unit tests, in some minutes (JOBS=0 for one process, TESTS=tests/net for some)
+	$(BIN)/python -m pytest -m "not slow" --numprocesses $(JOBS) --dist loadfile $(TESTS)
 
 test-all: install ## all tests, the slow ones too
 	$(BIN)/python -m pytest

@@ -65,6 +65,13 @@ def _what_is_stored_stays_as_it_is() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _what_is_left_is_gone_through_no_more() -> Iterator[None]:
+    """Collections for the tests of a file need not go through what files before it have loaded and left."""
+    yield
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def _time_is_given_back() -> Iterator[None]:
     """A clock that a test has moved moves no test after it in this process."""

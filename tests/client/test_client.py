@@ -14,6 +14,7 @@ from steersman.client.client import Client
 from steersman.client.errors import is_already_exists, is_conflict, is_not_found
 from steersman.client.in_process import InProcessTransport
 from steersman.client.resources import CONFIG_MAPS, NAMESPACES
+from steersman.endpoints.request import Request as ServedRequest
 from steersman.machinery.errors.status import StatusError
 from steersman.net.message import Request, Response
 from steersman.testing.clock import Clock
@@ -180,6 +181,22 @@ async def test_requests_in_this_process_leave_nothing_to_the_collector(client: C
         assert gc.collect() < 50
     finally:
         gc.enable()
+
+
+async def test_a_watch_that_has_ended_leaves_nothing_of_its_request(client: Client) -> None:
+    """What a request has leads to the whole server: a ticket of its turn once held it where no collector sees it."""
+
+    def requests() -> int:
+        gc.collect()
+        return sum(isinstance(each, ServedRequest) for each in gc.get_objects())
+
+    await client.create(CONFIG_MAPS, config_map("there"))
+    before = requests()
+    for _ in range(3):
+        async with client.watch(CONFIG_MAPS, "default", initial_events=True) as batches:
+            assert await anext(batches)
+            assert requests() > before
+    assert requests() == before
 
 
 @pytest.mark.parametrize("name", ["a/b", "..", ".", "a%2Fb", "x/../../y"])

@@ -63,10 +63,10 @@ def unicode_readings(source: str) -> Iterator[str]:
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue
-        name, text = node.func.attr, ast.unparse(node)
+        name, of = node.func.attr, node.func.value
         if name in KINDS_OF_CHARACTERS or (name in OF_ANY_SPACE_OR_CASE and not node.args and not node.keywords):
-            yield text
-        elif ast.unparse(node.func.value) == "re" and "re.ASCII" not in text:
+            yield ast.unparse(node)
+        elif isinstance(of, ast.Name) and of.id == "re" and "re.ASCII" not in (text := ast.unparse(node)):
             pattern = ast.unparse(node.args[0]) if node.args else ""
             if not pattern.startswith(("b'", 'b"')) and UNICODE_IN_PATTERN.search(eval_free(text)):
                 yield text

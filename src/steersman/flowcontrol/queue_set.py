@@ -75,7 +75,7 @@ class Counts(Protocol):
         ...
 
 
-class Ticket(msgspec.Struct, gc=False, eq=False):
+class Ticket(msgspec.Struct, eq=False):
     """One request from when it comes until its seats are free. Times are those of the clock; `started` is negative
     for one that has no seat: it waits, or has waited in vain.
 

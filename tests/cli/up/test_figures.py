@@ -24,8 +24,8 @@ def pod(name: str, *, annotations: dict[str, str] | None = None, restart: str = 
     return Pod(metadata=ObjectMeta(name=name, namespace="default", annotations=annotations or {}), spec=spec)
 
 
-async def test_figures_follow_a_cluster_and_are_what_it_says_when_asked(tmp_path: Path) -> None:
-    options = Options(data_dir=tmp_path, storage="memory", listen=False)
+async def test_figures_follow_a_cluster_and_are_what_it_says_when_asked(keys_folder: Path) -> None:
+    options = Options(data_dir=keys_folder, storage="memory", listen=False)
     cluster = Cluster(options, Configuration((NodeGroup(count=2),)))
     await cluster.start()
     assert cluster.plane.server is not None

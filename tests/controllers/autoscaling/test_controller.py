@@ -65,9 +65,9 @@ class Running:
 
 
 @pytest_asyncio.fixture
-async def running(tmp_path: Path) -> AsyncIterator[Running]:
+async def running(keys_folder: Path) -> AsyncIterator[Running]:
     clock = Clock()
-    cluster = Cluster(Options(data_dir=tmp_path, storage="memory", listen=False))
+    cluster = Cluster(Options(data_dir=keys_folder, storage="memory", listen=False))
     await cluster.start()
     try:
         await clock.settle()

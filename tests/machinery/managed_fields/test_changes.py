@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from steersman.machinery.managed_fields import FieldManager
@@ -85,6 +85,7 @@ OWNER_UIDS = st.lists(st.sampled_from(["u-1", "u-2", "u-3", "a", "b", "(owner)"]
 
 
 @given(st.lists(st.tuples(OWNER_UIDS, st.sampled_from("abc"), MANAGERS), min_size=2, max_size=8))
+@example([(["u-1"], "a", "one"), (["u-1", "(owner)"], "a", "one")])
 def test_who_owns_an_object_does_not_matter(writes: list[tuple[list[str], str, str]]) -> None:
     """Neither where an owner comes or goes, nor where its uid is the name of something else too."""
     remembering = FieldManager(OWNED)

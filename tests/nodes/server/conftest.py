@@ -14,9 +14,9 @@ from tests.nodes.server.asking import Node
 
 
 @pytest_asyncio.fixture
-async def node(tmp_path: Path) -> AsyncIterator[Node]:
+async def node(keys_folder: Path) -> AsyncIterator[Node]:
     configuration = Configuration(serve_local=True)
-    cluster = Cluster(Options(data_dir=tmp_path, storage="memory", listen=False), configuration)
+    cluster = Cluster(Options(data_dir=keys_folder, storage="memory", listen=False), configuration)
     await cluster.start()
     try:
         yield Node(cluster)

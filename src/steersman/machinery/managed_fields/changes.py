@@ -62,7 +62,7 @@ def before(entries: Sequence[ManagedFieldsEntry], key: ManagerKey, comparison: C
         parts += (entry.manager, entry.operation, entry.subresource, entry.fields_type)
         fields.append(bytes(entry.fields_v1))
     owner = _owner_in(fields)
-    if owner and not any(owner in each for each in changes):
+    if owner and not any(owner in each or _OWNER in each for each in changes):
         return Before((*parts, *(each.replace(owner, _OWNER) for each in fields)), owner)
     return Before((*parts, *fields), b"")
 
