@@ -34,9 +34,10 @@ class Request:
     and `deadline` are loop times in seconds; a deadline of 0 is none. A `query` that takes long to read is there once
     the request is authorized: filters before that ask for `parameter`. A request with a large body has a `place`, which
     it takes when the work on that begins. `audit` is what is recorded of it, None for nothing, and `recorded` what the
-    answer waits for; `remarks` are those of who judged who sends it, which took some `authentication_seconds`. `flow` is
-    where it stands in priority and fairness, None without; what begins a watch calls `initialized` when its first objects
-    are out. With a flow come its `estimate` and its `ticket`, which is None for a request that was refused at once.
+    answer waits for; `remarks` are those of who judged who sends it, which took some `authentication_seconds`. `flow`
+    is where it stands in priority and fairness, None without; what begins a watch calls `initialized` when its first
+    objects are out. With a flow come its `estimate` and its `ticket`, which is None for a request that was refused at
+    once.
     """
 
     __slots__ = ("action", "audit", "audit_id", "authentication_seconds", "deadline", "estimate", "flow", "headers",
