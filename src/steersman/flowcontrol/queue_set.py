@@ -90,7 +90,7 @@ class Ticket(msgspec.Struct, eq=False):
     started: float
     width: int
     about: Any
-    """Whatever dumps show of the request."""
+    """Whatever dumps show of the request, which may know its ticket; None once that is in no dump any more."""
     initial: int = 1
     final: int = 0
     linger: float = 0.0
@@ -289,6 +289,7 @@ class QueueSet:
         if now > self._last:
             self._pass(now)
         took = now - ticket.started
+        ticket.about = None
         counts, queue, width = ticket.counts, ticket.queue, ticket.width
         self.executing -= 1
         counts.executing -= 1
@@ -340,7 +341,7 @@ class QueueSet:
             return False
         self._sync()
         ticket.started = _IN_VAIN
-        ticket.decided = None
+        ticket.about = ticket.decided = None
         queue = ticket.queue
         assert queue is not None
         queue.waiting.remove(ticket)

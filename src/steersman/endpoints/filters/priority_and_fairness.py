@@ -190,7 +190,6 @@ async def _watched(fairness: Fairness, request: Request, flow: Flow, ticket: Tic
     def over() -> None:
         initialized()
         forget()
-        ticket.about = None  # the request, which has `initialized`, which has the ticket
 
     request.initialized = initialized
     try:
