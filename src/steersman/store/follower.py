@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from sys import intern
 from typing import Any
 
 from steersman.storage.cache.entry import Entry, WatchEvent
@@ -22,7 +23,8 @@ class Follower:
         self._store = store
         self._changed = changed
         self._target = key or store.prefix
-        self._known: set[tuple[str, str]] = set()
+        self._known: dict[tuple[str, str], tuple[str, str]] = {}
+        """Each by itself: who follows is always told of an object by the same texts, and keeps them once."""
         self._waiting: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
@@ -33,10 +35,10 @@ class Follower:
             return
         found = self._found()
         cacher.watch(self._target, after_revision=None, deliver=self._deliver, closed=self._closed, prompt=True)
-        before, self._known = self._known, set()
+        before, self._known = self._known, {}
         for entry in found:
             self._take(entry, gone=False)
-        for namespace, name in before - self._known:
+        for namespace, name in before.keys() - self._known.keys():
             self._changed(namespace, name, None)
 
     def _found(self) -> list[Entry]:
@@ -50,12 +52,12 @@ class Follower:
         self._take(event.entry, gone=event.type == "DELETED")
 
     def _take(self, entry: Entry, *, gone: bool) -> None:
-        namespace, name = namespace_and_name(entry.key, self._store.prefix)
+        key = namespace_and_name(entry.key, self._store.prefix)
         if gone:
-            self._known.discard((namespace, name))
+            self._known.pop(key, None)
         else:
-            self._known.add((namespace, name))
-        self._changed(namespace, name, None if gone else entry)
+            key = self._known.setdefault(key, key)
+        self._changed(*key, None if gone else entry)
 
     def _closed(self, error: Exception) -> None:
         """The cache starts over, or stops for good (StorageUnavailable)."""
@@ -70,4 +72,4 @@ class Follower:
 def namespace_and_name(key: str, prefix: str) -> tuple[str, str]:
     """The namespace ("" without one) and the name of a stored object, from its key."""
     namespace, _, name = key.removeprefix(prefix).rpartition("/")
-    return namespace, name
+    return intern(namespace), name
