@@ -46,7 +46,7 @@ def _turn(request: Request) -> str:
     ]
     if ticket is not None and ticket.started >= 0.0:
         took = _text(monotonic() - ticket.started)
-        if request.info.action.verb == "watch":
+        if request.initialized is not None:
             told.append(f'apf_init_latency="{took}"')
         told.append(f'apf_execution_time="{took}"')
     return " ".join(told)
