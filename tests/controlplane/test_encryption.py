@@ -103,11 +103,7 @@ async def test_without_the_file_what_was_encrypted_is_refused_and_nothing_else(f
         )
         answer = await client.request("GET", SECRETS)
         assert answer.status == 429
-        assert answer.headers["retry-after"] == "1"
-        times.advance(40)
-        assert (await client.request("GET", SECRETS)).headers["retry-after"] == "11"
-        times.advance(40)
-        assert (await client.request("GET", SECRETS)).headers["retry-after"] == "30"
+        assert answer.headers["retry-after"] == "30"
         assert (await client.request("GET", "/api/v1/namespaces/default/configmaps")).status == 200
     async with environment(folder) as running:
         assert (await running.client().request("GET", SECRETS)).status == 200

@@ -12,6 +12,7 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from math import inf
 from typing import Final
 
 from sortedcontainers import SortedList
@@ -108,8 +109,10 @@ class Cacher:
         """Why it is not ready, if that is because of a stored value: `KEY cannot be read: ...`."""
         self.undecryptable: Unreadable | None = None
         """The same if the value cannot be decrypted: others may be read from storage then."""
-        self.unready_since = 0.0
-        """When that began, in seconds of the monotonic clock."""
+        self._was_ready = False
+        self.unready_since = -inf
+        """When that began, in seconds of the monotonic clock; long ago for one that has not been ready since the start:
+        a kube-apiserver takes a minute to start then."""
         self._encoded: OrderedDict[Entry, int] = OrderedDict()
         """The entries with other encodings and what each takes, the oldest first."""
         self._encoded_size = 0
@@ -149,7 +152,7 @@ class Cacher:
         self._reload = asyncio.get_running_loop().create_task(self._load_again())
 
     def _note(self, error: _Unreadable | Unreadable) -> None:
-        if not self.unreadable:
+        if self._was_ready and not self.unreadable:
             self.unready_since = times.monotonic()
         self.unreadable = str(error)
         self.undecryptable = error if isinstance(error, Unreadable) else None
@@ -198,6 +201,7 @@ class Cacher:
             subscription.cancel()
             raise StorageUnavailable(f"the cache of {self.prefix} could not be loaded")
         self._subscription = subscription
+        self._was_ready = True
         self._ready.set()
 
     def _reset(self, error: Exception) -> None:
