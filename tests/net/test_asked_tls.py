@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
+import socket
 import ssl
 
 import pytest
@@ -48,6 +50,26 @@ async def test_only_the_key_exchanges_that_are_given_are_made(serve, client_cont
     with pytest.raises(ssl.SSLError, match="does not have all of the key exchanges FOO"):
         ServerTLS([certificate], judged_later=True, curves=("FOO",))
     ServerTLS([certificate], judged_later=True, curves=("X25519MLKEM768", "SecP256r1MLKEM768", "SecP384r1MLKEM1024"))
+
+
+async def test_a_client_that_does_not_believe_the_server_is_counted_and_no_failure_of_the_server(serve, asking, caplog):
+    server = await serve(who, tls=asking)
+
+    def disbelieve() -> None:
+        sock = socket.create_connection(server.address, timeout=10)
+        client = ssl.create_default_context().wrap_socket(
+            sock, server_hostname="localhost", do_handshake_on_connect=False
+        )
+        with pytest.raises(ssl.SSLCertVerificationError):  # which sends an alert, as asyncio's own client does not
+            client.do_handshake()
+        with socket.socket(fileno=client.detach()) as bare, contextlib.suppress(ConnectionError):
+            bare.settimeout(10)
+            while bare.recv(1024):  # until the server has ended the connection
+                pass
+
+    await asyncio.to_thread(disbelieve)
+    assert server.statistics().tls_handshake_errors == 1
+    assert not [each for each in caplog.records if each.name == "asyncio"]
 
 
 async def test_large_bodies_go_both_ways(serve, client_context, asking):

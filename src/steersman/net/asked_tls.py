@@ -96,12 +96,11 @@ def _tell_names(context: Context, files: Sequence[str]) -> None:
 
 
 def _as_ssl_error(error: Exception) -> ssl.SSLError:
-    """An error of pyOpenSSL as `ssl` has it, without its reason unless that is plain HTTP."""
+    """An error of pyOpenSSL as `ssl` has it; its reason is empty unless that is plain HTTP."""
     found = error.args[0] if error.args else ()
     last = found[-1][-1] if isinstance(found, list) and found else str(error)
     raised = ssl.SSLError(1, str(last))
-    if last == "http request":
-        raised.reason = _PLAIN_HTTP
+    raised.reason = _PLAIN_HTTP if last == "http request" else ""  # one that Python makes has no such attribute
     return raised
 
 
