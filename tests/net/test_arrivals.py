@@ -82,7 +82,7 @@ async def test_the_oldest_are_not_forgotten_over_the_newest(eventually):
             door.knock(number)
         await eventually(lambda: len(door.begun) == PENDING)
         assert sorted(door.begun) == list(range(PENDING))
-        assert door.begun.index(5) < PENDING // 2 < door.begun.index(PENDING // 2)
+        assert {0, 1, 2} <= set(door.begun[:12])
         assert not door.core.connections
 
 
