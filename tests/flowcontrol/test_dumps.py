@@ -46,6 +46,28 @@ async def test_one_long_path_does_not_make_every_line_as_long() -> None:
     assert max(map(len, lines)) < 2048
 
 
+async def test_requests_that_end_while_a_dump_is_taken_are_left_out() -> None:
+    hand = Hand()
+    fairness = fairness_of(hand)
+    flow = waiting(fairness, "/first", hand.now)
+    described: list[str | None] = []
+
+    def describe(path: str | None) -> Described:
+        described.append(path)
+        return Described(flow, ("alice", "get", "", "", "", "v1", "pods", ""))
+
+    rows = request_rows(fairness, describe, lambda moment: "now", with_details=True)
+    assert next(rows)  # the names of the columns
+    assert next(rows)
+    under_way = tuple(flow.seats.without_queue)
+    assert len(under_way) > 1
+    for ticket in under_way:
+        flow.seats.finish(ticket)
+    assert list(rows) == []
+    assert len(described) == 1
+    assert None not in described
+
+
 async def test_thousands_of_rows_are_taken_in_turns_while_requests_come_and_go() -> None:
     hand = Hand()
     fairness = fairness_of(hand)

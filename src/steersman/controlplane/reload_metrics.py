@@ -22,18 +22,21 @@ class ReloadMetrics:
         self._hash = hashed(data)
         prefix = f"apiserver_{what}_config_controller"
         split = "split by status and apiserver identity."
+        stability = "[ALPHA]" if what == "encryption" else "[BETA]"
         self._total = Counter(
-            f"{prefix}_automatic_reloads_total", f"Total number of automatic reloads of {what} configuration {split}",
+            f"{prefix}_automatic_reloads_total",
+            f"{stability} Total number of automatic reloads of {what} configuration {split}",
             ("status", "apiserver_id_hash"),
         )  # fmt: skip
         self._last = Gauge(
             f"{prefix}_automatic_reload_last_timestamp_seconds",
-            f"Timestamp of the last automatic reload of {what} configuration {split}",
+            f"{stability} Timestamp of the last automatic reload of {what} configuration {split}",
             ("status", "apiserver_id_hash"),
         )
         info = Computed(
             "gauge", f"{prefix}_last_config_info",
-            f"Information about the last applied {what} configuration with hash as label, split by apiserver identity.",
+            f"[ALPHA] Information about the last applied {what} configuration with hash as label, split by apiserver "
+            "identity.",
             ("apiserver_id_hash", "hash"), self._infos,
         )  # fmt: skip
         registry.add(self._total, self._last, info)

@@ -91,6 +91,8 @@ def request_rows(
     yield (*_REQUESTS, *_DETAILS) if with_details else _REQUESTS
     for name, level in sorted(fairness.levels.items()):
         for queue, position, ticket in _tickets(level.seats):
+            if ticket.about is None:  # it has ended since rows are taken
+                continue
             about = describe(ticket.about)
             row = (
                 name, about.flow.schema, str(queue), str(position), about.flow.distinguisher, as_time(ticket.arrived),

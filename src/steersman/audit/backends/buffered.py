@@ -112,17 +112,15 @@ class Buffered:
             size = sum(map(len, batch))
             waiting = self._backend.process(batch)
             if waiting is None:
-                self._collecting = ()
                 self._bytes -= size
             elif self._batching.side_by_side:
                 future = asyncio.ensure_future(waiting)
                 self._sending[future] = batch
-                self._collecting = ()
                 future.add_done_callback(partial(self._sent, size))
             else:
                 await waiting
-                self._collecting = ()
                 self._bytes -= size
+            self._collecting = ()
 
     def _sent(self, size: int, future: asyncio.Future[bool]) -> None:
         self._sending.pop(future, None)

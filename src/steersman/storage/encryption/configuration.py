@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path as FilePath
@@ -20,6 +19,7 @@ from steersman.machinery.codec.go_types import struct_of
 from steersman.machinery.codec.serializer import from_plain
 from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors.field import FieldError, Path, Verbatim, aggregate, invalid, quote, required
+from steersman.machinery.go.os_errors import reason
 from steersman.machinery.go.strings import to_lower
 from steersman.machinery.go.urls import UrlError, failed, parse_reference
 from steersman.machinery.identity.schema import GroupResource
@@ -44,7 +44,7 @@ def read_file(path: FilePath) -> bytes:
     try:
         data = read_bounded(path)
     except OSError as error:
-        why = f"open {path}: {to_lower(os.strerror(error.errno))}" if error.errno else str(error)
+        why = f"open {path}: {reason(error)}" if error.errno else str(error)
         raise ConfigurationError(
             f"error while loading file: error reading encryption provider configuration file {quote(str(path))}: {why}"
         ) from None
