@@ -13,7 +13,7 @@ from steersman.storage.etcd import EtcdStorage
 from steersman.storage.interface import Storage
 from steersman.storage.memory import MemoryStorage
 from steersman.storage.sqlite import SQLiteStorage
-from tests.storage.etcd_process import EtcdProcess
+from tests.storage.etcd.process import EtcdProcess
 from tests.storage.storage_model import Clock
 
 OpenStore = Callable[[], Awaitable[Storage]]

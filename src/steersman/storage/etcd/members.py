@@ -116,7 +116,7 @@ class Members:
             raise
 
     def failed(self) -> None:
-        """A stream has failed: the next one is begun with another member."""
+        """The member does not do as it should: another one is asked next."""
         self._turn_away()
 
     def _head(self, method: str, metadata: Mapping[str, str] | None = None) -> bytes:

@@ -41,6 +41,8 @@ logger = logging.getLogger(__name__)
 ROOT: Final = "/registry"
 """Below this is what servers store (`--etcd-prefix`)."""
 _START_SECONDS: Final = 20.0
+_MEMBER_SECONDS: Final = 3.0
+"""A member has so long to answer at the start, before another one is asked."""
 _CLOSED: Final = "the store is closed"
 _COMPACTED: Final = "required revision has been compacted"
 _FUTURE: Final = "required revision is a future revision"
@@ -134,7 +136,10 @@ class EtcdStorage:
     async def _started(self) -> int:
         while True:
             try:
-                return await self._look()
+                async with asyncio.timeout(_MEMBER_SECONDS):
+                    return await self._look()
+            except TimeoutError:
+                self._members.failed()
             except StorageUnavailable as error:
                 logger.warning("etcd does not answer: %s", error)
                 await asyncio.sleep(0.5)
