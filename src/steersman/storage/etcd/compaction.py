@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from steersman.net.ascii import is_digits
 from steersman.net.client.grpc import CallError, Code
 from steersman.storage.etcd import messages
 from steersman.storage.etcd.members import Members
@@ -47,5 +48,5 @@ class Compactor:
 
     def learn(self, value: bytes) -> None:
         """Takes what the key holds."""
-        if value.isdigit():
+        if is_digits(value.decode(errors="replace")):
             self.compacted = max(self.compacted, int(value))
