@@ -16,6 +16,7 @@ from steersman.storage.interface import (
     FutureRevision,
     KeyExists,
     StorageUnavailable,
+    Undecodable,
     Unreadable,
     Unwritable,
 )
@@ -53,10 +54,10 @@ def _retry_after(seconds: float) -> int:
 
 async def available(read: Awaitable[R]) -> R:
     """What is read. Raises StorageNotReady, StatusError 504 for a revision that has not happened yet, 500 for a value
-    that cannot be decrypted."""
+    that cannot be decrypted or decoded."""
     try:
         return await read
-    except Unreadable as error:
+    except (Undecodable, Unreadable) as error:
         raise errors.internal(error) from error
     except StorageUnavailable as error:
         raise not_ready(error) from error
@@ -71,7 +72,7 @@ async def committed(write: Awaitable[R]) -> R | None:
         return await write
     except (KeyExists, Conflict):
         return None
-    except (StorageUnavailable, Unwritable, Unreadable) as error:
+    except (StorageUnavailable, Unwritable, Undecodable, Unreadable) as error:
         raise errors.internal(error) from error
 
 
