@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from steersman.controlplane.resources import KUBE_API_GROUPS
 from steersman.kinds.built_in import is_built_in
-from steersman.kinds.stored_form import StoredForm, StoredVersion
+from steersman.kinds.stored_form import JSON, StoredForm, StoredVersion
 from steersman.rest.resource import OtherVersion, Resource
 
 
@@ -15,6 +15,8 @@ def stored_form(resource: Resource[Any, Any], media_type: str) -> StoredForm | N
     were stored in, and what reads them makes them fit."""
     if not is_built_in(resource.kind.gvk):
         return None
+    if resource.always_json:
+        media_type = JSON
     return StoredForm(resource.kind, media_type, find=_Versions(resource).find, written=resource.stored_as)
 
 
