@@ -2,8 +2,8 @@
 
     python -m tools.stored_values [--media-type TYPE] [--on-request] [--keys FILE]
 
-kube-apiserver and etcd are found in $STEERSMAN_REFERENCE or PATH. `--keys` records kube-apiserver's keys. Ends with 1 if
-anything differs.
+kube-apiserver and etcd are found in $STEERSMAN_REFERENCE or PATH. `--keys` records kube-apiserver's keys. Ends with 1
+if anything differs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from .comparison import differences, masked_keys
 from .filling import fill
-from .servers import Ours, Reference, StoringServer
+from .servers import Ours, Reference, StoringServer, free_port
 
 
 def main() -> int:
@@ -32,8 +32,9 @@ def main() -> int:
         flags.append("--runtime-config=api/all=true")
     with ExitStack() as ending:
         folder = options.folder or Path(ending.enter_context(tempfile.TemporaryDirectory(prefix="stored-values-")))
+        port = free_port()
         servers: tuple[StoringServer, StoringServer] = (
-            Reference(folder / "reference", flags), Ours(folder / "ours", flags),
+            Reference(folder / "reference", port, flags), Ours(folder / "ours", port, flags),
         )  # fmt: skip
         found = []
         for server in servers:
@@ -42,7 +43,6 @@ def main() -> int:
                     print(f"{type(server).__name__} refuses {refusal}", file=sys.stderr)
                 found.append(server.contents())
     theirs, ours = found
-    import pickle; pickle.dump(found, open("/tmp/sv.pickle", "wb"))
     if options.keys is not None:
         options.keys.write_text(json.dumps(sorted(masked_keys(theirs)), indent=1) + "\n")
     told = list(differences(theirs, ours))

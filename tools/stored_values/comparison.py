@@ -10,7 +10,6 @@ _MASKS: Final = (
     (re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), b"UID"),
     (re.compile(rb"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?Z"), b"TIME"),
     (re.compile(rb"\x08[\x80-\xff]{4}[\x01-\x7f]\x10[\x80-\xff]{0,4}[\x00-\x7f]"), b"TIMESTAMP"),
-    (re.compile(rb"(?<=10\.0\.0\.)(?!1\b)\d+"), b"IP"),
     (re.compile(rb"apiserver-[a-z0-9]{26}"), b"IDENTITY"),
 )
 """In JSON and in protobuf, where times are Timestamps of seconds (since 2004 five bytes) and nanoseconds."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -22,20 +23,47 @@ def fill(client: Client, *, on_request: bool) -> Iterator[str]:
     for number, sample in enumerate(every_sample()):
         if sample.on_request and not on_request:
             continue
-        for answer in _made(client, sample, f"sample-{number}"):
+        for answer in _made(client, sample, number):
             if answer.code >= 300:
                 yield f"{sample.api_version} {sample.body['kind']} {number}: {answer.code} {answer.body}"
     yield from _custom(client)
 
 
-def _made(client: Client, sample: Sample, name: str) -> Iterator[Answer]:
+def _made(client: Client, sample: Sample, number: int) -> Iterator[Answer]:
+    name = f"sample-{number}"
     body = named(copy.deepcopy(sample.body), name, NAMESPACE)
     status = body.pop("status", None)
+    if body["kind"] == "Service":
+        _settle(body["spec"], number)
     made = client.ask("POST", named(sample.collection, name, NAMESPACE), body)
     yield made
+    path = named(sample.path, name, NAMESPACE)
+    if body["kind"] == "FlowSchema":
+        made = _said_something_of(client, path)
     if status is not None and sample.has_status and made.code < 300:
-        path = named(sample.path, name, NAMESPACE)
         yield client.ask("PUT", f"{path}/status", made.body | {"status": status})
+
+
+def _settle(spec: dict[str, Any], number: int) -> None:
+    """Gives a Service the address and the ports that would be chosen at random."""
+    if spec.get("type") == "ExternalName" or spec.get("clusterIP") == "None":
+        return
+    spec["clusterIP"] = f"10.0.0.{100 + number}"
+    if spec.get("type") in ("NodePort", "LoadBalancer"):
+        for at, port in enumerate(spec["ports"]):
+            port["nodePort"] = 30_100 + 10 * number + at
+    if spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local":
+        spec["healthCheckNodePort"] = 30_105 + 10 * number
+
+
+def _said_something_of(client: Client, path: str) -> Answer:
+    """An object once the server has written a condition."""
+    for _ in range(100):
+        answer = client.ask("GET", path)
+        if (answer.body.get("status") or {}).get("conditions"):
+            break
+        time.sleep(0.05)
+    return answer
 
 
 def _custom(client: Client) -> Iterator[str]:
@@ -52,6 +80,7 @@ def _custom(client: Client) -> Iterator[str]:
                 answer = client.ask("POST", f"/apis/example.com/{version}/{where}", body)
                 if answer.code != 404:
                     break
+                time.sleep(0.05)
             if answer.code >= 300:
                 yield f"{plural} {version}: {answer.code} {answer.body}"
 

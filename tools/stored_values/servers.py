@@ -59,26 +59,27 @@ def program(name: str) -> str:
 
 
 class Reference:
-    """kube-apiserver on an etcd of its own, in `folder`."""
+    """kube-apiserver on an etcd of its own, in `folder`, at a port, as objects name it."""
 
     client: Client
 
-    def __init__(self, folder: Path, flags: Sequence[str]) -> None:
+    def __init__(self, folder: Path, port: int, flags: Sequence[str]) -> None:
         self._folder = folder
+        self._port = port
         self._flags = flags
         self._running = ExitStack()
-        self._etcd = f"http://127.0.0.1:{_free_port()}"
+        self._etcd = f"http://127.0.0.1:{free_port()}"
 
     def __enter__(self) -> Self:
         folder = self._folder
         folder.mkdir(parents=True)
-        peer, port = f"http://127.0.0.1:{_free_port()}", _free_port()
+        peer = f"http://127.0.0.1:{free_port()}"
         key, serving, certificate = folder / "sa.key", folder / "tls.key", folder / "tls.crt"
         subprocess.run(["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True)
         subprocess.run(
             [
-                "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
-                "-keyout", str(serving), "-out", str(certificate), "-subj", "/CN=localhost",
+                "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                "-days", "2", "-keyout", str(serving), "-out", str(certificate), "-subj", "/CN=localhost",
                 "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
             ],
             check=True, capture_output=True,
@@ -92,12 +93,13 @@ class Reference:
         )  # fmt: skip
         self._start(
             [
-                program("kube-apiserver"), f"--etcd-servers={self._etcd}", f"--secure-port={port}",
-                f"--tls-cert-file={certificate}", f"--tls-private-key-file={serving}", f"--token-auth-file={_tokens(folder)}",
+                program("kube-apiserver"), f"--etcd-servers={self._etcd}", f"--secure-port={self._port}",
+                f"--tls-cert-file={certificate}", f"--tls-private-key-file={serving}",
+                f"--token-auth-file={_tokens(folder)}",
                 f"--service-account-signing-key-file={key}", f"--service-account-key-file={key}", *_USUAL, *self._flags,
             ]
         )  # fmt: skip
-        self.client = Client(f"https://127.0.0.1:{port}", str(certificate), _TOKEN)
+        self.client = Client(f"https://127.0.0.1:{self._port}", str(certificate), _TOKEN)
         _wait_for(lambda: _is_ready(self.client), folder / "kube-apiserver.log")
         return self
 
@@ -140,8 +142,9 @@ class Ours:
 
     client: Client
 
-    def __init__(self, folder: Path, flags: Sequence[str]) -> None:
+    def __init__(self, folder: Path, port: int, flags: Sequence[str]) -> None:
         self._folder = folder
+        self._port = port
         self._flags = flags
         self._running = ExitStack()
 
@@ -149,7 +152,8 @@ class Ours:
         folder = self._folder
         folder.mkdir(parents=True)
         command = [
-            str(Path(sys.executable).with_name("steersman")), "serve", f"--data-dir={folder}/data", "--secure-port=0",
+            str(Path(sys.executable).with_name("steersman")), "serve", f"--data-dir={folder}/data",
+            f"--secure-port={self._port}",
             f"--token-auth-file={_tokens(folder)}", *_USUAL, *self._flags,
         ]  # fmt: skip
         log = self._running.enter_context((folder / "steersman.log").open("wb"))
@@ -205,7 +209,8 @@ def _wait_for(done: object, log: Path) -> None:
     raise TimeoutError(log.read_text()[-3000:])
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody listens at."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port: int = listening.getsockname()[1]
         return port

@@ -40,6 +40,8 @@ def _older(resource: Resource[Any, Any]) -> tuple[OtherVersion, ...]:
     for group in KUBE_API_GROUPS:
         if group.name == resource.group:
             more = group.on_request()
-            declared = [other for each in more.resources if each.plural == resource.plural for other in each.other_versions]
+            declared = [
+                other for each in more.resources if each.plural == resource.plural for other in each.other_versions
+            ]
             return (*more.older_versions.get(resource.plural, ()), *declared)
     return ()

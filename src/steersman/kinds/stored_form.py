@@ -2,7 +2,7 @@
 
 What this server works with is a *value*: the JSON of the kind (`kinds.kind`). In a store an object may be JSON, YAML or
 protobuf, of any version of the kind: kube-apiserver stores protobuf by default, and of some kinds another version than
-the one that is worked with here (k8s.io/apiserver `server/storage/storage_codec.go`). Custom resources have no such forms.
+the one that is worked with here (k8s.io/apiserver `server/storage/storage_codec.go`). Custom resources are JSON always.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class NotAnObject(ValueError):
 
 
 class StoredVersion(NamedTuple):
-    """A version of a kind: `to_own` and `from_own` convert from its objects to the kind's own and back, both as they are
-    after defaulting."""
+    """A version of a kind: `to_own` and `from_own` convert its objects, which have their defaults, to the kind's own
+    and back."""
 
     kind: Kind[Any]
     to_own: Callable[[Any], Any]
@@ -37,8 +37,8 @@ class StoredVersion(NamedTuple):
 
 
 class StoredForm:
-    """The form of one kind's objects: `media_type` and `written`, an apiVersion where it is not the kind's own, are what
-    is written; anything is read. `find` gives the version of an apiVersion, None where there is none."""
+    """The form of one kind's objects. `media_type` is written, and the version of `written`, an apiVersion, if that is
+    not the kind's own; anything is read. `find` gives the version of an apiVersion, None where there is none."""
 
     def __init__(
         self, kind: Kind[Any], media_type: str, *, find: Callable[[str], StoredVersion | None],
@@ -76,7 +76,9 @@ class StoredForm:
             if version.kind.protobuf is None:
                 raise NotAnObject(f"{found.api_version} {found.kind} has no protobuf form")
             return version, version.kind.protobuf.decode(found.raw)
-        data = stored if stored.lstrip()[:1] == b"{" else yaml_as_json(stored)
+        data = stored if stored.startswith(b"{") else yaml_as_json(stored)
+        if not data.startswith(b"{"):
+            raise NotAnObject("it is no object")
         version = self._version(*peek_type_meta(data))
         obj = version.kind.read_own(data, strict=False).obj
         obj.kind = obj.api_version = ""

@@ -1,4 +1,4 @@
-"""A storage whose values lie in other forms in another one: what goes in and comes out are values as this server has them.
+"""A storage whose values lie in other forms in another one: what goes in and comes out is as this server has it.
 
 What is a value already is passed on as it is. The rest is translated where it is asked for, some ten microseconds for a
 small one; large ones are translated in the slow lane. Subscribers are told in order: behind a large one that somebody
@@ -119,7 +119,9 @@ class TranslatingStorage:
         if value is None:
             self.seals = True
             try:
-                value = await self._lane.run(self._form.value, stored) if _is_large(stored) else self._form.value(stored)
+                value = (
+                    await self._lane.run(self._form.value, stored) if _is_large(stored) else self._form.value(stored)
+                )
             except NotAnObject as error:
                 raise Undecodable(item.key, str(error)) from error
         return KeyValue(item.key, value, item.create_revision, item.mod_revision)

@@ -299,7 +299,9 @@ class Store(StoredObjects[T], WriteRules[T]):
         if not self.kind.refits:
             return False
         stored = await available(self.storage.get(key))
-        return stored is not None and stored.mod_revision == entry.revision and stored.value.removesuffix(b"\n") != value
+        return (
+            stored is not None and stored.mod_revision == entry.revision and stored.value.removesuffix(b"\n") != value
+        )
 
     def _check_version(self, ctx: Context, meta: Any, name: str, revision: int, strategy: Strategy[T]) -> None:
         """Raises StatusError where the new object is not made for this version of the old one. None will do for any."""

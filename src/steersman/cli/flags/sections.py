@@ -90,7 +90,10 @@ SECTIONS: Final[dict[str, dict[str, Flag]]] = {
         ),
         "unsafe-no-fsync": Flag("unsafe_no_fsync", boolean, "let a power cut take the last writes", boolean=True),
         "storage-media-type": Flag(
-            "storage_media_type", media_type, "how built-in kinds are stored: JSON, YAML or protobuf", values=STORAGE_MEDIA_TYPES
+            "storage_media_type",
+            media_type,
+            "how built-in kinds are stored: JSON, YAML or protobuf",
+            values=STORAGE_MEDIA_TYPES,
         ),
         "advertise-address": Flag("advertise_address", address, "address by which others reach this server"),
         "request-timeout": Flag("request_timeout", seconds, "longest time of a request, e.g. 1m0s"),

@@ -1,4 +1,4 @@
-"""apiextensions.k8s.io/v1beta1: the version in which CustomResourceDefinitions lie in the store, and which is not served.
+"""apiextensions.k8s.io/v1beta1: the version in which definitions lie in the store, and which is not served.
 
 What all versions of a definition say alike stands above them there (apiextensions.k8s.io
 `apis/apiextensions/v1beta1/types.go` and `v1/conversion.go`).
