@@ -22,6 +22,7 @@ from steersman.storage.interface import (
     Event,
     KeyExists,
     KeyValue,
+    Lost,
     Range,
     Storage,
     Subscription,
@@ -187,9 +188,19 @@ class TranslatingStorage:
 
     # Telling subscribers
 
-    async def subscribe(self, prefix: str, *, after_revision: int, deliver: Deliver) -> Subscription:
+    async def subscribe(
+        self, prefix: str, *, after_revision: int, deliver: Deliver, lost: Lost | None = None
+    ) -> Subscription:
         feed = _Feed(self, self._form, deliver, self._behind)
-        feed.subscription = await self._inner.subscribe(prefix, after_revision=after_revision, deliver=feed.take)
+
+        def end(error: Exception) -> None:
+            feed.drop()
+            if lost is not None:
+                lost(error)
+
+        feed.subscription = await self._inner.subscribe(
+            prefix, after_revision=after_revision, deliver=feed.take, lost=end
+        )  # fmt: skip
         try:
             await feed.begin()
         except BaseException:
@@ -319,6 +330,10 @@ class _Feed:
     def cancel(self) -> None:
         """See interface.Subscription."""
         self.subscription.cancel()
+        self.drop()
+
+    def drop(self) -> None:
+        """Nothing is told any more, of what waits neither."""
         self._waiting.clear()
         if self._work is not None:
             self._work.cancel()
