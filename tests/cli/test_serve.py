@@ -175,7 +175,7 @@ def test_an_unreadable_object_that_the_server_itself_needs_is_told_once_with_wha
     spoil(server, key)
     file = server.folder / "steersman.db"
     text = refusal(server)
-    assert text.startswith(f"steersman: in {file} the object {key} cannot be read: JSON is malformed")
+    assert text.startswith(f"steersman: in {file} the object {key} cannot be read: it is no object")
     assert text.endswith(f"sqlite3 {file} \"DELETE FROM log WHERE key = '{key}'\"\n")
     with sqlite3.connect(file) as database:  # what it says
         database.execute(f"DELETE FROM log WHERE key = '{key}'")

@@ -27,7 +27,7 @@ TO_OPERATORS = {"cli/", "controlplane/", "storage/sqlite/file.py", "storage/sqli
                 "authentication/client_certificate.py", "authentication/certificate_usage.py",
                 "aggregator/remote_discovery.py",
                 "aggregator/remote_openapi.py", "cluster/configuration.py", "library/checked.py",
-                "nodes/stages/declaration.py"}  # fmt: skip
+                "nodes/stages/declaration.py", "kinds/stored_form.py"}  # fmt: skip
 """What is told at the start, or in the log."""
 
 

@@ -322,7 +322,7 @@ class ControlPlane:
         storage = self.storage = await open_storage(options)  # first: it locks the folder
         running.push_async_callback(storage.close)
         encryption = await encryption_of(options, common.registry, running)
-        stores = self._stores = Stores(storage, common.slow_lane, encryption)
+        stores = self._stores = Stores(storage, common.slow_lane, encryption, options.storage_media_type)
         running.push_async_callback(stores.stop)
         keys = self._keys = await token_keys(options, common.registry, running)  # ends before the folder's lock
         host = options.advertise_address or advertised_address(options.bind_address)

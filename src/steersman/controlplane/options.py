@@ -25,6 +25,8 @@ class Options(AuditOptions):
     data_dir: Path
     storage: str = "sqlite"
     unsafe_no_fsync: bool = False
+    storage_media_type: str = "application/json"
+    """How objects of the built-in kinds are stored; what is there already may be of any."""
     listen: bool = True
     bind_address: str = "0.0.0.0"
     secure_port: int = 6443
@@ -159,6 +161,7 @@ class Options(AuditOptions):
         return {name.replace("_", "-"): _shown(value) for name, value in values.items()}
 
 
+STORAGE_MEDIA_TYPES: Final = ("application/json", "application/vnd.kubernetes.protobuf", "application/yaml")
 NO_FLAGS: Final = ("listen", "anonymous_auth_is_given")
 """Options that are no flags."""
 _DURATIONS: Final = (

@@ -10,11 +10,14 @@ from sortedcontainers import SortedDict
 
 from steersman.controlplane.computed import AnsweringStorage, ComputedStorage
 from steersman.controlplane.objects import StoreObjects
+from steersman.controlplane.stored_forms import stored_form
+from steersman.kinds.stored_form import JSON
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.rest.bound import BoundResource
 from steersman.rest.capabilities import ResourceStorage
 from steersman.storage.interface import Storage
+from steersman.storage.translating import TranslatingStorage
 from steersman.store.converting_store import ConvertingStore
 from steersman.store.store import Store
 
@@ -23,11 +26,15 @@ if TYPE_CHECKING:  # most servers encrypt nothing
 
 
 class Stores:
-    """The stores on one storage, by the group of their stored version and their plural; `encryption` seals values."""
+    """The stores on one storage, by the group of their stored version and their plural; `encryption` seals values, and
+    `media_type` is how objects of the built-in kinds are stored."""
 
-    def __init__(self, storage: Storage, slow_lane: SlowLane, encryption: Encryption | None = None) -> None:
+    def __init__(
+        self, storage: Storage, slow_lane: SlowLane, encryption: Encryption | None = None, media_type: str = JSON
+    ) -> None:
         self._storage = storage
         self._encryption = encryption
+        self._media_type = media_type
         self._slow_lane = slow_lane
         self._stores: dict[tuple[str, str], Store[Any]] = {}
         self._objects: dict[tuple[str, str], StoreObjects] = {}
@@ -56,6 +63,9 @@ class Stores:
         storage = self._storage
         if self._encryption is not None:
             storage = self._encryption.storage_of(bound.resource.group_resource, storage)
+        form = stored_form(bound.resource, self._media_type)
+        if form is not None:
+            storage = TranslatingStorage(storage, form, self._slow_lane)
         return kind(bound, storage, self._slow_lane)
 
     def replace(self, bound: BoundResource[Any]) -> tuple[Store[Any], Store[Any] | None]:

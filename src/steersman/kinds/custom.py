@@ -157,6 +157,7 @@ class CustomKind(OpenKind):
     def present(self, value: bytes, revision: int) -> bytes:
         """The body in the version that the value is of. What this server has made under this schema fits already; the
         rest is read, and made to fit its own."""
+        value = value.removesuffix(b"\n")
         if _made_like(value).is_by(value, self._mark):
             return self.at_revision(value, revision)
         source, obj = self._read_anew(value)

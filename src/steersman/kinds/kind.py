@@ -17,6 +17,8 @@ T = TypeVar("T")
 
 Plain = dict[str, Any]
 
+NEWLINE: Final = 0x0A
+
 ANY_OBJECT: Final = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 """A schema of objects of which nothing is known."""
 
@@ -41,8 +43,9 @@ class Kind(ABC, Generic[T]):
     """One kind in one version. `T` is what its objects are in Python: they have `metadata`, an ObjectMeta, and `kind`
     and `api_version`, which are set aside ("") while an object is worked on.
 
-    A *value* is what is stored: JSON with kind and apiVersion and without resourceVersion. A *body* is what is served
-    and cached: the same after `prefix`, with the resourceVersion in its place.
+    A *value* is what is stored: JSON with kind and apiVersion and without resourceVersion; a newline may follow, as
+    Go's encoder ends a document with one. A *body* is what is served and cached: the same after `prefix`, with the
+    resourceVersion in its place.
     """
 
     protobuf: ProtobufForm[T] | None = None

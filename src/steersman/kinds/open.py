@@ -146,6 +146,7 @@ class OpenKind(Kind[OpenObject]):
         return self._encoded(obj)[1:]
 
     def present(self, value: bytes, revision: int) -> bytes:
+        value = value.removesuffix(b"\n")
         source = self if len(self.family) == 1 else self.family.get(self.version_of(value[1:]), self)
         return source.at_revision(value, revision)
 

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from steersman.kinds.kind import Kind, Plain, ProtobufForm
+from steersman.kinds.kind import NEWLINE, Kind, Plain, ProtobufForm
 from steersman.machinery.codec.derived_types import definition_of, schema_of, type_of
 from steersman.machinery.codec.go_types import GoType, struct_of
 from steersman.machinery.codec.partial import part_of
@@ -154,7 +154,8 @@ class StructKind(Kind[T]):
         end = value.index(b'"', found + 7) + 1
         if value.startswith(_VERSION, end + 1):  # behind a comma
             return self._present_foreign(value, revision)
-        return b'%b,"resourceVersion":"%d"%b' % (value[len(self.prefix) : end], revision, value[end:])
+        rest = value[end:-1] if value[-1] == NEWLINE else value[end:]
+        return b'%b,"resourceVersion":"%d"%b' % (value[len(self.prefix) : end], revision, rest)
 
     def _present_foreign(self, value: bytes, revision: int) -> bytes:
         """For what another program wrote: decoded and encoded as this server would have."""

@@ -198,6 +198,12 @@ class Resource(Generic[T, S]):
     storage_prefix: str = ""
     """The key prefix below /registry/ (e.g. "services/specs", "minions"). Unless given it is `plural` for a built-in
     kind and GROUP/`plural` for any other, as upstream has it of custom resources."""
+    stored_as: str = ""
+    """The apiVersion in which its objects lie in the store, as upstream's do, where that is not the kind's own."""
+    always_json: bool = False
+    """Whether its objects lie there as JSON whatever --storage-media-type says."""
+    unserved_versions: Callable[[], Sequence[OtherVersion]] = tuple
+    """Gives versions that are never served, and in which objects may lie in the store."""
     storage_version_hash: str = ""
     returns_deleted_object: bool = False
     """Whether DELETE answers with the object instead of a Status."""

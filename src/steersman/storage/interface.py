@@ -108,6 +108,14 @@ class Unreadable(Exception):
         self.why = why
 
 
+class Undecodable(Exception):
+    """The value of `key` is there, and is no object of what should be there."""
+
+    def __init__(self, key: str, why: str) -> None:
+        super().__init__(f"{key} cannot be read: {why}")
+        self.key = key
+
+
 class Unwritable(Exception):
     """A value cannot be encrypted; nothing was written."""
 
@@ -153,11 +161,12 @@ class Storage(Protocol):
         ...
 
     seals: bool
-    """Whether values are encrypted where they are stored: then any verb may raise Unreadable, and writes Unwritable."""
+    """Whether values lie there otherwise than they are given, encrypted or in another form: then any verb may raise
+    Unreadable or Undecodable, and writes Unwritable."""
 
     async def is_stale(self, key: str) -> bool:
-        """Whether the value is to be written anew though it does not change, as it would be encrypted otherwise now.
-        Raises Unreadable."""
+        """Whether the value is to be written anew though it does not change, as it would be encrypted otherwise now,
+        or stored in another form. Raises Unreadable, Undecodable."""
         ...
 
     async def get(self, key: str, *, revision: int = 0) -> KeyValue | None:

@@ -21,9 +21,9 @@ from steersman.rest.context import Context
 from steersman.rest.resource import KEYS
 from steersman.storage.cache.cacher import Cacher
 from steersman.storage.cache.entry import Entry
-from steersman.storage.interface import SEALED, Range, Storage, StorageUnavailable, Unreadable
+from steersman.storage.interface import SEALED, Range, Storage, StorageUnavailable, Undecodable, Unreadable
 from steersman.store.selection import Accept, Selection
-from steersman.store.storage_errors import available, not_decrypted, not_ready
+from steersman.store.storage_errors import available, not_decoded, not_decrypted, not_ready
 
 _NO_KEYS: Final = frozenset({".", ".."})
 """Namespaces that upstream makes no keys of."""
@@ -139,6 +139,8 @@ class CachedObjects(Generic[T]):
                 raise Unreadable(key, "identity transformer tried to read encrypted data")
         except Unreadable as error:
             raise errors.internal(error.why) from error
+        except Undecodable as error:
+            raise not_decoded(error) from error
         except StorageUnavailable as error:
             raise not_ready(error) from error
         return Entry(key, self.kind.present(found.value, found.mod_revision), found.mod_revision)

@@ -16,6 +16,7 @@ from steersman.storage.interface import (
     FutureRevision,
     KeyExists,
     StorageUnavailable,
+    Undecodable,
     Unreadable,
     Unwritable,
 )
@@ -51,13 +52,21 @@ def _retry_after(seconds: float) -> int:
     return int(min(_LONGEST_RETRY, math.exp(min(_RETRY_GROWTH * seconds, _LONGEST_RETRY))))
 
 
+def not_decoded(error: Undecodable) -> StatusError:
+    """500. The client learns which object it is; the log says why it is none."""
+    logger.error("%s", error)
+    return errors.internal(ValueError(f"{error.key} cannot be read"))
+
+
 async def available(read: Awaitable[R]) -> R:
     """What is read. Raises StorageNotReady, StatusError 504 for a revision that has not happened yet, 500 for a value
-    that cannot be decrypted."""
+    that cannot be decrypted or decoded."""
     try:
         return await read
     except Unreadable as error:
         raise errors.internal(error) from error
+    except Undecodable as error:
+        raise not_decoded(error) from error
     except StorageUnavailable as error:
         raise not_ready(error) from error
     except FutureRevision as error:
@@ -73,6 +82,8 @@ async def committed(write: Awaitable[R]) -> R | None:
         return None
     except (StorageUnavailable, Unwritable, Unreadable) as error:
         raise errors.internal(error) from error
+    except Undecodable as error:
+        raise not_decoded(error) from error
 
 
 def end_of_watch(error: Exception) -> StatusError | None:

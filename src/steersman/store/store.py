@@ -36,7 +36,7 @@ from steersman.rest.context import Context
 from steersman.rest.resource import KEYS
 from steersman.rest.strategy import Strategy
 from steersman.storage.cache.entry import Entry
-from steersman.storage.interface import Unreadable
+from steersman.storage.interface import Undecodable, Unreadable
 from steersman.store import deletion, listing, metadata, watching
 from steersman.store.storage_errors import available
 from steersman.store.stored_objects import StoredObjects
@@ -185,7 +185,7 @@ class Store(StoredObjects[T], WriteRules[T]):
             return self.cacher.get(key) is not None
         try:
             return await self.storage.get(key) is not None
-        except Unreadable:
+        except (Undecodable, Unreadable):
             return True
 
     def _taken(self, ctx: Context, key: str, name: str, *, generated: bool = False) -> StatusError:
@@ -299,7 +299,9 @@ class Store(StoredObjects[T], WriteRules[T]):
         if not self.kind.refits:
             return False
         stored = await available(self.storage.get(key))
-        return stored is not None and stored.mod_revision == entry.revision and stored.value != value
+        return (
+            stored is not None and stored.mod_revision == entry.revision and stored.value.removesuffix(b"\n") != value
+        )
 
     def _check_version(self, ctx: Context, meta: Any, name: str, revision: int, strategy: Strategy[T]) -> None:
         """Raises StatusError where the new object is not made for this version of the old one. None will do for any."""

@@ -19,7 +19,9 @@ T = TypeVar("T")
 
 
 class StoredObjects(CachedObjects[T]):
-    """See the module. Of a write that lost against another one the methods give None; they raise StatusError 500."""
+    """See the module. Of a write that lost against another one the methods give None; they raise StatusError 500.
+
+    What is stored ends with a newline, as upstream's does."""
 
     def __init__(self, bound: BoundResource[T], storage: Storage, slow_lane: SlowLane) -> None:
         super().__init__(bound, storage, slow_lane)
@@ -44,11 +46,11 @@ class StoredObjects(CachedObjects[T]):
 
     def add(self, key: str, value: bytes) -> Awaitable[KeyValue | None]:
         """Stores a new value; None if the key is taken."""
-        return committed(self.storage.create(key, value, ttl=self.ttl))
+        return committed(self.storage.create(key, value + b"\n", ttl=self.ttl))
 
     def replace(self, key: str, value: bytes, revision: int) -> Awaitable[KeyValue | None]:
         """Stores a value instead of the one of this revision."""
-        return committed(self.storage.update(key, value, expected_revision=revision, ttl=self.ttl))
+        return committed(self.storage.update(key, value + b"\n", expected_revision=revision, ttl=self.ttl))
 
     def take_away(self, key: str, revision: int) -> Awaitable[Event | None]:
         """Deletes the value of this revision."""

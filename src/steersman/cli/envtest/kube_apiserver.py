@@ -34,7 +34,7 @@ WITHOUT_EFFECT: Final = names(
     "etcd-readycheck-timeout lease-reuse-duration-seconds livez-grace-period log-flush-frequency "
     "log-json-info-buffer-size log-json-split-stream log-text-info-buffer-size log-text-split-stream logging-format "
     "max-connection-bytes-per-sec shutdown-watch-termination-grace-period storage-backend "
-    "storage-initialization-timeout storage-media-type vmodule watch-cache watch-cache-sizes"
+    "storage-initialization-timeout vmodule watch-cache watch-cache-sizes"
 )
 """Flags about what this server has not: a log in klog's form, an etcd, a cache that can be left out, a pace."""
 LEGACY: Final = {"insecure-port": "0", "insecure-bind-address": None}

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from steersman.authorization.steps import MODES
 from steersman.controlplane.controllers import check_controllers
+from steersman.controlplane.options import STORAGE_MEDIA_TYPES
 from steersman.machinery.errors.field import quote
 from steersman.machinery.go.strings import trim_space
 from steersman.machinery.go.urls import url_error
@@ -156,6 +157,12 @@ def issuer(text: str) -> tuple[str, ...]:
 def storage(text: str) -> str:
     if text not in ("sqlite", "memory"):
         raise ValueError(f"{text!r} is neither sqlite nor memory")
+    return text
+
+
+def media_type(text: str) -> str:
+    if text not in STORAGE_MEDIA_TYPES:
+        raise ValueError(f"{text!r} is none of {', '.join(STORAGE_MEDIA_TYPES)}")
     return text
 
 

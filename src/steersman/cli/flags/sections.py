@@ -22,6 +22,7 @@ from steersman.cli.flags.readers import (
     integer,
     integers,
     issuer,
+    media_type,
     modes,
     names,
     number,
@@ -38,6 +39,7 @@ from steersman.cli.flags.readers import (
     whole_seconds,
 )
 from steersman.controlplane.controllers import CONTROLLERS
+from steersman.controlplane.options import STORAGE_MEDIA_TYPES
 from steersman.controlplane.tls_parameters import SUITE_NAMES
 
 
@@ -87,6 +89,12 @@ SECTIONS: Final[dict[str, dict[str, Flag]]] = {
             "storage", storage, "sqlite (in the folder) or memory (gone at the end)", values=("sqlite", "memory")
         ),
         "unsafe-no-fsync": Flag("unsafe_no_fsync", boolean, "let a power cut take the last writes", boolean=True),
+        "storage-media-type": Flag(
+            "storage_media_type",
+            media_type,
+            "how built-in kinds are stored: JSON, YAML or protobuf",
+            values=STORAGE_MEDIA_TYPES,
+        ),
         "advertise-address": Flag("advertise_address", address, "address by which others reach this server"),
         "request-timeout": Flag("request_timeout", seconds, "longest time of a request, e.g. 1m0s"),
         "min-request-timeout": Flag("min_request_timeout", number, "shortest default time of a watch, seconds"),

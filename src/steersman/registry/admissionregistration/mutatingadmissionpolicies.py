@@ -31,6 +31,7 @@ class MutatingAdmissionPolicyStrategy(JudgedStrategy[MutatingAdmissionPolicy]):
 MUTATING_ADMISSION_POLICIES = Resource(
     kind=built_in(MutatingAdmissionPolicy, default=set_defaults),
     plural="mutatingadmissionpolicies",
+    stored_as="admissionregistration.k8s.io/v1beta1",
     namespaced=False,
     categories=("api-extensions",),
     strategy=MutatingAdmissionPolicyStrategy(),

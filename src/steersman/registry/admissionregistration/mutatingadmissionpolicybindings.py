@@ -31,6 +31,7 @@ class MutatingAdmissionPolicyBindingStrategy(JudgedStrategy[MutatingAdmissionPol
 MUTATING_ADMISSION_POLICY_BINDINGS = Resource(
     kind=built_in(MutatingAdmissionPolicyBinding, default=set_defaults),
     plural="mutatingadmissionpolicybindings",
+    stored_as="admissionregistration.k8s.io/v1beta1",
     namespaced=False,
     categories=("api-extensions",),
     strategy=MutatingAdmissionPolicyBindingStrategy(),

@@ -22,7 +22,7 @@ from steersman.registry.apiextensions.names import definition_name
 from steersman.registry.columns import CREATED_AT
 from steersman.registry.preconditions import check_preconditions
 from steersman.rest.context import Context
-from steersman.rest.resource import Resource, Subresource
+from steersman.rest.resource import OtherVersion, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy, Strategy
 
 GROUP: Final = "apiextensions.k8s.io"
@@ -100,6 +100,12 @@ class CustomResourceDefinitionStatusStrategy(StatusStrategy[CustomResourceDefini
         return validate_status_update(new)
 
 
+def _unserved_versions() -> tuple[OtherVersion, ...]:
+    from steersman.registry.apiextensions.v1beta1 import unserved_versions  # only those who have a definition need it
+
+    return unserved_versions()
+
+
 CUSTOM_RESOURCE_DEFINITIONS = Resource(
     kind=built_in(CustomResourceDefinition, default=set_defaults),
     plural="customresourcedefinitions",
@@ -113,6 +119,9 @@ CUSTOM_RESOURCE_DEFINITIONS = Resource(
     columns=(CREATED_AT,),
     subresources=(Subresource(name="status", strategy=CustomResourceDefinitionStatusStrategy()),),
     storage_prefix="apiextensions.k8s.io/customresourcedefinitions",
+    stored_as="apiextensions.k8s.io/v1beta1",
+    always_json=True,
+    unserved_versions=_unserved_versions,
     storage_version_hash="jfWCUB31mvA=",
     in_slow_lane=True,
 )

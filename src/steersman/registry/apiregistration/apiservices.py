@@ -141,6 +141,7 @@ def available(service: APIService) -> str:
 API_SERVICES = Resource(
     kind=built_in(APIService, default=set_defaults),
     plural="apiservices",
+    always_json=True,
     namespaced=False,
     categories=("api-extensions",),
     strategy=APIServiceStrategy(),

@@ -41,6 +41,7 @@ from steersman.storage.interface import (
     Storage,
     StorageUnavailable,
     Subscription,
+    Undecodable,
     Unreadable,
 )
 from steersman.storage.keys import after
@@ -60,10 +61,6 @@ _RELOAD_DELAY: Final = 1.0
 _MAX_RELOAD_DELAY: Final = 60.0
 REPRESENTATIONS_LIMIT: Final = 16 << 20
 """Bytes of objects, all their encodings together, up to which other encodings are remembered."""
-
-
-class _Unreadable(Exception):
-    """A stored value that cannot be presented; its cause tells why."""
 
 
 class Cacher:
@@ -133,7 +130,7 @@ class Cacher:
         """
         try:
             await self._start()
-        except (_Unreadable, Unreadable) as error:
+        except (Undecodable, Unreadable) as error:
             self._start_over(error)
 
     async def _start(self) -> None:
@@ -146,12 +143,12 @@ class Cacher:
             self.unreadable, self.undecryptable = "", None
             return
 
-    def _start_over(self, error: _Unreadable | Unreadable) -> None:
+    def _start_over(self, error: Undecodable | Unreadable) -> None:
         self._note(error)
         logger.debug("the cache of %s cannot be loaded", self.prefix, exc_info=error)
         self._reload = asyncio.get_running_loop().create_task(self._load_again())
 
-    def _note(self, error: _Unreadable | Unreadable) -> None:
+    def _note(self, error: Undecodable | Unreadable) -> None:
         if self._was_ready and not self.unreadable:
             self.unready_since = times.monotonic()
         self.unreadable = str(error)
@@ -187,7 +184,7 @@ class Cacher:
                 except Unreadable:
                     raise
                 except Exception as error:
-                    raise _Unreadable(f"{item.key} cannot be read: {error}") from error
+                    raise Undecodable(item.key, str(error)) from error
             if page.items:
                 start = after(page.items[-1].key)
         self._entries = entries
@@ -230,7 +227,7 @@ class Cacher:
             delay = min(delay * 2, _MAX_RELOAD_DELAY)
             try:
                 await self._start()
-            except (_Unreadable, Unreadable) as error:
+            except (Undecodable, Unreadable) as error:
                 if str(error) != self.unreadable:  # which was told
                     self._note(error)
                     logger.error("the cache of %s cannot be loaded: %s", self.prefix, error)
@@ -488,7 +485,7 @@ class Cacher:
 
         try:
             subscription = await self._storage.subscribe(watcher.target, after_revision=after_revision, deliver=take)
-        except (Compacted, StorageUnavailable, Unreadable) as error:
+        except (Compacted, StorageUnavailable, Undecodable, Unreadable) as error:
             watcher.replay = None
             watcher.end(error)
             return
