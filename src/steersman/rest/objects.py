@@ -51,6 +51,11 @@ class Objects(Protocol):
         """What a list comes to, in the version of the context. Raises StatusError."""
         ...
 
+    async def catch_up(self) -> None:
+        """Returns once the cache has everything that was committed before, by other servers too: at once where nobody
+        else writes. Raises StatusError 429, 504."""
+        ...
+
     async def find(self, namespace: str, name: str) -> Any | None:
         """The object in the cache, None if there is none. `namespace` is "" for cluster-scoped ones."""
         ...
