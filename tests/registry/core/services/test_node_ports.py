@@ -82,7 +82,8 @@ async def test_two_servers_never_take_one_port(storage: MemoryStorage) -> None:
     async def take(server: NodePorts) -> list[int]:
         return [await server.change(TakenPorts.allocate_next) for _ in range(50)]
 
-    given = sum(await asyncio.gather(*(take(server) for server in servers for _ in range(2))), [])
+    several = await asyncio.gather(*(take(server) for server in servers for _ in range(2)))
+    given = [port for each in several for port in each]
     assert len(given) == len(set(given)) == 300
     stored = await storage.get(KEY)
     assert stored is not None
