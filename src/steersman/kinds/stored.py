@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -22,6 +22,6 @@ def from_value(cls: type[T], value: bytes) -> T:
 
     Raises DecodeError, or msgspec.DecodeError, for what is no such object.
     """
-    if value.startswith(PREFIX):
-        return decode_object(cls, value)
-    return built_in(cls).decode(value[1:])  # of which a kind adds the brace
+    obj: Any = decode_object(cls, value) if value.startswith(PREFIX) else built_in(cls).decode(value[1:])
+    obj.kind = obj.api_version = ""  # which `to_value` writes
+    return cast("T", obj)
