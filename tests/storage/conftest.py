@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from steersman.storage.encryption.ciphers import AESGCMCipher
 from steersman.storage.encryption.storage import EncryptedStorage
+from steersman.storage.etcd import EtcdStorage
 from steersman.storage.interface import Storage
 from steersman.storage.memory import MemoryStorage
 from steersman.storage.sqlite import SQLiteStorage
+from tests.storage.etcd.process import EtcdProcess
 from tests.storage.storage_model import Clock
 
 OpenStore = Callable[[], Awaitable[Storage]]
@@ -22,9 +24,21 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture(params=["memory", "sqlite", "encrypted"])
+@pytest.fixture
+def etcd_process(tmp_path: Path) -> Iterator[EtcdProcess]:
+    """A fresh etcd; skips the test where there is none."""
+    process = EtcdProcess(tmp_path / "etcd")
+    process.start()
+    yield process
+    process.stop()
+
+
+@pytest.fixture(params=["memory", "sqlite", "encrypted", "etcd"])
 def open_store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> OpenStore:
-    """Opens a fresh store without background tasks; a SQLite store opened again is the same one."""
+    """Opens a fresh store without background tasks; a store of SQLite or etcd opened again is the same one."""
+    if request.param == "etcd":
+        process: EtcdProcess = request.getfixturevalue("etcd_process")
+        return lambda: EtcdStorage.open([process.url], root="", compaction_interval=0)
 
     async def memory() -> Storage:
         return await MemoryStorage.open(compaction_interval=0, lease_interval=0, clock=clock)
@@ -39,6 +53,14 @@ def open_store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> 
         return store
 
     return {"memory": memory, "sqlite": sqlite, "encrypted": encrypted}[request.param]
+
+
+@pytest.fixture
+def leasing_store(store: Storage) -> Storage:
+    """A store whose leases run out by the tests' clock; etcd's have tests of their own."""
+    if not hasattr(store, "expire_leases"):
+        pytest.skip("leases run out in real time")
+    return store
 
 
 @pytest.fixture

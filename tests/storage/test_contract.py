@@ -453,42 +453,42 @@ async def test_compaction_while_writing_loses_nothing(store: Storage) -> None:
 # Leases
 
 
-async def test_a_key_vanishes_when_its_lease_runs_out(store, clock: Clock) -> None:
+async def test_a_key_vanishes_when_its_lease_runs_out(leasing_store, clock: Clock) -> None:
     recorder = Recorder()
-    await store.subscribe("/", after_revision=1, deliver=recorder)
-    leased = await store.create("/a", b"1", ttl=10)
-    lasting = await store.create("/b", b"1")
+    await leasing_store.subscribe("/", after_revision=1, deliver=recorder)
+    leased = await leasing_store.create("/a", b"1", ttl=10)
+    lasting = await leasing_store.create("/b", b"1")
     clock.now += 9
-    await store.expire_leases()
-    assert await store.get("/a") == leased
+    await leasing_store.expire_leases()
+    assert await leasing_store.get("/a") == leased
     clock.now += 2
-    await store.expire_leases()
-    assert await store.get("/a") is None
-    assert await store.get("/b") == lasting
+    await leasing_store.expire_leases()
+    assert await leasing_store.get("/a") is None
+    assert await leasing_store.get("/b") == lasting
     assert recorder.events[2:] == [Event(4, "/a", None, leased)]
 
 
-async def test_an_update_renews_or_takes_away_the_lease(store, clock: Clock) -> None:
+async def test_an_update_renews_or_takes_away_the_lease(leasing_store, clock: Clock) -> None:
     for key in ("/renewed", "/freed", "/gone"):
-        await store.create(key, b"1", ttl=10)
-    await store.update("/renewed", b"2", expected_revision=2, ttl=100)
-    await store.update("/freed", b"2", expected_revision=3)
-    await store.delete("/gone", expected_revision=4)
-    await store.create("/gone", b"2")
+        await leasing_store.create(key, b"1", ttl=10)
+    await leasing_store.update("/renewed", b"2", expected_revision=2, ttl=100)
+    await leasing_store.update("/freed", b"2", expected_revision=3)
+    await leasing_store.delete("/gone", expected_revision=4)
+    await leasing_store.create("/gone", b"2")
     clock.now += 50
-    await store.expire_leases()
-    assert [item.key for item in (await store.range("/")).items] == ["/freed", "/gone", "/renewed"]
+    await leasing_store.expire_leases()
+    assert [item.key for item in (await leasing_store.range("/")).items] == ["/freed", "/gone", "/renewed"]
     clock.now += 60
-    await store.expire_leases()
-    assert [item.key for item in (await store.range("/")).items] == ["/freed", "/gone"]
+    await leasing_store.expire_leases()
+    assert [item.key for item in (await leasing_store.range("/")).items] == ["/freed", "/gone"]
 
 
-async def test_many_leases_run_out_at_once(store, clock: Clock) -> None:
-    await asyncio.gather(*(store.create(f"/{number}", b"1", ttl=1) for number in range(1200)))
+async def test_many_leases_run_out_at_once(leasing_store, clock: Clock) -> None:
+    await asyncio.gather(*(leasing_store.create(f"/{number}", b"1", ttl=1) for number in range(1200)))
     clock.now += 5
-    await store.expire_leases()
-    assert not (await store.range("/")).items
-    assert store.revision == 1 + 2400
+    await leasing_store.expire_leases()
+    assert not (await leasing_store.range("/")).items
+    assert leasing_store.revision == 1 + 2400
 
 
 # The end

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 from collections.abc import Callable
@@ -443,10 +444,11 @@ class ControlPlane:
         return definitions
 
     def _add_checks(self, server: Server, stores: Stores) -> None:
-        server.add_checks(HealthCheck("etcd", self._wrong_with_storage))
+        health, ready = self.options.etcd_healthcheck_timeout, self.options.etcd_readycheck_timeout
+        server.add_checks(HealthCheck("etcd", lambda: self._wrong_with_storage(health)))
         needed = [stores.store(*key) for key in _READ_BY_THE_SERVER]
         server.add_checks(
-            HealthCheck("etcd-readiness", self._wrong_with_storage),
+            HealthCheck("etcd-readiness", lambda: self._wrong_with_storage(ready)),
             HealthCheck(
                 "informer-sync",
                 lambda: next((f"{each.resource.plural} not synced" for each in needed if not each.cacher.ready), None),
@@ -454,8 +456,20 @@ class ControlPlane:
             only_ready=True,
         )
 
-    def _wrong_with_storage(self) -> str | None:
-        return "storage is closed" if self.storage is None else self.storage.refusal or None
+    async def _wrong_with_storage(self, seconds: float) -> str | None:
+        storage = self.storage
+        if storage is None:
+            return "storage is closed"
+        if storage.knows_newest or storage.refusal:
+            return storage.refusal or None
+        try:
+            async with asyncio.timeout(seconds):
+                await storage.current_revision()
+        except TimeoutError:
+            return "error getting data from etcd: context deadline exceeded"
+        except StorageUnavailable as error:
+            return f"error getting data from etcd: {error}"
+        return None
 
 
 def _install_seats(server: Server, fair: FlowControl | None) -> None:

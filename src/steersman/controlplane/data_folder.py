@@ -36,6 +36,10 @@ def make_data_folder(options: Options) -> None:
 async def open_storage(options: Options) -> Storage:
     """The storage, which keeps other processes out. Raises what it raises, OSError."""
     interval = options.etcd_compaction_interval
+    if options.etcd_servers:
+        from steersman.controlplane.etcd_cluster import open_etcd  # which most servers never need
+
+        return await open_etcd(options)
     if options.storage == "memory":
         return await MemoryStorage.open(compaction_interval=interval)
     durable = not options.unsafe_no_fsync

@@ -105,6 +105,14 @@ class Options(AuditOptions):
     default_not_ready_toleration_seconds: int = 300
     default_unreachable_toleration_seconds: int = 300
     etcd_compaction_interval: float = 300.0
+    etcd_servers: tuple[str, ...] = ()
+    """URLs of members of one cluster; empty for the storage in the folder."""
+    etcd_prefix: str = "/registry"
+    etcd_cafile: str = ""
+    etcd_certfile: str = ""
+    etcd_keyfile: str = ""
+    etcd_healthcheck_timeout: float = 2.0
+    etcd_readycheck_timeout: float = 2.0
     kubelet_preferred_address_types: tuple[str, ...] = ()
     """Empty for upstream's order."""
     kubelet_client_certificate: str = ""
@@ -163,7 +171,8 @@ _DURATIONS: Final = (
     "authentication_token_webhook_cache_ttl",
     "authorization_webhook_cache_authorized_ttl", "authorization_webhook_cache_unauthorized_ttl",
     "request_timeout", "service_account_max_token_expiration", "event_ttl", "shutdown_delay_duration",
-    "etcd_compaction_interval", "kubelet_timeout", "debug_loop_watchdog", *AUDIT_DURATIONS,
+    "etcd_compaction_interval", "etcd_healthcheck_timeout", "etcd_readycheck_timeout",
+    "kubelet_timeout", "debug_loop_watchdog", *AUDIT_DURATIONS,
 )  # fmt: skip
 """Options in seconds whose flags are durations."""
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
-from steersman.storage.interface import Deliver, Event
+from steersman.storage.interface import Deliver, Event, Lost
 from steersman.storage.keys import parent
 
 logger = logging.getLogger(__name__)
@@ -17,10 +17,11 @@ _ROUTES_KEPT: Final = 4096
 class Registration:
     """One subscription. While it is held back (`hold`), events collect in a buffer instead of being delivered."""
 
-    __slots__ = ("_buffer", "_deliver", "_dispatcher", "active", "prefix")
+    __slots__ = ("_buffer", "_deliver", "_dispatcher", "_lost", "active", "prefix")
 
-    def __init__(self, dispatcher: Dispatcher, prefix: str, deliver: Deliver) -> None:
+    def __init__(self, dispatcher: Dispatcher, prefix: str, deliver: Deliver, lost: Lost | None = None) -> None:
         self.prefix = prefix
+        self._lost = lost
         self.active = True
         self._deliver = deliver
         self._dispatcher = dispatcher
@@ -53,6 +54,13 @@ class Registration:
             logger.exception("a subscriber to %s failed and is ended", self.prefix)
             self.cancel()
 
+    def lose(self, error: Exception) -> None:
+        """Ends it, as events are missing."""
+        if self.active:
+            self.cancel()
+            if self._lost is not None:
+                self._lost(error)
+
     def cancel(self) -> None:
         """Ends it; nothing is delivered any more."""
         if self.active:
@@ -72,9 +80,9 @@ class Dispatcher:
         self._registrations: dict[Registration, None] = {}
         self._routes: dict[str, tuple[tuple[Registration, ...], tuple[Registration, ...]]] = {}
 
-    def add(self, prefix: str, deliver: Deliver) -> Registration:
-        """Registers `deliver` for every key that starts with `prefix`."""
-        registration = Registration(self, prefix, deliver)
+    def add(self, prefix: str, deliver: Deliver, lost: Lost | None = None) -> Registration:
+        """Registers `deliver` for every key that starts with `prefix`; `lost` is told if events are missing."""
+        registration = Registration(self, prefix, deliver, lost)
         self._registrations[registration] = None
         self._routes.clear()
         return registration
@@ -88,6 +96,11 @@ class Dispatcher:
         """Ends every registration."""
         for registration in tuple(self._registrations):
             registration.cancel()
+
+    def lose(self, error: Exception) -> None:
+        """Ends every registration, as events are missing."""
+        for registration in tuple(self._registrations):
+            registration.lose(error)
 
     def dispatch(self, events: Sequence[Event]) -> None:
         """Delivers events (in revision order) to all who are registered for their keys, one call for each of them."""

@@ -87,6 +87,10 @@ class StorageUnavailable(Exception):
     """The store cannot take a request now (closed, disk full, no connection); nothing was written."""
 
 
+class OutcomeUnknown(StorageUnavailable):
+    """The connection was lost, or time ran out, while a write was under way: it may have been committed, or not."""
+
+
 class StorageLocked(Exception):
     """Another process has the store open."""
 
@@ -118,6 +122,9 @@ class Subscription(Protocol):
 
 Deliver = Callable[[Sequence[Event]], None]
 """Takes events of a prefix in revision order, on the loop, before the write that made them is acknowledged."""
+
+Lost = Callable[[Exception], None]
+"""Told once, on the loop, that events are missing which nobody has kept: who follows the store is to begin anew."""
 
 
 class Storage(Protocol):
@@ -177,9 +184,12 @@ class Storage(Protocol):
         """Deletes the key if its mod_revision is the expected one. Raises Conflict."""
         ...
 
-    async def subscribe(self, prefix: str, *, after_revision: int, deliver: Deliver) -> Subscription:
+    async def subscribe(
+        self, prefix: str, *, after_revision: int, deliver: Deliver, lost: Lost | None = None
+    ) -> Subscription:
         """Calls `deliver` with every event under `prefix` later than `after_revision`, without gap or repetition:
-        first those already kept, then each as it is committed. Raises Compacted, FutureRevision."""
+        first those already kept, then each as it is committed. Where others write, a store may be cut off for longer
+        than events are kept: it says so to `lost`, and the subscription is over. Raises Compacted, FutureRevision."""
         ...
 
     async def wait_until(self, revision: int) -> None:

@@ -21,6 +21,7 @@ from steersman.storage.interface import (
     FutureRevision,
     KeyExists,
     KeyValue,
+    Lost,
     Range,
     StorageUnavailable,
     Subscription,
@@ -183,14 +184,16 @@ class MemoryStorage:
         self._commit_all((event,))
         return event
 
-    async def subscribe(self, prefix: str, *, after_revision: int, deliver: Deliver) -> Subscription:
+    async def subscribe(
+        self, prefix: str, *, after_revision: int, deliver: Deliver, lost: Lost | None = None
+    ) -> Subscription:
         self._check_open()
         if after_revision > self._revision:
             raise FutureRevision(after_revision, self._revision)
         if after_revision < self._compacted:
             raise Compacted(self._compacted)
         events = [event for event in self._log_after(after_revision) if event.key.startswith(prefix)]
-        registration = self._dispatcher.add(prefix, deliver)
+        registration = self._dispatcher.add(prefix, deliver, lost)
         if events:
             registration.hold()
             try:

@@ -115,6 +115,13 @@ SECTIONS: Final[dict[str, dict[str, Flag]]] = {
         "egress-selector-config-file": Flag(
             "egress_selector_config_file", str, "EgressSelectorConfiguration: through which proxies others are asked"
         ),
+        "etcd-servers": Flag("etcd_servers", names, "http(s)://HOST:PORT,... of an etcd cluster to store in", True),
+        "etcd-prefix": Flag("etcd_prefix", str, "what all keys in etcd begin with"),
+        "etcd-cafile": Flag("etcd_cafile", file, "whom members of etcd have their certificates of, PEM"),
+        "etcd-certfile": Flag("etcd_certfile", file, "certificate shown to etcd, PEM"),
+        "etcd-keyfile": Flag("etcd_keyfile", file, "key of --etcd-certfile"),
+        "etcd-healthcheck-timeout": Flag("etcd_healthcheck_timeout", seconds, "time etcd has for /healthz and /livez"),
+        "etcd-readycheck-timeout": Flag("etcd_readycheck_timeout", seconds, "time etcd has for /readyz"),
         "etcd-compaction-interval": Flag("etcd_compaction_interval", seconds, "time between compactions, 0 for never"),
         "encryption-provider-config": Flag(
             "encryption_provider_config",

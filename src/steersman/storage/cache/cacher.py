@@ -196,7 +196,9 @@ class Cacher:
         self._keys = SortedList(entries)
         self._window = self._new_window(revision)
         self._applied = revision
-        subscription = await self._storage.subscribe(self.prefix, after_revision=revision, deliver=self._apply)
+        subscription = await self._storage.subscribe(
+            self.prefix, after_revision=revision, deliver=self._apply, lost=self._lose
+        )  # fmt: skip
         if self._failures != failures:
             subscription.cancel()
             raise StorageUnavailable(f"the cache of {self.prefix} could not be loaded")
@@ -252,11 +254,15 @@ class Cacher:
                 self._apply_one(event, now)
         except Exception as error:
             logger.exception("the cache of %s cannot follow the storage and starts over", self.prefix)
-            loading = not self.ready
-            self._reset(error)
-            self._failures += 1
-            if not loading:
-                self._reload = asyncio.get_running_loop().create_task(self._load_again())
+            self._lose(error)
+
+    def _lose(self, error: Exception) -> None:
+        """Starts over, as events are missing."""
+        loading = not self.ready
+        self._reset(error)
+        self._failures += 1
+        if not loading:
+            self._reload = asyncio.get_running_loop().create_task(self._load_again())
 
     def _apply_one(self, event: Event, now: float) -> None:
         key = event.key

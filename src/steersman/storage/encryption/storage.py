@@ -20,6 +20,7 @@ from steersman.storage.interface import (
     Event,
     KeyExists,
     KeyValue,
+    Lost,
     Range,
     Storage,
     StorageUnavailable,
@@ -169,9 +170,11 @@ class EncryptedStorage:
 
     # Telling subscribers
 
-    async def subscribe(self, prefix: str, *, after_revision: int, deliver: Deliver) -> Subscription:
+    async def subscribe(
+        self, prefix: str, *, after_revision: int, deliver: Deliver, lost: Lost | None = None
+    ) -> Subscription:
         feed = _Feed(self, deliver)
-        subscription = await self._inner.subscribe(prefix, after_revision=after_revision, deliver=feed.take)
+        subscription = await self._inner.subscribe(prefix, after_revision=after_revision, deliver=feed.take, lost=lost)
         try:
             await feed.catch_up()
         except BaseException:

@@ -18,6 +18,7 @@ from steersman.storage.interface import (
     Event,
     FutureRevision,
     KeyValue,
+    Lost,
     Range,
     StorageFormatError,
     StorageUnavailable,
@@ -265,13 +266,15 @@ class SQLiteStorage:
         except sqlite3.Error as error:
             raise StorageUnavailable(f"the file cannot be read: {_fault(error)}") from error
 
-    async def subscribe(self, prefix: str, *, after_revision: int, deliver: Deliver) -> Subscription:
+    async def subscribe(
+        self, prefix: str, *, after_revision: int, deliver: Deliver, lost: Lost | None = None
+    ) -> Subscription:
         self._check_open()
         if after_revision > self._revision:
             raise FutureRevision(after_revision, self._revision)
         if after_revision < self._compact_revision:
             raise Compacted(self._compact_revision)
-        registration = self._dispatcher.add(prefix, deliver)
+        registration = self._dispatcher.add(prefix, deliver, lost)
         if after_revision < self._revision:
             try:
                 await self._replay(registration, after_revision, self._revision)

@@ -118,6 +118,9 @@ class Http2Answer(Answer):
             pieces.append(data)
         self._wake()
 
+    def take_trailers(self, fields: Fields) -> None:
+        """What follows a body has come; nobody asks for that of HTTP."""
+
     def take_end(self) -> None:
         """Nothing more will come."""
         self.is_received = True

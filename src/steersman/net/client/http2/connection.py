@@ -111,9 +111,25 @@ class Http2Connection(Receiving):
         """
         if not self.can_take:
             raise NotProcessed("http2: client conn not usable")
-        has_body = body is not None or bool(whole)
         block = self._head_block(method, target, headers)
         answer = Http2Answer(self, self.next_id, self.peer_window, head_only=method == "HEAD")
+        self.begin(answer, block, body, whole)
+        try:
+            await answer.begun()
+        except NotProcessed as error:
+            error.begun = body is not None
+            await answer.close()
+            raise
+        except BaseException:
+            await answer.close()
+            raise
+        return answer
+
+    def begin(
+        self, answer: Http2Answer, block: bytes, body: AsyncIterator[bytes] | None = None, whole: bytes = b""
+    ) -> None:  # fmt: skip
+        """Sends the head of a request whose `answer` is of `next_id`, and its body, which is in pieces or `whole`."""
+        has_body = body is not None or bool(whole)
         self.next_id += 2
         self.streams[answer.id] = answer
         self._out.append(
@@ -129,16 +145,6 @@ class Http2Connection(Receiving):
             self._flush()  # there is nobody else whose frames could leave with these
         else:
             self.schedule()
-        try:
-            await answer.begun()
-        except NotProcessed as error:
-            error.begun = body is not None
-            await answer.close()
-            raise
-        except BaseException:
-            await answer.close()
-            raise
-        return answer
 
     def _head_block(self, method: str, target: str, headers: Sequence[tuple[str, str]]) -> bytes:
         """The encoded head of a request. Raises ValueError."""

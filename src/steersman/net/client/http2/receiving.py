@@ -245,9 +245,10 @@ class Receiving(Received):
         ends = bool(flags & frames.END_STREAM)
         if answer.is_received:
             raise StreamFault(stream_id, ErrorCode.PROTOCOL_ERROR, "protocol error: headers after END_STREAM")
-        if answer.has_head:  # trailers, which nobody asks for
+        if answer.has_head:
             if not ends:
                 raise StreamFault(stream_id, ErrorCode.PROTOCOL_ERROR, "trailers without END_STREAM")
+            answer.take_trailers(fields)
             self._ended(answer)
             return
         if self._decoder.is_over(fields):

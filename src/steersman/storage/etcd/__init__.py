@@ -1,0 +1,5 @@
+"""The storage contract on etcd (etcd.io, API of 3.4 and later)."""
+
+from steersman.storage.etcd.store import EtcdStorage
+
+__all__ = ["EtcdStorage"]

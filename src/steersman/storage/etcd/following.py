@@ -1,0 +1,196 @@
+"""What is written in etcd, by whomever: one watch on everything, from which all subscribers of a server are told."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+from steersman.net.client.grpc import CallError, Code, Stream
+from steersman.storage.etcd import messages
+from steersman.storage.etcd.members import Members
+from steersman.storage.etcd.messages import Change, MessageError, WatchAnswer
+from steersman.storage.interface import Compacted
+
+logger = logging.getLogger(__name__)
+
+_FIRST_DELAY: Final = 0.1
+_MAX_DELAY: Final = 5.0
+_ASKED_EVERY: Final = 0.1
+"""Seconds between questions how far everything has been told, while somebody waits for that."""
+
+OnChanges = Callable[[Sequence[Change]], None]
+
+
+class _Ended(Exception):
+    """A watch is over, and may be begun again elsewhere."""
+
+
+class Watch:
+    """One watch on the keys from `key` to `end`, later than `after`, until it fails.
+
+    `on_changes` is given the changes of whole revisions, in their order; `on_progress` a revision up to which all have
+    been given.
+    """
+
+    def __init__(self, on_changes: OnChanges, on_progress: Callable[[int], None]) -> None:
+        self._on_changes = on_changes
+        self._on_progress = on_progress
+        self._stream: Stream | None = None
+        self._parts: list[Change] = []
+        self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def run(self, members: Members, key: bytes, end: bytes, after: int) -> None:
+        """Ends with what ends the watch: _Ended, Compacted."""
+        try:
+            self._stream = await members.stream(messages.WATCH, self._take, self._end)
+        except CallError as error:
+            raise _Ended(str(error)) from error
+        self._stream.send(messages.watch(key, end, after + 1))
+        try:
+            await self._over
+        finally:
+            self._stream.cancel()
+
+    def ask(self) -> None:
+        """Asks how far everything has been told."""
+        if self._stream is not None:
+            self._stream.send(messages.PROGRESS)
+
+    def _take(self, data: bytes) -> None:
+        if self._over.done():
+            return
+        try:
+            answer = messages.read_watch(data)
+            self._answered(answer)
+        except (MessageError, _Ended, Compacted) as error:
+            self._over.set_exception(error if not isinstance(error, MessageError) else _Ended(str(error)))
+
+    def _answered(self, answer: WatchAnswer) -> None:
+        if answer.canceled:
+            if answer.compact_revision:
+                raise Compacted(answer.compact_revision)
+            raise _Ended(answer.reason or "the watch was cancelled")
+        if answer.changes:
+            changes = [*self._parts, *answer.changes] if self._parts else answer.changes
+            if answer.fragment:
+                self._parts = changes
+                return
+            self._parts = []
+            self._on_changes(changes)
+        elif not answer.created:
+            self._on_progress(answer.revision)
+
+    def _end(self, error: CallError | None) -> None:
+        if not self._over.done():
+            self._over.set_exception(_Ended("the watch has ended" if error is None else str(error)))
+
+
+class Following:
+    """Watches everything from `key` to `end`, again and again, and goes on where it was.
+
+    `on_gap` is told when that is not possible, as what followed is no longer kept; it says from where it goes on.
+    """
+
+    def __init__(
+        self, members: Members, key: bytes, end: bytes, *, on_changes: OnChanges,
+        on_progress: Callable[[int], None], on_gap: Callable[[Compacted], Awaitable[int]],
+    ) -> None:  # fmt: skip
+        self._members = members
+        self._key, self._range_end = key, end
+        self._on_changes = on_changes
+        self._on_progress = on_progress
+        self._on_gap = on_gap
+        self._after = 0
+        self._watch: Watch | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._wanted = 0
+        self._asking: asyncio.TimerHandle | None = None
+        self.trouble = ""
+        """Why nothing is told now, "" while all is well."""
+
+    def start(self, after: int) -> None:
+        """Begins to tell what is later than a revision."""
+        self._after = after
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def stop(self) -> None:
+        """Tells nothing any more."""
+        if self._asking is not None:
+            self._asking.cancel()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def want(self, revision: int) -> None:
+        """Has it found out that everything up to a revision has been told, though nothing may have changed."""
+        self._wanted = max(self._wanted, revision)
+        if self._asking is None and self._wanted > self._after:
+            self._asking = asyncio.get_running_loop().call_later(0.01, self._ask)
+
+    def _ask(self) -> None:
+        self._asking = None
+        if self._wanted > self._after:
+            if self._watch is not None:
+                self._watch.ask()
+            self._asking = asyncio.get_running_loop().call_later(_ASKED_EVERY, self._ask)
+
+    async def _run(self) -> None:
+        delay = _FIRST_DELAY
+        while True:
+            before = self._after
+            self._watch = Watch(self._changed, self._progressed)
+            try:
+                await self._watch.run(self._members, self._key, self._range_end, self._after)
+            except Compacted as error:
+                logger.warning("changes since revision %d are no longer kept by etcd; starting over", self._after)
+                self._after = await self._on_gap(error)
+                continue
+            except _Ended as error:
+                self.trouble = str(error)
+                logger.warning("the watch on etcd has ended, and is begun again: %s", error)
+                self._members.failed()
+            finally:
+                self._watch = None
+            delay = _FIRST_DELAY if self._after > before else min(delay * 2, _MAX_DELAY)
+            await asyncio.sleep(delay)
+
+    def _changed(self, changes: Sequence[Change]) -> None:
+        self.trouble = ""
+        self._on_changes(changes)
+        self._after = changes[-1].current.mod_revision
+
+    def _progressed(self, revision: int) -> None:
+        self.trouble = ""
+        if revision > self._after:
+            self._after = revision
+            self._on_progress(revision)
+
+
+async def replay(members: Members, key: bytes, end: bytes, *, after: int, last: int, on_changes: OnChanges) -> None:
+    """Gives what happened later than `after`, up to `last`, and it may be more. Raises Compacted, CallError."""
+    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def reached(revision: int) -> None:
+        if revision >= last and not done.done():
+            done.set_result(None)
+
+    def changed(changes: Sequence[Change]) -> None:
+        on_changes(changes)
+        reached(changes[-1].current.mod_revision - 1)  # there may be more of that one
+
+    watch = Watch(changed, reached)
+    running = asyncio.ensure_future(watch.run(members, key, end, after))
+    try:
+        while not done.done() and not running.done():
+            await asyncio.wait((done, running), timeout=_ASKED_EVERY / 2, return_when=asyncio.FIRST_COMPLETED)
+            watch.ask()
+    finally:
+        running.cancel()
+        ended = await asyncio.gather(running, return_exceptions=True)
+    if not done.done():
+        error = ended[0]
+        if isinstance(error, Compacted):
+            raise error
+        raise CallError(Code.UNAVAILABLE, str(error))

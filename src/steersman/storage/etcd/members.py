@@ -1,0 +1,206 @@
+"""Calls of an etcd cluster by way of whichever of its members answers."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import ssl
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+from urllib.parse import urlsplit
+
+from steersman.net.client import grpc
+from steersman.net.client.dial import Dialed, DialError, dial, host_port, told_as_go
+from steersman.net.client.grpc import CallError, Code, Stream
+from steersman.net.client.http2.connection import Http2Connection
+from steersman.net.client.http2.health import Health
+from steersman.net.upgrade import UpgradedConnection
+from steersman.storage.interface import StorageUnavailable
+
+_HEALTH: Final = Health(read_idle=30.0, ping_timeout=10.0)
+"""As kube-apiserver's client asks whether a member is still there."""
+_DIAL_SECONDS: Final = 20.0
+_ROUNDS: Final = 3
+"""How often each member is tried for a call that may be sent again."""
+_FIRST_DELAY: Final = 0.05
+_PORT: Final = 2379
+_LEADER: Final = {"hasleader": "true"}
+"""A member that has lost its leader ends such calls, so that they go on elsewhere."""
+
+
+class Endpoint:
+    """Where a member is reached: `http://HOST:PORT`, `https://HOST:PORT`, `HOST:PORT`, `unix:PATH`.
+
+    Raises ValueError for what is none of these.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.path = ""
+        url = urlsplit(text if "://" in text or text.startswith("unix:") else f"http://{text}")
+        if url.scheme in ("unix", "unixs"):
+            self.path = url.netloc + url.path
+            self.secure = url.scheme == "unixs"
+            self.host, self.port, self.authority = "localhost", 0, "localhost"
+            return
+        if url.scheme not in ("http", "https") or not url.hostname or url.path not in ("", "/"):
+            raise ValueError(f"not the URL of an etcd member: {text}")
+        self.secure = url.scheme == "https"
+        self.host, self.port = url.hostname, url.port or _PORT
+        self.authority = host_port(self.host, self.port)
+
+    async def connect(self, tls: ssl.SSLContext | None) -> UpgradedConnection:
+        """Raises DialError."""
+        context = tls if self.secure else None
+        if not self.path:
+            return await dial(self.host, self.port, context)
+        loop = asyncio.get_running_loop()
+        with told_as_go(f"unix {self.path}", self.host):
+            _, protocol = await loop.create_unix_connection(lambda: Dialed(loop), self.path)
+            if context is not None:
+                await protocol.begin_tls(context, self.host)
+        assert protocol.connection is not None
+        return protocol.connection
+
+
+class Members:
+    """Speaks to one member at a time, over one connection, and to the next when that one fails."""
+
+    def __init__(self, endpoints: Sequence[Endpoint], tls: ssl.SSLContext | None = None) -> None:
+        self._endpoints = list(endpoints)
+        random.shuffle(self._endpoints)  # so that several servers do not all ask the same one
+        self._tls = tls
+        self._at = 0
+        self._endpoint = self._endpoints[0]
+        """That of the connection."""
+        self._connection: Http2Connection | None = None
+        self._dialing: asyncio.Task[Http2Connection] | None = None
+        self._room: asyncio.Future[None] | None = None
+        """Calls wait for this that find the connection full."""
+        self._heads: dict[tuple[str, str], bytes] = {}
+        self._is_closed = False
+
+    async def call(self, method: str, message: bytes, *, repeatable: bool) -> bytes:
+        """The answer to a call. One that is not `repeatable` is sent again only if nothing was done for it.
+
+        Raises CallError: the last one, of code UNAVAILABLE if no member can be reached.
+        """
+        connection = self._connection
+        attempts = _ROUNDS * len(self._endpoints)
+        delay = 0.0
+        while True:
+            attempts -= 1
+            try:
+                if connection is None or not connection.can_take:
+                    connection = await self._connected()
+                return await grpc.call(connection, self._head(method), message)
+            except CallError as error:
+                if error.code is Code.UNAVAILABLE and connection is not None and connection is self._connection:
+                    self._turn_away()
+                if not attempts or not (error.is_unsent or (repeatable and error.code is Code.UNAVAILABLE)):
+                    raise
+            connection = self._connection
+            if delay:
+                await asyncio.sleep(delay * (1 + random.random()))
+            delay = delay * 2 or _FIRST_DELAY
+
+    async def stream(
+        self, method: str, on_message: Callable[[bytes], None], on_end: Callable[[CallError | None], None]
+    ) -> Stream:  # fmt: skip
+        """Begins a call of messages both ways, with a member that has a leader. Raises CallError."""
+        connection = await self._connected()
+        try:
+            return Stream(connection, self._head(method, _LEADER), on_message, on_end)
+        except CallError:
+            self._turn_away()
+            raise
+
+    def failed(self) -> None:
+        """The member does not do as it should: another one is asked next."""
+        self._turn_away()
+
+    def _head(self, method: str, metadata: Mapping[str, str] | None = None) -> bytes:
+        endpoint = self._endpoint
+        key = endpoint.text, method
+        block = self._heads.get(key)
+        if block is None:
+            block = self._heads[key] = grpc.head(endpoint.authority, method, secure=endpoint.secure, metadata=metadata)
+        return block
+
+    def _turn_away(self) -> None:
+        """Leaves a member that does not answer as it should; what is under way with it may end."""
+        connection, self._connection = self._connection, None
+        self._at = (self._at + 1) % len(self._endpoints)
+        if connection is not None:
+            connection.shut_down()
+
+    async def _connected(self) -> Http2Connection:
+        """A connection that takes calls. Raises CallError."""
+        while (connection := self._connection) is not None:
+            if connection.can_take:
+                return connection
+            if connection.is_over or connection.is_leaving:
+                break
+            await self._room_on(connection)
+        if self._is_closed:
+            raise CallError(Code.UNAVAILABLE, "the store is closed", is_unsent=True)
+        if self._dialing is None:
+            self._dialing = asyncio.get_running_loop().create_task(self._dial())
+            self._dialing.add_done_callback(self._dialed)
+        return await asyncio.shield(self._dialing)
+
+    async def _room_on(self, connection: Http2Connection) -> None:
+        """Waits until a connection that has as many calls under way as it may have can take another, or has gone."""
+        if self._room is None:
+            self._room = asyncio.get_running_loop().create_future()
+        connection.filled()
+        await asyncio.shield(self._room)
+
+    def _has_room(self, _: Http2Connection) -> None:
+        room, self._room = self._room, None
+        if room is not None:
+            room.set_result(None)
+
+    async def _dial(self) -> Http2Connection:
+        endpoint = self._endpoints[self._at]
+        try:
+            async with asyncio.timeout(_DIAL_SECONDS):
+                dialed = await endpoint.connect(self._tls)
+        except (DialError, TimeoutError) as error:
+            self._turn_away()
+            why = str(error) or "i/o timeout"
+            raise CallError(
+                Code.UNAVAILABLE, f'connection error: desc = "transport: Error while dialing: {why}"', is_unsent=True
+            ) from None
+        connection = Http2Connection(dialed, self._has_room, self._gone, _HEALTH)
+        self._connection, self._endpoint = connection, endpoint
+        return connection
+
+    def _dialed(self, task: asyncio.Task[Http2Connection]) -> None:
+        self._dialing = None
+        if not task.cancelled():
+            task.exception()
+
+    def _gone(self, connection: Http2Connection) -> None:
+        if self._connection is connection:
+            self._connection = None
+        self._has_room(connection)
+
+    def close(self) -> None:
+        """Ends what is under way."""
+        self._is_closed = True
+        if self._dialing is not None:
+            self._dialing.cancel()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+
+def endpoints(texts: Sequence[str]) -> list[Endpoint]:
+    """Raises ValueError."""
+    return [Endpoint(text) for text in texts]
+
+
+def unavailable(error: CallError) -> StorageUnavailable:
+    """What a call that failed means for who reads."""
+    return StorageUnavailable(error.details)

@@ -1,0 +1,302 @@
+"""The messages of etcd's API that are used here, as bytes (etcd `api/etcdserverpb/rpc.proto`, `api/mvccpb/kv.proto`).
+
+Keys are bytes here. Requests leave out what has its default; of answers only those fields are read that are wanted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from steersman.net.protobuf_fields import varint
+
+RANGE: Final = "/etcdserverpb.KV/Range"
+TXN: Final = "/etcdserverpb.KV/Txn"
+COMPACT: Final = "/etcdserverpb.KV/Compact"
+WATCH: Final = "/etcdserverpb.Watch/Watch"
+LEASE_GRANT: Final = "/etcdserverpb.Lease/LeaseGrant"
+STATUS: Final = "/etcdserverpb.Maintenance/Status"
+
+NO_END: Final = b"\0"
+"""As the end of a range: there is none."""
+_TARGET_VERSION, _TARGET_MOD = 0, 2
+_DELETED: Final = 1
+
+
+class MessageError(ValueError):
+    """Bytes that are none of these messages."""
+
+
+@dataclass(slots=True)
+class Stored:
+    """mvccpb.KeyValue."""
+
+    key: bytes
+    value: bytes
+    create_revision: int
+    mod_revision: int
+    version: int
+
+
+@dataclass(slots=True)
+class RangeAnswer:
+    """What a range has found at `revision`, the newest one; `count` is that of all keys, whatever the limit."""
+
+    revision: int
+    items: list[Stored]
+    more: bool
+    count: int
+
+
+@dataclass(slots=True)
+class TxnAnswer:
+    """What became of a transaction; `found` is what its range has found."""
+
+    revision: int
+    succeeded: bool
+    found: Stored | None
+
+
+@dataclass(slots=True)
+class Change:
+    """mvccpb.Event; `current` of a deletion has a key and a `mod_revision` only."""
+
+    deleted: bool
+    current: Stored
+    previous: Stored | None
+
+
+@dataclass(slots=True)
+class WatchAnswer:
+    """etcdserverpb.WatchResponse."""
+
+    revision: int = 0
+    created: bool = False
+    canceled: bool = False
+    compact_revision: int = 0
+    reason: str = ""
+    fragment: bool = False
+    changes: list[Change] = field(default_factory=list)
+
+
+# Requests
+
+
+def _number(tag: int, value: int) -> bytes:
+    return varint(tag << 3) + varint(value) if value else b""
+
+
+def _bytes(tag: int, value: bytes) -> bytes:
+    return varint(tag << 3 | 2) + varint(len(value)) + value
+
+
+def range_of(
+    key: bytes, end: bytes = b"", *, limit: int = 0, revision: int = 0, count_only: bool = False
+) -> bytes:  # fmt: skip
+    """RangeRequest: one key, or those from it to `end`."""
+    ends = _bytes(2, end) if end else b""
+    return _bytes(1, key) + ends + _number(3, limit) + _number(4, revision) + _number(9, count_only)
+
+
+def put_if(key: bytes, value: bytes, *, mod_revision: int, lease: int = 0) -> bytes:
+    """TxnRequest: stores a value if the key has been written at that revision last (0: is not there), else finds it."""
+    put = _bytes(1, key) + _bytes(2, value) + _number(3, lease)
+    return _if(key, _TARGET_MOD, 6, mod_revision, _bytes(2, put))
+
+
+def delete_if(key: bytes, *, mod_revision: int) -> bytes:
+    """TxnRequest: the same for deleting."""
+    return _if(key, _TARGET_MOD, 6, mod_revision, _bytes(3, _bytes(1, key)))
+
+
+def put_if_version(key: bytes, value: bytes, *, version: int) -> bytes:
+    """TxnRequest: stores a value if the key has been written so many times, else finds it."""
+    return _if(key, _TARGET_VERSION, 4, version, _bytes(2, _bytes(1, key) + _bytes(2, value)))
+
+
+def _if(key: bytes, target: int, field_of_target: int, value: int, operation: bytes) -> bytes:
+    compare = _number(2, target) + _bytes(3, key) + _number(field_of_target, value)
+    return _bytes(1, compare) + _bytes(2, operation) + _bytes(3, _bytes(1, _bytes(1, key)))
+
+
+def compaction(revision: int) -> bytes:
+    """CompactionRequest."""
+    return _number(1, revision)
+
+
+def lease_grant(seconds: int) -> bytes:
+    """LeaseGrantRequest."""
+    return _number(1, seconds)
+
+
+def watch(key: bytes, end: bytes, start_revision: int) -> bytes:
+    """WatchRequest: all changes from a revision on, with what was before them, in fragments if they are large."""
+    return _bytes(1, _bytes(1, key) + _bytes(2, end) + _number(3, start_revision) + b"\x20\x01\x30\x01\x40\x01")
+
+
+PROGRESS: Final = _bytes(3, b"")
+"""WatchRequest: asks up to which revision everything has been told."""
+
+
+# Answers
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        if byte < 0x80:
+            return value | byte << shift, at
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if shift > 63:
+            raise MessageError("a number of more than 64 bits")
+
+
+def _fields(data: bytes, at: int, end: int) -> list[tuple[int, int, int]]:
+    """The fields of a message: number, value, 0; or number, where bytes begin, where they end."""
+    found: list[tuple[int, int, int]] = []
+    while at < end:
+        tag, at = _varint(data, at)
+        kind = tag & 7
+        if kind == 0:
+            value, at = _varint(data, at)
+            found.append((tag >> 3, value, 0))
+        elif kind == 2:
+            size, at = _varint(data, at)
+            if size > end - at:
+                raise MessageError("a field is longer than its message")
+            found.append((tag >> 3, at, at + size))
+            at += size
+        else:
+            raise MessageError(f"a field of wire type {kind}")
+    return found
+
+
+def _stored(data: bytes, at: int, end: int) -> Stored:
+    key = value = b""
+    created = modified = version = 0
+    for number, first, last in _fields(data, at, end):
+        if number == 1:
+            key = data[first:last]
+        elif number == 2:
+            created = first
+        elif number == 3:
+            modified = first
+        elif number == 4:
+            version = first
+        elif number == 5:
+            value = data[first:last]
+    return Stored(key, value, created, modified, version)
+
+
+def _revision(data: bytes, at: int, end: int) -> int:
+    """That of a ResponseHeader."""
+    return next((value for number, value, _ in _fields(data, at, end) if number == 3), 0)
+
+
+def read_range(data: bytes) -> RangeAnswer:
+    """A RangeResponse. Raises MessageError."""
+    try:
+        return _range(data, 0, len(data))
+    except IndexError:
+        raise MessageError("a message is cut off") from None
+
+
+def _range(data: bytes, at: int, end: int) -> RangeAnswer:
+    found = RangeAnswer(0, [], False, 0)
+    items = found.items
+    for number, first, last in _fields(data, at, end):
+        if number == 2:
+            items.append(_stored(data, first, last))
+        elif number == 1:
+            found.revision = _revision(data, first, last)
+        elif number == 3:
+            found.more = bool(first)
+        elif number == 4:
+            found.count = first
+    return found
+
+
+def read_txn(data: bytes) -> TxnAnswer:
+    """A TxnResponse. Raises MessageError."""
+    answer = TxnAnswer(0, False, None)
+    try:
+        for number, first, last in _fields(data, 0, len(data)):
+            if number == 1:
+                answer.revision = _revision(data, first, last)
+            elif number == 2:
+                answer.succeeded = bool(first)
+            elif number == 3:
+                for operation, begin, end in _fields(data, first, last):
+                    if operation == 1 and (items := _range(data, begin, end).items):
+                        answer.found = items[0]
+    except IndexError:
+        raise MessageError("a message is cut off") from None
+    return answer
+
+
+def read_watch(data: bytes) -> WatchAnswer:
+    """A WatchResponse. Raises MessageError."""
+    answer = WatchAnswer()
+    try:
+        for number, first, last in _fields(data, 0, len(data)):
+            if number == 11:
+                answer.changes.append(_change(data, first, last))
+            elif number == 1:
+                answer.revision = _revision(data, first, last)
+            elif number == 3:
+                answer.created = bool(first)
+            elif number == 4:
+                answer.canceled = bool(first)
+            elif number == 5:
+                answer.compact_revision = first
+            elif number == 6:
+                answer.reason = data[first:last].decode(errors="replace")
+            elif number == 7:
+                answer.fragment = bool(first)
+    except IndexError:
+        raise MessageError("a message is cut off") from None
+    return answer
+
+
+def _change(data: bytes, at: int, end: int) -> Change:
+    deleted = False
+    current = previous = None
+    for number, first, last in _fields(data, at, end):
+        if number == 1:
+            deleted = first == _DELETED
+        elif number == 2:
+            current = _stored(data, first, last)
+        elif number == 3:
+            previous = _stored(data, first, last)
+    if current is None:
+        raise MessageError("an event without a key")
+    return Change(deleted, current, previous)
+
+
+def read_lease(data: bytes) -> int:
+    """The ID of a LeaseGrantResponse. Raises MessageError."""
+    return _only(data, 2)
+
+
+def read_version(data: bytes) -> str:
+    """The version of a StatusResponse. Raises MessageError."""
+    try:
+        for number, first, last in _fields(data, 0, len(data)):
+            if number == 2:
+                return data[first:last].decode(errors="replace")
+    except IndexError:
+        raise MessageError("a message is cut off") from None
+    return ""
+
+
+def _only(data: bytes, wanted: int) -> int:
+    try:
+        for number, value, last in _fields(data, 0, len(data)):
+            if number == wanted and not last:
+                return value
+    except IndexError:
+        raise MessageError("a message is cut off") from None
+    raise MessageError(f"no field {wanted}")

@@ -1,0 +1,463 @@
+"""The etcd implementation of the storage contract."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from steersman.net.client.grpc import CallError, Code
+from steersman.storage.dispatch import Dispatcher, Registration
+from steersman.storage.etcd import following, messages
+from steersman.storage.etcd.compaction import Compactor
+from steersman.storage.etcd.following import Following
+from steersman.storage.etcd.leases import Leases
+from steersman.storage.etcd.members import Members, endpoints, unavailable
+from steersman.storage.etcd.messages import Change, MessageError, Stored
+from steersman.storage.interface import (
+    Compacted,
+    Conflict,
+    Deliver,
+    Event,
+    FutureRevision,
+    KeyExists,
+    KeyValue,
+    Lost,
+    OutcomeUnknown,
+    Range,
+    StorageUnavailable,
+    Subscription,
+)
+from steersman.storage.keys import check_write
+from steersman.storage.maintenance import COMPACTION_INTERVAL, repeat
+from steersman.storage.progress import Progress
+from steersman.storage.rewind import bounds
+
+logger = logging.getLogger(__name__)
+
+ROOT: Final = "/registry"
+"""Below this is what servers store (`--etcd-prefix`)."""
+_START_SECONDS: Final = 20.0
+_MEMBER_SECONDS: Final = 3.0
+"""A member has so long to answer at the start, before another one is asked."""
+_CLOSED: Final = "the store is closed"
+_COMPACTED: Final = "required revision has been compacted"
+_FUTURE: Final = "required revision is a future revision"
+_NO_LEASE: Final = "requested lease not found"
+_REFUSALS: Final = frozenset({
+    Code.INVALID_ARGUMENT, Code.NOT_FOUND, Code.PERMISSION_DENIED, Code.RESOURCE_EXHAUSTED, Code.FAILED_PRECONDITION,
+    Code.OUT_OF_RANGE, Code.UNIMPLEMENTED, Code.UNAUTHENTICATED,
+})  # fmt: skip
+"""After these nothing was written; after others nobody knows."""
+
+
+@dataclass(slots=True, eq=False)
+class _Write:
+    """A write that is under way: the event of it may come before the answer, or after it."""
+
+    key: str
+    events: dict[int, Event]
+    """Those of its key since it began, by revision."""
+    revision: int = 0
+    """Its own, once that is known."""
+    told: asyncio.Future[Event] | None = None
+
+
+class EtcdStorage:
+    """A `Storage` in an etcd cluster, which others may write as well; opened with `open`.
+
+    What is written is told to subscribers by one watch on everything below the root; a write returns when its event has
+    come. A write whose caller is cancelled may still be committed.
+    """
+
+    knows_newest = False
+    seals = False
+
+    def __init__(self, members: Members, watched: Members, root: str) -> None:
+        self._members = members
+        self._watched = watched
+        self._root = root.rstrip("/")
+        self._is_moved = self._root != ROOT and bool(self._root)
+        self._revision = 0
+        self._dispatcher = Dispatcher()
+        self._progress = Progress()
+        self._leases = Leases(members)
+        self._compactor = Compactor(members)
+        self._compacted = 0
+        self._writes: dict[str, list[_Write]] = {}
+        self._under_way = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._asking: list[asyncio.Future[int]] = []
+        self._asker: asyncio.Task[None] | None = None
+        self._background: list[asyncio.Task[None]] = []
+        self._closed: asyncio.Task[None] | None = None
+        low, high = self._range_of("", "") if not self._root else self._range_of(f"{ROOT}/", "")
+        self._following = Following(
+            watched, low, high, on_changes=self._changed, on_progress=self._progressed, on_gap=self._start_over
+        )  # fmt: skip
+
+    @classmethod
+    async def open(
+        cls,
+        servers: Sequence[str],
+        *,
+        tls: ssl.SSLContext | None = None,
+        root: str = ROOT,
+        compaction_interval: float = COMPACTION_INTERVAL,
+        start_seconds: float = _START_SECONDS,
+    ) -> EtcdStorage:
+        """Connects to a cluster of which `servers` are members, and waits until one of them answers.
+
+        `tls` is for those whose URL says https. Keys that begin with `/registry` begin with `root` there; "" follows
+        all keys there are. Raises StorageUnavailable, ValueError for what is no URL of a member.
+        """
+        found = endpoints(servers)
+        storage = cls(Members(found, tls), Members(found, tls), root)
+        try:
+            async with asyncio.timeout(start_seconds):
+                storage._revision = await storage._started()
+        except TimeoutError:
+            await storage.close()
+            raise StorageUnavailable(f"no member of etcd answers: {', '.join(servers)}") from None
+        except BaseException:
+            await storage.close()
+            raise
+        storage._following.start(storage._revision)
+        if compaction_interval > 0:
+            storage._background.append(
+                asyncio.create_task(repeat("compaction", compaction_interval, storage._compact_by_turns))
+            )  # fmt: skip
+        return storage
+
+    async def _started(self) -> int:
+        while True:
+            try:
+                async with asyncio.timeout(_MEMBER_SECONDS):
+                    return await self._look()
+            except TimeoutError:
+                self._members.failed()
+            except StorageUnavailable as error:
+                logger.warning("etcd does not answer: %s", error)
+                await asyncio.sleep(0.5)
+
+    # Keys
+
+    def _outer(self, key: str) -> bytes:
+        """A key as it is in etcd."""
+        if self._is_moved and key.startswith(ROOT):
+            key = self._root + key[len(ROOT) :]
+        return key.encode()
+
+    def _inner(self, key: bytes) -> str:
+        text = key.decode(errors="surrogateescape")
+        if self._is_moved and text.startswith(self._root):
+            return ROOT + text[len(self._root) :]
+        return text
+
+    def _range_of(self, prefix: str, start: str) -> tuple[bytes, bytes]:
+        low, high = bounds(prefix, start)
+        return self._outer(low) or b"\0", messages.NO_END if high is None else self._outer(high)
+
+    def _kv(self, item: Stored) -> KeyValue:
+        return KeyValue(self._inner(item.key), item.value, item.create_revision, item.mod_revision)
+
+    # What is known
+
+    @property
+    def revision(self) -> int:
+        return self._revision
+
+    @property
+    def compact_revision(self) -> int:
+        return max(self._compacted, self._compactor.compacted)
+
+    @property
+    def refusal(self) -> str:
+        return _CLOSED if self._closed is not None else ""
+
+    async def is_stale(self, key: str) -> bool:
+        return False
+
+    async def current_revision(self) -> int:
+        """Those who ask while a question is under way share the next one: its answer is newer than they are."""
+        self._check_open()
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._asking.append(future)
+        if self._asker is None:
+            self._asker = asyncio.get_running_loop().create_task(self._answer_all())
+        return await future
+
+    async def _answer_all(self) -> None:
+        try:
+            while self._asking:
+                asking, self._asking = self._asking, []
+                try:
+                    revision = await self._look()
+                except StorageUnavailable as error:
+                    for each in asking:
+                        if not each.done():
+                            each.set_exception(error)
+                else:
+                    for each in asking:
+                        if not each.done():
+                            each.set_result(revision)
+        finally:
+            self._asker = None
+
+    async def _look(self) -> int:
+        """The newest revision, of which a majority of members knows. Raises StorageUnavailable."""
+        request = messages.range_of(self._outer(f"{ROOT}/health"), limit=1, count_only=True)
+        try:
+            return messages.read_range(await self._members.call(messages.RANGE, request, repeatable=True)).revision
+        except CallError as error:
+            raise unavailable(error) from error
+        except MessageError as error:
+            raise StorageUnavailable(str(error)) from error
+
+    # Reading
+
+    async def get(self, key: str, *, revision: int = 0) -> KeyValue | None:
+        found = await self._read(messages.range_of(self._outer(key), revision=revision), revision)
+        return self._kv(found.items[0]) if found.items else None
+
+    async def range(
+        self, prefix: str, *, start: str = "", limit: int = 0, revision: int = 0, count: bool = False
+    ) -> Range:
+        low, high = self._range_of(prefix, start)
+        found = await self._read(messages.range_of(low, high, limit=limit, revision=revision), revision)
+        items = [self._kv(each) for each in found.items]
+        return Range(items, revision or found.revision, found.more, found.count if count else -1)
+
+    async def _read(self, request: bytes, revision: int) -> messages.RangeAnswer:
+        self._check_open()
+        try:
+            return messages.read_range(await self._members.call(messages.RANGE, request, repeatable=True))
+        except CallError as error:
+            raise self._failed(error, revision) from error
+        except MessageError as error:
+            raise StorageUnavailable(str(error)) from error
+
+    def _failed(self, error: CallError, revision: int) -> Exception:
+        if error.code is Code.OUT_OF_RANGE and _COMPACTED in error.details:
+            return Compacted(max(self.compact_revision, revision + 1))
+        if error.code is Code.OUT_OF_RANGE and _FUTURE in error.details:
+            return FutureRevision(revision, self._revision)
+        return unavailable(error)
+
+    # Writing
+
+    async def create(self, key: str, value: bytes, *, ttl: int = 0) -> KeyValue:
+        check_write(key, value)
+        event, current = await self._put(key, value, 0, ttl)
+        if event is None:
+            if current is None:
+                raise StorageUnavailable(f"etcd refuses to create {key}, which is not there")
+            raise KeyExists(current)
+        assert event.current is not None
+        return event.current
+
+    async def update(self, key: str, value: bytes, *, expected_revision: int, ttl: int = 0) -> KeyValue:
+        check_write(key, value)
+        if expected_revision <= 0:
+            raise Conflict(key, await self.get(key))
+        event, current = await self._put(key, value, expected_revision, ttl)
+        if event is None:
+            raise Conflict(key, current)
+        assert event.current is not None
+        return event.current
+
+    async def _put(
+        self, key: str, value: bytes, expected_revision: int, ttl: int
+    ) -> tuple[Event | None, KeyValue | None]:  # fmt: skip
+        outer = self._outer(key)
+        if not ttl:
+            return await self._write(key, messages.put_if(outer, value, mod_revision=expected_revision))
+        for is_last in (False, True):
+            lease = await self._lease(ttl)
+            request = messages.put_if(outer, value, mod_revision=expected_revision, lease=lease)
+            try:
+                return await self._write(key, request)
+            except StorageUnavailable as error:
+                if is_last or _NO_LEASE not in str(error):
+                    raise
+                self._leases.forget(lease)
+        raise AssertionError
+
+    async def _lease(self, ttl: int) -> int:
+        self._check_open()
+        try:
+            return await self._leases.of(ttl)
+        except CallError as error:
+            raise unavailable(error) from error
+
+    async def delete(self, key: str, *, expected_revision: int) -> Event:
+        check_write(key, None)
+        if expected_revision <= 0:
+            raise Conflict(key, await self.get(key))
+        event, current = await self._write(key, messages.delete_if(self._outer(key), mod_revision=expected_revision))
+        if event is None:
+            raise Conflict(key, current)
+        return event
+
+    async def _write(self, key: str, request: bytes) -> tuple[Event | None, KeyValue | None]:
+        """The event of a write that has succeeded, else what the key holds."""
+        self._check_open()
+        write = _Write(key, {})
+        self._writes.setdefault(key, []).append(write)
+        self._under_way += 1
+        self._idle.clear()
+        try:
+            answer = messages.read_txn(await self._members.call(messages.TXN, request, repeatable=False))
+            if not answer.succeeded:
+                return None, None if answer.found is None else self._kv(answer.found)
+            event = write.events.get(answer.revision)
+            if event is None:
+                write.revision = answer.revision
+                write.told = asyncio.get_running_loop().create_future()
+                event = await write.told
+            return event, None
+        except CallError as error:
+            if error.is_unsent or error.code in _REFUSALS:
+                raise unavailable(error) from error
+            raise OutcomeUnknown(error.details) from error
+        except MessageError as error:
+            raise OutcomeUnknown(str(error)) from error
+        finally:
+            of_key = self._writes[key]
+            of_key.remove(write)
+            if not of_key:
+                del self._writes[key]
+            self._under_way -= 1
+            if not self._under_way:
+                self._idle.set()
+
+    # Telling
+
+    def _changed(self, changes: Sequence[Change]) -> None:
+        events = [self._event(change) for change in changes]
+        self._dispatcher.dispatch(events)
+        self._progressed(events[-1].revision)
+        if self._writes:
+            for event in events:
+                for write in self._writes.get(event.key, ()):
+                    if write.told is None:
+                        write.events[event.revision] = event
+                    elif write.revision == event.revision and not write.told.done():
+                        write.told.set_result(event)
+
+    def _event(self, change: Change) -> Event:
+        revision = change.current.mod_revision
+        previous = None if change.previous is None else self._kv(change.previous)
+        current = None if change.deleted else self._kv(change.current)
+        return Event(revision, self._inner(change.current.key), current, previous)
+
+    def _progressed(self, revision: int) -> None:
+        self._revision = revision
+        self._progress.reached(revision)
+
+    async def _start_over(self, error: Compacted) -> int:
+        """What happened is no longer kept: subscribers are told so, and all begins anew from now."""
+        self._compacted = max(self._compacted, error.revision)
+        while True:
+            try:
+                revision = await self._look()
+                break
+            except StorageUnavailable as failure:
+                logger.warning("etcd does not answer: %s", failure)
+                await asyncio.sleep(1)
+        self._dispatcher.lose(error)
+        self._progressed(revision)
+        for writes in self._writes.values():
+            for write in writes:
+                if write.told is not None and not write.told.done():
+                    write.told.set_exception(OutcomeUnknown("the write was committed, and what followed was not seen"))
+        return revision
+
+    async def subscribe(
+        self, prefix: str, *, after_revision: int, deliver: Deliver, lost: Lost | None = None
+    ) -> Subscription:
+        self._check_open()
+        if after_revision > self._revision:
+            current = await self.current_revision()
+            if after_revision > current:
+                raise FutureRevision(after_revision, current)
+            await self.wait_until(after_revision)
+        if after_revision < self.compact_revision:
+            raise Compacted(self.compact_revision)
+        registration = self._dispatcher.add(prefix, deliver, lost)
+        if after_revision < self._revision:
+            try:
+                await self._replay(registration, after_revision, self._revision)
+            except BaseException:
+                registration.cancel()
+                raise
+        return registration
+
+    async def _replay(self, registration: Registration, after_revision: int, last: int) -> None:
+        """Delivers what is kept up to `last`, while newer events are held back."""
+
+        def deliver(changes: Sequence[Change]) -> None:
+            found = [self._event(change) for change in changes if change.current.mod_revision <= last]
+            if found:
+                registration.deliver_now(found)
+
+        registration.hold()
+        low, high = self._range_of(registration.prefix, "")
+        try:
+            await following.replay(self._watched, low, high, after=after_revision, last=last, on_changes=deliver)
+        except CallError as error:
+            raise unavailable(error) from error
+        registration.release()
+
+    async def wait_until(self, revision: int) -> None:
+        self._check_open()
+        if revision > self._revision:
+            self._following.want(revision)
+            await self._progress.wait(revision)
+
+    # Keeping house
+
+    async def compact(self, revision: int) -> None:
+        self._check_open()
+        known = max(self.compact_revision, 1)
+        if revision < known:
+            raise Compacted(known)
+        if revision == known:
+            return
+        try:
+            await self._members.call(messages.COMPACT, messages.compaction(revision), repeatable=True)
+        except CallError as error:
+            raise self._failed(error, revision) from error
+        self._compacted = max(self._compacted, revision)
+
+    async def _compact_by_turns(self) -> None:
+        try:
+            await self._compactor.tick()
+        except CallError as error:
+            raise unavailable(error) from error
+
+    async def close(self) -> None:
+        if self._closed is None:
+            self._closed = asyncio.create_task(self._shut_down())
+        await asyncio.shield(self._closed)
+
+    async def _shut_down(self) -> None:
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+        await self._idle.wait()
+        await self._following.stop()
+        self._members.close()
+        self._watched.close()
+        if self._asker is not None:
+            await asyncio.gather(self._asker, return_exceptions=True)
+        self._dispatcher.clear()
+        self._progress.fail(StorageUnavailable(_CLOSED))
+
+    def _check_open(self) -> None:
+        if self._closed is not None:
+            raise StorageUnavailable(_CLOSED)

@@ -1,0 +1,1 @@
+"""Storage on etcd: what is not in the contract."""

@@ -1,0 +1,234 @@
+"""The store on etcd: others who write, members that die, are silent, or have forgotten what happened."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from steersman.storage.cache.cacher import Cacher
+from steersman.storage.etcd import EtcdStorage
+from steersman.storage.etcd.compaction import Compactor
+from steersman.storage.interface import Compacted, Event, StorageUnavailable
+from tests.storage.etcd.process import EtcdProcess
+from tests.storage.storage_model import Recorder, write_at_random
+
+
+async def opened(process: EtcdProcess, root: str = "") -> EtcdStorage:
+    return await EtcdStorage.open([process.url], root=root, compaction_interval=0)
+
+
+@pytest.fixture
+async def store(etcd_process: EtcdProcess) -> AsyncIterator[EtcdStorage]:
+    store = await opened(etcd_process)
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def other(etcd_process: EtcdProcess) -> AsyncIterator[EtcdStorage]:
+    """Another server's."""
+    store = await opened(etcd_process)
+    yield store
+    await store.close()
+
+
+async def seen(recorder: Recorder, count: int) -> list[Event]:
+    async with asyncio.timeout(20):
+        while len(recorder.events) < count:
+            await asyncio.sleep(0.01)
+    return recorder.events
+
+
+async def test_what_others_write_is_told_of_and_waited_for(store: EtcdStorage, other: EtcdStorage) -> None:
+    recorder = Recorder()
+    await store.subscribe("/a/", after_revision=1, deliver=recorder)
+    written = await other.create("/a/1", b"1")
+    revision = await store.current_revision()
+    assert revision == written.mod_revision
+    await store.wait_until(revision)
+    assert recorder.events == [Event(revision, "/a/1", written, None)]
+    assert store.revision == revision
+
+
+async def test_many_writers_on_two_stores_are_told_of_in_the_same_order(store: EtcdStorage, other: EtcdStorage) -> None:
+    recorders = [Recorder(), Recorder()]
+    await store.subscribe("", after_revision=1, deliver=recorders[0])
+    await other.subscribe("", after_revision=1, deliver=recorders[1])
+    await asyncio.gather(
+        *(write_at_random((store, other)[writer % 2], random.Random(writer), 40) for writer in range(8))
+    )  # fmt: skip
+    last = await store.current_revision()
+    await asyncio.gather(store.wait_until(last), other.wait_until(last))
+    assert recorders[0].events == recorders[1].events
+    assert recorders[0].revisions == list(range(2, last + 1))
+
+
+async def test_a_revision_that_changed_nothing_below_the_root_is_reached(etcd_process: EtcdProcess) -> None:
+    store, outside = await opened(etcd_process, "/registry"), await opened(etcd_process)
+    try:
+        await outside.create("/elsewhere", b"1")
+        async with asyncio.timeout(10):
+            await store.wait_until(await store.current_revision())
+        assert store.revision == 2
+    finally:
+        await store.close()
+        await outside.close()
+
+
+async def test_keys_begin_with_the_root_that_is_given(etcd_process: EtcdProcess) -> None:
+    moved, plain = await opened(etcd_process, "/mine/here/"), await opened(etcd_process)
+    try:
+        recorder = Recorder()
+        await moved.subscribe("/registry/pods/", after_revision=1, deliver=recorder)
+        written = await moved.create("/registry/pods/a", b"1")
+        assert written.key == "/registry/pods/a"
+        assert [each.key for each in recorder.events] == ["/registry/pods/a"]
+        assert [each.key for each in (await plain.range("")).items] == ["/mine/here/pods/a"]
+        assert [each.key for each in (await moved.range("/registry/")).items] == ["/registry/pods/a"]
+    finally:
+        await moved.close()
+        await plain.close()
+
+
+async def test_keys_vanish_with_their_leases(store: EtcdStorage) -> None:
+    recorder = Recorder()
+    await store.subscribe("", after_revision=1, deliver=recorder)
+    short = await store.create("/short", b"1", ttl=1)
+    await store.create("/freed", b"1", ttl=1)
+    freed = await store.update("/freed", b"2", expected_revision=3)
+    long = await store.create("/long", b"1", ttl=1000)
+    event = (await seen(recorder, 5))[4]
+    assert (event.key, event.current, event.previous) == ("/short", None, short)
+    assert list((await store.range("/")).items) == [freed, long]
+
+
+async def test_keys_of_about_the_same_time_share_a_lease(store: EtcdStorage) -> None:
+    first, second = await store._leases.of(3600), await store._leases.of(3600)
+    assert first == second
+    assert await store._leases.of(60) != first
+
+
+async def test_a_lease_that_is_gone_is_replaced(store: EtcdStorage) -> None:
+    lease = await store._leases.of(3600)
+    store._leases._id = lease + 1  # which nobody has granted
+    written = await store.create("/a", b"1", ttl=3600)
+    assert await store.get("/a") == written
+
+
+async def test_it_goes_on_where_it_was_when_etcd_comes_back(store: EtcdStorage, etcd_process: EtcdProcess) -> None:
+    recorder = Recorder()
+    await store.subscribe("", after_revision=1, deliver=recorder)
+    await store.create("/a", b"1")
+    etcd_process.kill()
+    with pytest.raises(StorageUnavailable):
+        await store.create("/b", b"1")
+    with pytest.raises(StorageUnavailable):
+        await store.current_revision()
+    await asyncio.to_thread(etcd_process.start)
+    written = await store.create("/c", b"1")
+    assert [event.key for event in await seen(recorder, 2)] == ["/a", "/c"]
+    assert store.revision == written.mod_revision
+
+
+async def test_members_that_are_away_or_silent_are_left_for_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    monkeypatch.setattr("steersman.storage.etcd.store._MEMBER_SECONDS", 0.3)
+
+    async def hold(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    silent = await asyncio.start_server(hold, "127.0.0.1", 0)
+    process = EtcdProcess(tmp_path / "etcd")
+    await asyncio.to_thread(process.start)
+    try:
+        port = silent.sockets[0].getsockname()[1]
+        servers = [f"http://127.0.0.1:{port}", "http://127.0.0.1:1", process.url]
+        for _ in range(5):  # which one is asked first is up to chance
+            store = await EtcdStorage.open(servers, root="", compaction_interval=0)
+            assert await store.get("/a") is None
+            await store.close()
+    finally:
+        process.stop()
+        silent.close()
+
+
+async def test_nobody_who_answers_is_told_of() -> None:
+    with pytest.raises(StorageUnavailable, match="no member of etcd answers: http://127.0.0.1:1"):
+        await EtcdStorage.open(["http://127.0.0.1:1"], start_seconds=0.3)
+
+
+@pytest.mark.parametrize("url", ["ftp://a:1", "http://", "http://a/path"])
+async def test_what_is_no_url_of_a_member_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="not the URL of an etcd member"):
+        await EtcdStorage.open([url])
+
+
+async def test_caches_start_over_when_changes_are_no_longer_kept(
+    store: EtcdStorage, other: EtcdStorage, etcd_process: EtcdProcess
+) -> None:
+    cacher = Cacher(store, "/a/", present=lambda value, _: value, body_at=lambda body, _: body)
+    await store.create("/a/1", b"1")
+    await store.create("/a/2", b"1")
+    await cacher.start()
+    ended: list[Exception] = []
+    cacher.watch("/a/", after_revision=None, deliver=lambda event: None, closed=ended.append)
+    await store._following.stop()  # as if it were cut off
+    await other.delete("/a/1", expected_revision=2)
+    last = await other.create("/a/3", b"1")
+    await other.compact(last.mod_revision)
+    store._following.start(store.revision)
+    async with asyncio.timeout(20):
+        while not ended or not cacher.ready:
+            await asyncio.sleep(0.01)
+    assert isinstance(ended[0], Compacted)
+    await cacher.wait_fresh(last.mod_revision)
+    assert [entry.key for entry in cacher.list("/a/")[0]] == ["/a/2", "/a/3"]
+    written = await store.create("/a/4", b"1")
+    assert cacher.get("/a/4") is not None
+    assert cacher.revision == written.mod_revision
+    await cacher.stop()
+
+
+async def test_servers_agree_on_compaction(store: EtcdStorage, other: EtcdStorage) -> None:
+    first, second = Compactor(store._members), Compactor(other._members)
+    for each in (first, second):
+        await each.tick()
+    for number in range(5):
+        await store.create(f"/{number}", b"1")
+    for each in (first, second, first, second):
+        await each.tick()
+    compacted = max(first.compacted, second.compacted)
+    assert compacted > 1
+    with pytest.raises(Compacted):
+        await store.get("/0", revision=compacted - 1)
+    assert len((await store.range("/")).items) == 5
+
+
+async def test_compaction_takes_two_rounds(store: EtcdStorage) -> None:
+    compactor = Compactor(store._members)
+    await compactor.tick()
+    written = await store.create("/a", b"1")
+    await compactor.tick()
+    assert compactor.compacted < written.mod_revision
+    await compactor.tick()
+    assert compactor.compacted >= written.mod_revision
+
+
+async def test_questions_for_the_newest_revision_are_joined(store: EtcdStorage) -> None:
+    asked = 0
+    look = store._look
+
+    async def counted() -> int:
+        nonlocal asked
+        asked += 1
+        return await look()
+
+    store._look = counted  # type: ignore[method-assign]
+    assert await asyncio.gather(*(store.current_revision() for _ in range(100))) == [1] * 100
+    assert asked <= 2
