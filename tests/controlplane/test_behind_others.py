@@ -90,7 +90,8 @@ async def test_a_service_account_made_through_another_is_found(servers: Servers)
 
 async def test_a_runtime_class_made_through_another_is_found(servers: Servers) -> None:
     await servers.make("/api/v1/namespaces/default/serviceaccounts", "default")
-    await servers.make("/apis/node.k8s.io/v1/runtimeclasses", "kata", handler="kata", overhead={"podFixed": {"cpu": "1"}})
+    overhead = {"podFixed": {"cpu": "1"}}
+    await servers.make("/apis/node.k8s.io/v1/runtimeclasses", "kata", handler="kata", overhead=overhead)
     answer = await servers.late.post("/api/v1/namespaces/default/pods", pod(runtimeClassName="kata"))
     assert (answer.status, answer.json().get("spec", answer.json())["overhead"]) == (201, {"cpu": "1"})
 

@@ -15,7 +15,7 @@ _NAMESPACES: Final = GroupResource("", "namespaces")
 
 
 class NamespaceExists(Plugin):
-    """`phase` gives the phase of a namespace, None if there is none; `catch_up` has it know what others have written."""
+    """`phase` gives the phase of a namespace, None if there is none; `catch_up` has it know what others wrote."""
 
     name = "NamespaceExists"
     operations = frozenset({CREATE, UPDATE, DELETE})

@@ -56,7 +56,7 @@ class KubernetesService:
         self._reconciler = reconciler
         self._service_range = service_range
         self._lock = asyncio.Lock()
-        self._ended = False
+        self._begun = self._ended = False
 
     def install(self) -> None:
         """Adds the hooks, under upstream's names."""
@@ -69,6 +69,7 @@ class KubernetesService:
         What stands in the way is logged: the address may belong to a service that is gone, and is free again once that
         has been found out. Raises StorageNotReady.
         """
+        self._begun = True
         await self._keep_up(at_start=True)
 
     async def sync(self) -> None:
@@ -79,7 +80,7 @@ class KubernetesService:
         """Takes this server out of the endpoints; what stands in the way is logged."""
         self._ended = True
         address = self._address()
-        if address is None:
+        if address is None or not self._begun:
             return
         try:
             async with asyncio.timeout(_LONGEST_END), self._lock:
