@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from steersman.storage.interface import Deliver, Event, KeyValue, Range, Subscription
+from steersman.storage.interface import Deliver, Event, KeyValue, Lost, Range, Subscription
 from steersman.storage.memory import MemoryStorage
 
 
@@ -85,9 +85,11 @@ class View:
         self._deliver()
         return event
 
-    async def subscribe(self, prefix: str, *, after_revision: int, deliver: Deliver) -> Subscription:
+    async def subscribe(
+        self, prefix: str, *, after_revision: int, deliver: Deliver, lost: Lost | None = None
+    ) -> Subscription:
         made = _Subscription(self, deliver)
-        made.inner = await self._store.subscribe(prefix, after_revision=after_revision, deliver=made.late)
+        made.inner = await self._store.subscribe(prefix, after_revision=after_revision, deliver=made.late, lost=lost)
         return made
 
     async def wait_until(self, revision: int) -> None:

@@ -19,6 +19,7 @@ from steersman.api.core.v1 import RangeAllocation
 from steersman.kinds.stored import from_value, to_value
 from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors.status import StatusError
+from steersman.net.ascii import is_digits
 from steersman.rest.resource import KEYS
 from steersman.storage.interface import Conflict, KeyExists, KeyValue, Storage
 
@@ -123,9 +124,9 @@ def read_taken(value: bytes) -> TakenPorts:
     try:
         found = from_value(RangeAllocation, value)
     except (DecodeError, msgspec.DecodeError) as error:
-        raise ValueError(f"the stored range of node ports cannot be read: {error}") from error
+        raise ValueError("the stored range of node ports cannot be read") from error
     first, _, last = found.range.partition("-")
-    if not (first.isascii() and first.isdigit() and last.isascii() and last.isdigit() and len(first + last) <= 10):
+    if not (is_digits(first) and is_digits(last) and len(first + last) <= 10):
         raise ValueError(f"the stored range of node ports {found.range!r} is none")
     return TakenPorts(range(int(first), int(last) + 1), int.from_bytes(found.data or b""))
 
