@@ -101,7 +101,7 @@ async def test_the_default_account_is_waited_for():
     asked.clear()
     error = await refusal(never, a_write(make_pod()))
     assert error.message.endswith('ns/default: serviceaccount "default" not found')
-    assert len(asked) == 10
+    assert len(asked) == 11
 
 
 REFERENCES = [

@@ -72,6 +72,7 @@ async def until(condition: Callable[[], Any], seconds: int = 1) -> None:
 )
 async def test_what_every_cluster_has_is_made_again(start, monkeypatch, group, plural, namespace, name) -> None:
     monkeypatch.setattr(upkeep, "_SOON", 0.02)
+    monkeypatch.setattr(upkeep, "ENDPOINTS_INTERVAL", 0.02)
     monkeypatch.setattr(upkeep, "_MINUTE", 0.02)
     plane = await start()
     objects = plane.objects(group, plural)
@@ -163,10 +164,11 @@ async def test_an_address_whose_service_is_gone_is_freed_while_the_server_runs(
     await plane.stop()
     spoil_file(tmp_path, "DELETE FROM log WHERE key = ?", SERVICE)
     monkeypatch.setattr(upkeep, "_SOON", 0.02)
+    monkeypatch.setattr(upkeep, "ENDPOINTS_INTERVAL", 0.02)
     plane = await start()
     services = plane.objects("", "services")
     assert not services.has("default", "kubernetes")
-    assert [each.getMessage() for each in caplog.records if each.name.endswith("bootstrap")][:1] == [
+    assert [each.getMessage() for each in caplog.records if each.name.endswith("kubernetes_service.service")][:1] == [
         'unable to sync kubernetes service: Service "kubernetes" is invalid: spec.clusterIPs: Invalid value: '
         '["10.0.0.1"]: failed to allocate IP 10.0.0.1: provided IP is already allocated'
     ]

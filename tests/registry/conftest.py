@@ -37,6 +37,7 @@ class Cluster:
         self.signed: list[dict[str, Any]] = []
         self.services = Services(
             objects=self.objects,
+            storage_of=lambda resource: self.storage,
             authorizer=authorizer,
             rule_resolver=UnionRuleResolver(()),
             service_cluster_ip_ranges=tuple(map(ip_network, ranges)),

@@ -11,6 +11,7 @@ from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import CAUSE_NAMESPACE_TERMINATING, Cause, forbidden, internal, not_found
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.validation.formats import is_path_segment_name
+from steersman.rest.objects import CatchUp, already_current
 
 IMMORTAL: Final = frozenset({"default", "kube-system", "kube-public"})
 _NAMESPACES: Final = GroupResource("", "namespaces")
@@ -18,14 +19,18 @@ _REVIEWS: Final = ("localsubjectaccessreviews", "authorization.k8s.io")
 
 
 class NamespaceLifecycle(Plugin):
-    """`phase` gives the phase of a namespace, None if there is none; the cache behind it is as fresh as storage."""
+    """`phase` gives the phase of a namespace, None if there is none; `catch_up` has it know of those of other servers.
+
+    It is the first plugin that is asked: those after it find in the same cache what is found here.
+    """
 
     name = "NamespaceLifecycle"
     operations = frozenset({CREATE, UPDATE, DELETE})
     mutates = True
 
-    def __init__(self, phase: Callable[[str], str | None]) -> None:
+    def __init__(self, phase: Callable[[str], str | None], catch_up: CatchUp = already_current) -> None:
         self._phase = phase
+        self._catch_up = catch_up
 
     async def admit(self, attributes: Attributes) -> None:
         is_namespace = attributes.kind.kind == "Namespace" and not attributes.kind.group
@@ -34,10 +39,15 @@ class NamespaceLifecycle(Plugin):
         if attributes.operation == DELETE:
             if is_namespace and attributes.name in IMMORTAL:
                 raise forbidden(_NAMESPACES, attributes.name, "this namespace may not be deleted")
+            if namespace and self._phase(namespace) is None:
+                await self._catch_up()
             return
         if not namespace or is_namespace or (action.resource, action.group) == _REVIEWS:
             return
         phase = self._phase(namespace)
+        if phase is None:
+            await self._catch_up()
+            phase = self._phase(namespace)
         if phase is None:
             if wrong := is_path_segment_name(namespace):
                 raise internal(f"invalid resource name {quote(namespace)}: [{' '.join(wrong)}]")
@@ -53,5 +63,7 @@ class NamespaceLifecycle(Plugin):
 
 
 NAMESPACE_LIFECYCLE: Final = Declaration(
-    NamespaceLifecycle, on_by_default=True, make=lambda server: NamespaceLifecycle(server.namespace_phase)
+    NamespaceLifecycle,
+    on_by_default=True,
+    make=lambda server: NamespaceLifecycle(server.namespace_phase, server.objects("", "namespaces").catch_up),
 )

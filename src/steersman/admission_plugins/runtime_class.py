@@ -15,7 +15,7 @@ from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import plain_internal
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.values.quantity import parse
-from steersman.rest.objects import Reading
+from steersman.rest.objects import CatchUp, Reading, already_current
 
 _PODS: Final = GroupResource("", "pods")
 _OTHER_OVERHEAD: Final = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
@@ -31,8 +31,10 @@ class RuntimeClass(Plugin):
     mutates = True
     validates = True
 
-    def __init__(self, find: Callable[[str], Any | None]) -> None:
+    def __init__(self, find: Callable[[str], Any | None], catch_up: CatchUp = already_current) -> None:
+        """`catch_up` has `find` know of what other servers have written."""
         self._find = find
+        self._catch_up = catch_up
 
     async def admit(self, attributes: Attributes) -> None:
         """Gives the pod what its class says. Raises StatusError 403 where the pod says something else.
@@ -42,7 +44,7 @@ class RuntimeClass(Plugin):
         if attributes.action.subresource:
             return
         spec: PodSpec = attributes.obj.spec
-        found = None if spec.runtime_class_name is None else self._class(attributes, spec.runtime_class_name)
+        found = None if spec.runtime_class_name is None else await self._class(attributes, spec.runtime_class_name)
         if spec.overhead == {} and (found is None or found.overhead is None):
             raise attributes.forbid(_NO_OVERHEAD)
         if found is None:
@@ -71,17 +73,20 @@ class RuntimeClass(Plugin):
         spec: PodSpec = attributes.obj.spec
         overhead = None
         if spec.runtime_class_name is not None:
-            overhead = self._class(attributes, spec.runtime_class_name).overhead
+            overhead = (await self._class(attributes, spec.runtime_class_name)).overhead
         if overhead is not None:
             if not _same(overhead.pod_fixed, spec.overhead or {}):
                 raise attributes.forbid(_OTHER_OVERHEAD)
         elif spec.overhead:
             raise attributes.forbid(_NO_OVERHEAD)
 
-    def _class(self, attributes: Attributes, name: str) -> Class:
+    async def _class(self, attributes: Attributes, name: str) -> Class:
         if not name:
             raise plain_internal("resource name may not be empty")
         found: Class | None = self._find(name)
+        if found is None:
+            await self._catch_up()
+            found = self._find(name)
         if found is None:
             raise attributes.forbid(f"pod rejected: RuntimeClass {quote(name)} not found")
         return found
@@ -97,7 +102,7 @@ _CLASS: Final = Reading(lambda obj: obj, "overhead", "scheduling")
 
 def _make(server: Surroundings) -> RuntimeClass:
     classes = server.objects("node.k8s.io", "runtimeclasses")
-    return RuntimeClass(lambda name: classes.known("", name, _CLASS))
+    return RuntimeClass(lambda name: classes.known("", name, _CLASS), classes.catch_up)
 
 
 RUNTIME_CLASS: Final = Declaration(RuntimeClass, on_by_default=True, make=_make)

@@ -16,7 +16,7 @@ from steersman.machinery.errors.status import plain_internal
 from steersman.machinery.identity.names import generate_name
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.large_work.slow_lane import done
-from steersman.rest.objects import Reading
+from steersman.rest.objects import CatchUp, Reading, already_current
 
 DEFAULT_ACCOUNT: Final = "default"
 MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -70,8 +70,11 @@ class ServiceAccount(Plugin):
         self,
         find: Callable[[str, str], Account | None],
         pause: Callable[[], float] = lambda: random.uniform(0.1, 0.2),
+        catch_up: CatchUp = already_current,
     ) -> None:
+        """`catch_up` has `find` know of what other servers have written."""
         self._find = find
+        self._catch_up = catch_up
         self._pause = pause
 
     async def admit(self, attributes: Attributes) -> None:
@@ -124,10 +127,14 @@ class ServiceAccount(Plugin):
             raise attributes.forbid(f"no service account specified for pod {namespace}/{pod}")
         if (found := self._find(namespace, name)) is not None:
             return found
+        await self._catch_up()
+        if (found := self._find(namespace, name)) is not None:
+            return found
         if name == DEFAULT_ACCOUNT:
             pause = self._pause()
             for _ in range(_ATTEMPTS - 1):
                 await asyncio.sleep(pause)
+                await self._catch_up()
                 if (found := self._find(namespace, name)) is not None:
                     return found
         raise attributes.forbid(
@@ -230,7 +237,7 @@ _ACCOUNT: Final = Reading(
 
 def _make(server: Surroundings) -> ServiceAccount:
     accounts = server.objects("", "serviceaccounts")
-    return ServiceAccount(lambda namespace, name: accounts.known(namespace, name, _ACCOUNT))
+    return ServiceAccount(lambda namespace, name: accounts.known(namespace, name, _ACCOUNT), catch_up=accounts.catch_up)
 
 
 SERVICE_ACCOUNT: Final = Declaration(ServiceAccount, on_by_default=True, make=_make)

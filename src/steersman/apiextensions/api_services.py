@@ -98,7 +98,11 @@ class CustomAPIServices:
                     version_priority=VERSION_PRIORITY,
                 ),
             )  # fmt: skip
-            await self._objects.create(loopback(name=name), service)
+            try:
+                await self._objects.create(loopback(name=name), service)
+            except StatusError as error:
+                if error.reason != "AlreadyExists":  # another server follows the same definitions
+                    raise
         elif not is_wanted and there is not None and there.metadata.labels.get(AUTOMANAGED) == "true":
             try:
                 await self._objects.delete(loopback(name=name), name)

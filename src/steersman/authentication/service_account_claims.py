@@ -6,7 +6,7 @@ is how a token that leaked is taken back.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Protocol
@@ -82,6 +82,10 @@ Find = Callable[[str, str], Named | None]
 """(namespace, name) -> the object, None if there is none."""
 
 
+class NotThere(AuthenticationError):
+    """An object that a token is about is not there, as far as this server knows."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundObjects:
     """Where to look for what tokens name. Nodes are looked up in the namespace ""."""
@@ -90,6 +94,8 @@ class BoundObjects:
     pod: Find
     secret: Find
     node: Find
+    catch_up: Callable[[], Awaitable[None]] | None = None
+    """Has them known as other servers have written them, None where nobody else writes. Raises StatusError."""
 
 
 def common_audiences(claims: Claims, requested: tuple[str, ...], api_audiences: tuple[str, ...]) -> tuple[str, ...]:
@@ -168,7 +174,7 @@ def _check_objects(private: KubernetesClaims, objects: BoundObjects, now: float)
     namespace, account = private.namespace, private.serviceaccount
     found = _find(objects.service_account, namespace, account.name)
     if found is None:
-        raise AuthenticationError(f"serviceaccounts {quote(account.name)} not found")
+        raise NotThere(f"serviceaccounts {quote(account.name)} not found")
     if found.uid != account.uid:
         raise AuthenticationError(f"service account UID ({found.uid}) does not match claim ({account.uid})")
     if _deleted(found, now):
@@ -184,7 +190,7 @@ def _check_objects(private: KubernetesClaims, objects: BoundObjects, now: float)
 def _check_bound(kind: str, reference: Reference, found: ObjectMeta | None, now: float) -> None:
     """Raises AuthenticationError unless the object that a token is bound to is there and the same."""
     if found is None:
-        raise AuthenticationError(INVALIDATED)
+        raise NotThere(INVALIDATED)
     if found.uid != reference.uid:
         raise AuthenticationError(
             f"{kind} UID ({found.uid}) does not match service account {kind} ref claim ({reference.uid})"

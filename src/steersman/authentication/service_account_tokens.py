@@ -15,6 +15,7 @@ from steersman.authentication.interface import AuthenticationError, TokenIdentit
 from steersman.authentication.service_account_claims import (
     BoundObjects,
     Claims,
+    NotThere,
     common_audiences,
     judge,
     note_age,
@@ -24,6 +25,7 @@ from steersman.authentication.service_account_keys import ServiceAccountKeys, Ve
 from steersman.authentication.service_account_metrics import ServiceAccountMetrics
 from steersman.authentication.signatures import registry_of
 from steersman.authentication.user import authenticated
+from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 
 if TYPE_CHECKING:
@@ -140,6 +142,39 @@ class ServiceAccountTokens(SignedTokens):
         self._objects = objects
         self._metrics = metrics
         self._clock = clock
+
+    def authenticate_token(
+        self, token: str, audiences: tuple[str, ...]
+    ) -> TokenIdentity | Awaitable[TokenIdentity | None] | None:
+        """See TokenAuthenticator. What a token is about may have come to be on another server a moment ago."""
+        try:
+            found = super().authenticate_token(token, audiences)
+        except NotThere:
+            if self._objects.catch_up is None:
+                raise
+            return self._judge_again(self._objects.catch_up, token, audiences)
+        if self._objects.catch_up is None or not isinstance(found, Awaitable):
+            return found
+        return self._judge_once_more(found, self._objects.catch_up, token, audiences)
+
+    async def _judge_once_more(
+        self, first: Awaitable[TokenIdentity | None], catch_up: Callable[[], Awaitable[None]], token: str,
+        audiences: tuple[str, ...],
+    ) -> TokenIdentity | None:  # fmt: skip
+        try:
+            return await first
+        except NotThere:
+            return await self._judge_again(catch_up, token, audiences)
+
+    async def _judge_again(
+        self, catch_up: Callable[[], Awaitable[None]], token: str, audiences: tuple[str, ...]
+    ) -> TokenIdentity | None:
+        try:
+            await catch_up()
+        except StatusError as error:
+            raise AuthenticationError(error.message) from error
+        found = super().authenticate_token(token, audiences)
+        return await found if isinstance(found, Awaitable) else found
 
     def judge(self, claims: bytes, token: str, audiences: tuple[str, ...]) -> TokenIdentity:
         found = read_claims(claims, Claims)

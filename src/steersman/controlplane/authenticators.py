@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +30,7 @@ from steersman.controlplane.given_files import judges_certificates
 from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.stores import Stores
 from steersman.controlplane.token_keys import OwnTokenKeys, TokenKeys
+from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.metrics import Histogram, Registry
 from steersman.net.client.egress import Egress
@@ -74,6 +75,18 @@ def _token_account(stores: Stores) -> Callable[[str, str], TokenAccount | None]:
 
 def _find(stores: Stores, plural: str) -> Find:
     return lambda namespace, name: stores.objects("", plural).known(namespace, name, _NAMED)
+
+
+def _catching_up(stores: Stores, *plurals: str) -> Callable[[], Awaitable[None]] | None:
+    """Has what tokens are about known as it is stored; None where nobody else writes."""
+    if stores.storage_of(GroupResource("", plurals[0])).knows_newest:
+        return None
+
+    async def catch_up() -> None:
+        for plural in plurals:
+            await stores.objects("", plural).catch_up()
+
+    return catch_up
 
 
 def _read_token_secret(secret: Secret) -> TokenSecret:
@@ -154,6 +167,7 @@ def token_authenticator(
         pod=_find(stores, "pods"),
         secret=lambda namespace, name: _known_secret(stores, namespace, name, _NAMED),
         node=_find(stores, "nodes"),
+        catch_up=_catching_up(stores, "serviceaccounts", "pods", "secrets", "nodes"),
     )
     metrics = ServiceAccountMetrics(registry)
     in_secrets = LegacyTokens(

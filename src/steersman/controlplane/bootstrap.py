@@ -7,22 +7,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from ipaddress import IPv4Network, IPv6Network, ip_address
-from typing import Any, Final
+from ipaddress import IPv4Network, IPv6Network
+from typing import Final
 
 from steersman.api.apiregistration.v1 import APIService, APIServiceSpec
 from steersman.api.core.v1 import (
     ConfigMap,
-    EndpointAddress,
-    EndpointPort,
-    Endpoints,
-    EndpointSubset,
     Namespace,
-    Service,
-    ServicePort,
-    ServiceSpec,
 )
-from steersman.api.discovery import v1 as discovery
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.api.networking.v1 import ServiceCIDR, ServiceCIDRSpec
 from steersman.api.scheduling.v1 import PriorityClass
@@ -31,16 +23,13 @@ from steersman.authorization.bootstrap_policy import load_bootstrap_policy
 from steersman.controlplane.authentication_info import combined
 from steersman.controlplane.flow_control_configuration import HOOK, FlowControlConfiguration
 from steersman.controlplane.group_versions import GROUP_VERSIONS, GroupVersionPriority
-from steersman.controlplane.initial_objects import ObjectsOf, all_of, ensure, reconcile_policy
+from steersman.controlplane.initial_objects import ObjectsOf, all_of, ensure, reconcile_policy, remove
 from steersman.controlplane.objects import StoreObjects
-from steersman.machinery.errors.status import StatusError
-from steersman.machinery.validation.ip import unmapped
 from steersman.machinery.values import times
 from steersman.rest.context import loopback
 from steersman.rest.objects import Reading
 from steersman.server.health import HealthCheck
-from steersman.server.server import ExternalAddress, Server
-from steersman.store.storage_errors import StorageNotReady
+from steersman.server.server import Server
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +74,6 @@ class Bootstrap:
         server.add_post_start_hook(HOOK, self.flow_control)
         server.add_post_start_hook("start-cluster-authentication-info-controller", self.authentication_configmap)
         server.add_post_start_hook("start-kubernetes-service-cidr-controller", self.service_cidr)
-        server.add_post_start_hook("bootstrap-controller", self.kubernetes_service)
 
     def install_registration(self) -> None:
         """Adds the hook and the check of APIServices, which come after those of the aggregator."""
@@ -138,7 +126,7 @@ class Bootstrap:
             return
 
         def change(old: ConfigMap) -> ConfigMap:
-            old.data = data
+            old.data = combined(old.data, ours)  # another server may have put in what is its own
             return old
 
         await objects.update(loopback(namespace, name), name, change)
@@ -161,75 +149,6 @@ class Bootstrap:
                 loopback(name=name), name, applied, "kubernetes-service-cidr-controller", subresource="status"
             )
 
-    async def kubernetes_service(self) -> None:
-        """The service by which pods reach this server, and where it leads.
-
-        What stands in its way is logged: its address may belong to a service that is gone, and is free again once that
-        has been found out.
-        """
-        try:
-            await self._kubernetes_service()
-        except StorageNotReady:
-            raise
-        except StatusError as error:
-            logger.error("unable to sync kubernetes service: %s", error.message)
-
-    async def _kubernetes_service(self) -> None:
-        address = self._server.external_address
-        port = ServicePort(name="https", protocol="TCP", port=443, target_port=address.port)
-        labels = {"component": "apiserver", "provider": "kubernetes"}
-        spec = ServiceSpec(
-            cluster_ip=str(self._service_range[1]), ports=[port], type="ClusterIP", session_affinity="None",
-            ip_family_policy="SingleStack",
-        )  # fmt: skip
-        metadata = ObjectMeta(name="kubernetes", namespace="default", labels=labels)
-        services = self._objects("", "services")
-        if not await ensure(services, Service(metadata=metadata, spec=spec)):
-            await services.update(loopback("default", "kubernetes"), "kubernetes", self._with_port(port))
-        if not unmapped(ip_address(address.host)).is_loopback:  # endpoints may not hold one
-            await self._endpoints(address)
-            await self._endpoint_slice(address)
-
-    @staticmethod
-    def _with_port(port: ServicePort) -> Callable[[Service], Service]:
-        def change(old: Service) -> Service:
-            old.spec.ports = [port]
-            return old
-
-        return change
-
-    async def _endpoints(self, address: ExternalAddress) -> None:
-        subset = EndpointSubset(
-            addresses=[EndpointAddress(ip=address.host)],
-            ports=[EndpointPort(name="https", port=address.port, protocol="TCP")],
-        )
-        labels = {"endpointslice.kubernetes.io/skip-mirror": "true"}
-        metadata = ObjectMeta(name="kubernetes", namespace="default", labels=labels)
-        await self._put("", "endpoints", Endpoints(metadata=metadata, subsets=[subset]), "subsets")
-
-    async def _endpoint_slice(self, address: ExternalAddress) -> None:
-        endpoint = discovery.Endpoint(addresses=[address.host], conditions=discovery.EndpointConditions(ready=True))
-        port = discovery.EndpointPort(name="https", protocol="TCP", port=address.port)
-        labels = {"kubernetes.io/service-name": "kubernetes"}
-        metadata = ObjectMeta(name="kubernetes", namespace="default", labels=labels)
-        family = "IPv6" if ":" in address.host else "IPv4"
-        found = discovery.EndpointSlice(metadata=metadata, address_type=family, endpoints=[endpoint], ports=[port])
-        await self._put("discovery.k8s.io", "endpointslices", found, "endpoints", "ports")
-
-    async def _put(self, group: str, plural: str, obj: Any, *members: str) -> None:
-        """Creates the object, or sets these members of the one that is there."""
-        objects = self._objects(group, plural)
-        if await ensure(objects, obj):
-            return
-
-        def change(old: Any) -> Any:
-            for member in members:
-                setattr(old, member, getattr(obj, member))
-            return old
-
-        metadata = obj.metadata
-        await objects.update(loopback(metadata.namespace, metadata.name), metadata.name, change)
-
     async def api_services(self) -> None:
         """An APIService for every group version this server answers itself, and none for one it did once."""
         objects = self._objects("apiregistration.k8s.io", "apiservices")
@@ -238,7 +157,7 @@ class Bootstrap:
         await all_of(
             [
                 *(self._api_service(objects, each) for each in self._api_service_versions),
-                *(objects.delete(loopback(name=name), name) for name in left if name not in wanted),
+                *(remove(objects, name) for name in left if name not in wanted),
             ]
         )
         self._registered = True

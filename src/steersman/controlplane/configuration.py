@@ -89,6 +89,7 @@ def services_of(
     """What resources are given of the server that they are part of."""
     return Services(
         objects=stores.objects,
+        storage_of=stores.storage_of,
         authorizer=rights.authorizer,
         roles=rights.roles,
         rule_resolver=rights.rule_resolver,

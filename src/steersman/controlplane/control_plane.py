@@ -63,6 +63,8 @@ from steersman.controlplane.given_files import (
 )
 from steersman.controlplane.group_order import GroupOrder
 from steersman.controlplane.identity_lease import server_id
+from steersman.controlplane.kubernetes_service.leases import RESOURCE as SERVER_LEASES
+from steersman.controlplane.kubernetes_service.service import KubernetesService, reconciler_of
 from steersman.controlplane.legacy_token_tracking import TokenUse
 from steersman.controlplane.metrics import install_metrics
 from steersman.controlplane.objects import StoreObjects
@@ -369,7 +371,11 @@ class ControlPlane:
             authentication_info=lambda: authentication_info(options, files),
         )  # fmt: skip
         openapi = OpenAPIOnFirstUse(server)
-        upkeep = self._upkeep = Upkeep(server, stores, services, bootstrap, lambda: openapi.remote, options.controllers)
+        endpoints = reconciler_of(options, stores.storage_of(SERVER_LEASES), stores.objects)
+        kubernetes = KubernetesService(server, stores.objects, endpoints, ranges[0])
+        upkeep = self._upkeep = Upkeep(
+            server, stores, services, bootstrap, kubernetes, lambda: openapi.remote, options.controllers
+        )
         running.push_async_callback(upkeep.stop)
         running.push_async_callback(server.stop)
         self._add_checks(server, stores)
@@ -383,6 +389,7 @@ class ControlPlane:
         _install_seats(server, fair)
         definitions.install(server.add_post_start_hook)
         bootstrap.install()
+        kubernetes.install()
         upkeep.install()
         aggregator.install()
         bootstrap.install_registration()

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from steersman.api.flowcontrol.v1 import FlowSchema, PriorityLevelConfiguration
 from steersman.controlplane.flow_control import GROUP, LEVELS, SCHEMAS
-from steersman.controlplane.initial_objects import ObjectsOf, all_of
+from steersman.controlplane.initial_objects import ObjectsOf, all_of, remove
 from steersman.controlplane.objects import StoreObjects
 from steersman.flowcontrol.bootstrap_configuration import AUTO_UPDATE, mandatory, suggested
 from steersman.flowcontrol.level import EXEMPT
@@ -65,7 +65,7 @@ class FlowControlConfiguration:
             objects = self._objects(GROUP, plural)
             for name, is_ours in objects.known_all("", _NAME_AND_MARK):
                 if is_ours and name not in wanted:
-                    await _remove(objects, name)
+                    await remove(objects, name)
 
 
 async def _ensure_one(objects: StoreObjects, wanted: _Configuration, *, is_mandatory: bool) -> None:
@@ -120,11 +120,3 @@ def _is_alike(wanted: _Configuration, current: _Configuration) -> bool:
         exempt = current.spec.exempt
         return exempt is not None and replace(wanted.spec, exempt=exempt) == current.spec
     return wanted.spec == current.spec
-
-
-async def _remove(objects: StoreObjects, name: str) -> None:
-    try:
-        await objects.delete(loopback(name=name), name)
-    except StatusError as error:
-        if error.code != 404:
-            raise

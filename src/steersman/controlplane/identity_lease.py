@@ -11,6 +11,7 @@ from typing import Final
 
 from steersman.api.coordination.v1 import Lease, LeaseSpec
 from steersman.api.meta.v1 import ObjectMeta
+from steersman.controlplane.initial_objects import ensure, remove
 from steersman.controlplane.objects import StoreObjects
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.go.strings import to_lower
@@ -45,37 +46,37 @@ class IdentityLease:
     async def begin(self) -> None:
         """Takes away the lease of an earlier run and makes a new one."""
         await self.end()
-        await self._create()
+        await self.renew()
 
     async def renew(self) -> None:
         """Tells that this server still runs."""
-        if not self._leases.has(_NAMESPACE, self.name):
-            await self._create()
+        lease = Lease(metadata=ObjectMeta(name=self.name, namespace=_NAMESPACE), spec=LeaseSpec())
+        if await ensure(self._leases, self._marked(lease)):
             return
         ctx = loopback(_NAMESPACE, self.name)
         await self._leases.update(ctx, self.name, self._marked)
 
     async def end(self) -> None:
         """Takes the lease away."""
-        await self._delete(self.name)
+        await remove(self._leases, self.name, _NAMESPACE)
 
     async def collect(self) -> None:
         """Takes away the leases of servers that did not end orderly."""
         now = datetime.fromtimestamp(times.moment(), UTC)
         async for lease, _ in self._leases.every(_NAMESPACE):
             if lease.metadata.labels.get(_IDENTITY_LABEL) == _COMPONENT and _is_over(lease, now):
-                await self._delete(lease.metadata.name)
+                await self._remove_over(lease.metadata.name, now)
 
-    async def _create(self) -> None:
-        lease = Lease(metadata=ObjectMeta(name=self.name, namespace=_NAMESPACE), spec=LeaseSpec())
-        await self._leases.create(loopback(_NAMESPACE), self._marked(lease))
-
-    async def _delete(self, name: str) -> None:
+    async def _remove_over(self, name: str, now: datetime) -> None:
+        """Takes a lease away if it has run out, as far as anybody knows."""
         try:
-            await self._leases.delete(loopback(_NAMESPACE, name), name)
+            lease: Lease = await self._leases.get(loopback(_NAMESPACE, name), name)
         except StatusError as error:
             if error.code != 404:
                 raise
+            return
+        if _is_over(lease, now):
+            await remove(self._leases, name, _NAMESPACE, uid=lease.metadata.uid)
 
     def _marked(self, lease: Lease) -> Lease:
         lease.spec.holder_identity = self._holder

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
+from steersman.api.meta.v1 import DeleteOptions, Preconditions
 from steersman.authorization.bootstrap_policy import BootstrapPolicy
 from steersman.authorization.reconcile import Operation, Reconciled, reconcile_binding, reconcile_role
 from steersman.controlplane.objects import StoreObjects
@@ -13,6 +14,8 @@ from steersman.machinery.errors.status import StatusError
 from steersman.rest.context import Context, loopback
 
 _RBAC: Final = "rbac.authorization.k8s.io"
+
+_WRITES: Final = (Operation.CREATE, Operation.UPDATE)
 
 ObjectsOf = Callable[[str, str], StoreObjects]
 """(group, plural) -> its objects."""
@@ -31,6 +34,16 @@ async def ensure(objects: StoreObjects, obj: Any) -> bool:
             raise
         return False
     return True
+
+
+async def remove(objects: StoreObjects, name: str, namespace: str = "", *, uid: str = "") -> None:
+    """Deletes the object, unless it is gone: it, or the one of this uid."""
+    options = DeleteOptions(grace_period_seconds=0, preconditions=Preconditions(uid=uid) if uid else None)
+    try:
+        await objects.delete(loopback(namespace, name), name, options)
+    except StatusError as error:
+        if error.code != 404 and not (uid and error.code == 409):
+            raise
 
 
 async def all_of(work: Iterable[Awaitable[Any]]) -> None:
@@ -54,14 +67,19 @@ async def _reconcile(
     expected.kind = expected.api_version = ""
     objects = objects_of(_RBAC, plural)
     metadata = expected.metadata
-    result = decide(await objects.find(metadata.namespace, metadata.name), expected)
+    there: Any = await objects.find(metadata.namespace, metadata.name)
+    result = decide(there, expected)
     if result.protected or result.operation is Operation.NONE:
         return
-    ctx = loopback(metadata.namespace, metadata.name)
     if result.operation is Operation.RECREATE:
-        await objects.delete(ctx, metadata.name)
-    if result.operation is Operation.UPDATE:
-        await objects.update(ctx, metadata.name, lambda old: result.object)
-    else:
+        await remove(objects, metadata.name, metadata.namespace, uid=there.metadata.uid)
+    if result.operation is not Operation.UPDATE:
         result.object.metadata.resource_version = ""
-        await ensure(objects, result.object)
+        if await ensure(objects, result.object):
+            return
+
+    def change(old: Any) -> Any:  # another server may have made it, or have been here first
+        result = decide(old, expected)
+        return result.object if result.operation in _WRITES and not result.protected else old
+
+    await objects.update(loopback(metadata.namespace, metadata.name), metadata.name, change)

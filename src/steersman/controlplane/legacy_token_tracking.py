@@ -9,6 +9,7 @@ from typing import Final
 
 from steersman.api.core.v1 import ConfigMap, Secret
 from steersman.api.meta.v1 import ObjectMeta
+from steersman.controlplane.initial_objects import ensure
 from steersman.controlplane.objects import StoreObjects
 from steersman.machinery.built_in.token_secrets import LAST_USED
 from steersman.machinery.errors.status import StatusError
@@ -41,12 +42,13 @@ class LegacyTokenTracking:
             now = self._clock()
             if self._made is None or now - self._made >= _PAUSE:
                 metadata = ObjectMeta(name=NAME, namespace=NAMESPACE)
-                await config_maps.create(loopback(NAMESPACE), ConfigMap(metadata=metadata, data={_SINCE: today}))
+                await ensure(config_maps, ConfigMap(metadata=metadata, data={_SINCE: today}))
                 self._made = now
         elif not times.is_date(found.data.get(_SINCE, "")):
 
             def change(old: ConfigMap) -> ConfigMap:
-                old.data[_SINCE] = today
+                if not times.is_date(old.data.get(_SINCE, "")):  # another server may have mended it
+                    old.data[_SINCE] = today
                 return old
 
             await config_maps.update(loopback(NAMESPACE, NAME), NAME, change)

@@ -59,6 +59,11 @@ class StoreObjects:
     async def items(self, ctx: Context, options: ListOptions) -> Sequence[Item]:
         return (await self._store.list(ctx, options)).items
 
+    async def catch_up(self) -> None:
+        if self._store.is_cold:
+            await self._store.warm()
+        await self._store.wait_current()
+
     async def find(self, namespace: str, name: str) -> Any | None:
         if self._store.is_cold:
             await self._store.warm()

@@ -35,6 +35,10 @@ class Options(AuditOptions):
     disable_http2_serving: bool = False
     http2_max_streams_per_connection: int = 0
     advertise_address: str = ""
+    endpoint_reconciler_type: str = "lease"
+    """How the Service `kubernetes` is kept leading to this server: lease, master-count or none."""
+    apiserver_count: int = 1
+    """How many servers there are to be, for master-count."""
     tls_cert_file: str = ""
     tls_private_key_file: str = ""
     tls_sni_cert_key: tuple[str, ...] = ()
@@ -162,6 +166,9 @@ class Options(AuditOptions):
 
 
 STORAGE_MEDIA_TYPES: Final = ("application/json", "application/vnd.kubernetes.protobuf", "application/yaml")
+"""What `--storage-media-type` may be."""
+ENDPOINT_RECONCILERS: Final = ("lease", "master-count", "none")
+"""What `--endpoint-reconciler-type` may be."""
 NO_FLAGS: Final = ("listen", "anonymous_auth_is_given")
 """Options that are no flags."""
 _DURATIONS: Final = (

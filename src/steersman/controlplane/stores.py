@@ -60,13 +60,17 @@ class Stores:
 
     def _made(self, bound: BoundResource[Any]) -> Store[Any]:
         kind = Store if bound.resource.conversion is None else ConvertingStore
-        storage = self._storage
-        if self._encryption is not None:
-            storage = self._encryption.storage_of(bound.resource.group_resource, storage)
+        storage = self.storage_of(bound.resource.group_resource)
         form = stored_form(bound.resource, self._media_type)
         if form is not None:
             storage = TranslatingStorage(storage, form, self._slow_lane)
         return kind(bound, storage, self._slow_lane)
+
+    def storage_of(self, resource: GroupResource) -> Storage:
+        """Where the values of a resource are stored: sealed, if they are to be."""
+        if self._encryption is None:
+            return self._storage
+        return self._encryption.storage_of(resource, self._storage)
 
     def replace(self, bound: BoundResource[Any]) -> tuple[Store[Any], Store[Any] | None]:
         """Makes a store in the place of the one for the same keys, and gives that one too, which goes on until it is

@@ -12,6 +12,8 @@ from steersman.controlplane.bootstrap import AUTHENTICATION_INFO, Bootstrap
 from steersman.controlplane.controllers import POLICY_STATUS, is_enabled
 from steersman.controlplane.flow_control_configuration import INTERVAL as FLOW_CONTROL_INTERVAL
 from steersman.controlplane.identity_lease import COLLECTION, RENEWAL, IdentityLease
+from steersman.controlplane.kubernetes_service.service import INTERVAL as ENDPOINTS_INTERVAL
+from steersman.controlplane.kubernetes_service.service import KubernetesService
 from steersman.controlplane.legacy_token_tracking import NAME, NAMESPACE, LegacyTokenTracking
 from steersman.controlplane.periodic import Periodic
 from steersman.controlplane.policy_status import GROUP, PLURAL, PolicyStatus
@@ -36,7 +38,7 @@ class Upkeep:
 
     def __init__(
         self, server: Server, stores: Stores, services: Services, bootstrap: Bootstrap,
-        remote: Callable[[], RemoteDocuments], controllers: Sequence[str],
+        kubernetes: KubernetesService, remote: Callable[[], RemoteDocuments], controllers: Sequence[str],
     ) -> None:  # fmt: skip
         """`remote` gives what other servers publish of OpenAPI; `controllers` are those of the option."""
         self._server = server
@@ -45,6 +47,7 @@ class Upkeep:
         self._legacy_tokens = LegacyTokenTracking(stores.objects("", "configmaps"))
         self._addresses = ServiceIPRepair(services)
         self._bootstrap = bootstrap
+        self._kubernetes = kubernetes
         self._address_repair = Periodic("service address repair", self._addresses.run, _SOON)
         self._authentication = Periodic("authentication information", bootstrap.authentication_configmap, _MINUTE)
         self._legacy_token_tracking = Periodic("legacy token tracking", self._legacy_tokens.sync, _MINUTE)
@@ -68,7 +71,7 @@ class Upkeep:
         """Keeps up what `bootstrap` made; to be called once its hooks are done."""
         self._start(Periodic("system namespaces", self._bootstrap.namespaces, _MINUTE))
         self._start(Periodic("the default ServiceCIDR", self._bootstrap.service_cidr, _SOON))
-        self._start(Periodic("the service kubernetes", self._bootstrap.kubernetes_service, _SOON))
+        self._start(Periodic("the service kubernetes", self._kubernetes.sync, ENDPOINTS_INTERVAL))
         self._start(Periodic("flow schemas and priority levels", self._bootstrap.flow_control, FLOW_CONTROL_INTERVAL))
         self._start(self._authentication)
         self._follow_config_map(*AUTHENTICATION_INFO, self._authentication, only_its_end=True)
@@ -106,7 +109,7 @@ class Upkeep:
 
     async def follow_address(self) -> None:
         """Has the service `kubernetes` lead to where the server listens now."""
-        await self._bootstrap.kubernetes_service()
+        await self._kubernetes.begin()
 
     async def _start_repairs(self) -> None:
         Follower(self._store("", "services"), self._service_changed).begin()

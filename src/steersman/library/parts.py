@@ -230,7 +230,8 @@ def _serves_v1(group: str, version: str, plural: str) -> bool:
 def _services(options: Options, stores: Stores, around: Surroundings, lane: SlowLane) -> Services:
     rights = around.rights
     return Services(
-        objects=stores.objects, authorizer=rights.authorizer, rule_resolver=rights.rule_resolver, roles=rights.roles,
+        objects=stores.objects, storage_of=stores.storage_of, authorizer=rights.authorizer,
+        rule_resolver=rights.rule_resolver, roles=rights.roles,
         service_cluster_ip_ranges=(), service_node_ports=range(0), allow_privileged=False,
         service_account_issuer=options.service_account_issuer[0], api_audiences=options.audiences,
         sign_token=_no_tokens, event_ttl=options.event_ttl, authenticate_token=around.tokens.authenticate_token,

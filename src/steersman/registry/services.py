@@ -10,12 +10,13 @@ from typing import Any, Final, TypeVar
 from steersman.authentication.interface import TokenIdentity
 from steersman.authorization.interface import Authorizer, RuleResolver
 from steersman.authorization.rbac import RbacAuthorizer
-from steersman.machinery.identity.schema import GroupVersionKind
+from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.net.client.egress import USUAL, Egress
 from steersman.net.client.own_server import ThisServer
 from steersman.registry.kubelet import KubeletConnection, ProxyConnection
 from steersman.rest.objects import Objects
+from steersman.storage.interface import Storage
 
 T = TypeVar("T")
 
@@ -29,6 +30,8 @@ class Services:
 
     objects: Callable[[str, str], Objects]
     """(group, plural) -> its objects."""
+    storage_of: Callable[[GroupResource], Storage]
+    """Where the values of a resource are stored, and what is stored beside its objects."""
     authorizer: Authorizer
     rule_resolver: RuleResolver
     """Lists what a user may do (for SelfSubjectRulesReview)."""

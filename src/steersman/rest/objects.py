@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from math import inf
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.machinery.values import times
 from steersman.rest.capabilities import Item, ListOptions
 from steersman.rest.context import Context
+
+CatchUp = Callable[[], Awaitable[None]]
+"""Returns once a cache has everything that was committed before. Raises StatusError."""
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 _MAX_REMEMBERED: Final = 10_000
 """Namespaces that are remembered at a time."""
+_LOOKED: Final = 30.0
+"""Seconds for which it is believed that a namespace has none."""
 
 
 class Reading(Generic[T]):
@@ -49,6 +56,11 @@ class Objects(Protocol):
 
     async def items(self, ctx: Context, options: ListOptions) -> Sequence[Item]:
         """What a list comes to, in the version of the context. Raises StatusError."""
+        ...
+
+    async def catch_up(self) -> None:
+        """Returns once the cache has everything that was committed before, by other servers too: at once where nobody
+        else writes. Raises StatusError 429, 504."""
         ...
 
     async def find(self, namespace: str, name: str) -> Any | None:
@@ -118,9 +130,17 @@ class Objects(Protocol):
         ...
 
 
+async def already_current() -> None:
+    """Of a cache behind which nobody else writes."""
+
+
 class ByNamespace(Generic[R, T]):
     """What `make` makes of that which `reading` finds in the objects of a namespace, sorted by name. It is remembered
-    until any of them changes, as is that a namespace has none (then it is made of nothing)."""
+    until any of them changes, as is that a namespace has none (then it is made of nothing).
+
+    A namespace that has none may have got its first through another server: every 30 s that is looked into, as the
+    plugins of upstream do which live from this.
+    """
 
     def __init__(self, objects: Objects, reading: Reading[R], make: Callable[[Sequence[R]], T]) -> None:
         self._objects = objects
@@ -128,10 +148,28 @@ class ByNamespace(Generic[R, T]):
         self._reading = reading
         self._make = make
         self._changed = -1
-        self._made: dict[str, tuple[T, SlowLane | None]] = {}
+        self._made: dict[str, tuple[T, SlowLane | None, bool]] = {}
+        self._looked: dict[str, float] = {}
 
     async def of(self, namespace: str) -> tuple[T, SlowLane | None]:
-        """What was made of those of `namespace`, and where to work with it if it is large."""
+        """What was made of those of `namespace`, and where to work with it if it is large. Raises StatusError."""
+        made, lane, is_any = await self._of(namespace)
+        if not is_any and self._is_to_look(namespace):
+            await self._objects.catch_up()
+            made, lane, _ = await self._of(namespace)
+        return made, lane
+
+    def _is_to_look(self, namespace: str) -> bool:
+        now = times.monotonic()
+        if now - self._looked.get(namespace, -inf) < _LOOKED:
+            return False
+        if len(self._looked) >= _MAX_REMEMBERED:
+            self._looked.clear()
+        self._looked[namespace] = now
+        return True
+
+    async def _of(self, namespace: str) -> tuple[T, SlowLane | None, bool]:
+        """The same, and whether there are any."""
         changed = self._objects_changed()
         if changed != self._changed:
             self._changed = changed
@@ -139,7 +177,8 @@ class ByNamespace(Generic[R, T]):
         made = self._made.get(namespace)
         if made is None:
             lane = self._objects.lane(namespace)
-            made = self._make(await self._objects.read_all(namespace, self._reading)), lane
+            found = await self._objects.read_all(namespace, self._reading)
+            made = self._make(found), lane, bool(found)
             if changed == self._changed == self._objects_changed():
                 if len(self._made) >= _MAX_REMEMBERED:
                     self._made.clear()

@@ -182,6 +182,7 @@ class Store(StoredObjects[T], WriteRules[T]):
 
     async def _is_there(self, key: str) -> bool:
         if self.cacher.undecryptable is None:
+            await self.wait_current()
             return self.cacher.get(key) is not None
         try:
             return await self.storage.get(key) is not None

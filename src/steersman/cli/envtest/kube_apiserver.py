@@ -28,8 +28,8 @@ OWN: Final = {
     "version": "print the version and end",
 }
 WITHOUT_EFFECT: Final = names(
-    "apiserver-count default-watch-cache-size delete-collection-workers enable-garbage-collector "
-    "enable-logs-handler endpoint-reconciler-type etcd-cafile etcd-certfile "
+    "default-watch-cache-size delete-collection-workers enable-garbage-collector "
+    "enable-logs-handler etcd-cafile etcd-certfile "
     "etcd-count-metric-poll-period etcd-db-metric-poll-interval etcd-healthcheck-timeout etcd-keyfile etcd-prefix "
     "etcd-readycheck-timeout lease-reuse-duration-seconds livez-grace-period log-flush-frequency "
     "log-json-info-buffer-size log-json-split-stream log-text-info-buffer-size log-text-split-stream logging-format "

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from steersman.authorization.steps import MODES
 from steersman.controlplane.controllers import check_controllers
-from steersman.controlplane.options import STORAGE_MEDIA_TYPES
+from steersman.controlplane.options import ENDPOINT_RECONCILERS, STORAGE_MEDIA_TYPES
 from steersman.machinery.errors.field import quote
 from steersman.machinery.go.strings import trim_space
 from steersman.machinery.go.urls import url_error
@@ -35,6 +35,12 @@ def seconds(text: str) -> float:
     return nanoseconds / 1e9
 
 
+def reconciler(text: str) -> str:
+    if text not in ENDPOINT_RECONCILERS:
+        raise ValueError(f"{text!r} is none of {', '.join(ENDPOINT_RECONCILERS)}")
+    return text
+
+
 def whole_seconds(text: str) -> int:
     return int(seconds(text))
 
@@ -52,6 +58,13 @@ def number(text: str) -> int:
     value = int(text)
     if value < 0:
         raise ValueError(f"{value} is negative")
+    return value
+
+
+def positive(text: str) -> int:
+    value = integer(text)
+    if value <= 0:
+        raise ValueError(f"should be a positive number, but value '{value}' provided")
     return value
 
 

@@ -32,6 +32,8 @@ from steersman.cli.flags.readers import (
     patterns,
     plugins,
     port,
+    positive,
+    reconciler,
     review_version,
     seconds,
     storage,
@@ -39,7 +41,7 @@ from steersman.cli.flags.readers import (
     whole_seconds,
 )
 from steersman.controlplane.controllers import CONTROLLERS
-from steersman.controlplane.options import STORAGE_MEDIA_TYPES
+from steersman.controlplane.options import ENDPOINT_RECONCILERS, STORAGE_MEDIA_TYPES
 from steersman.controlplane.tls_parameters import SUITE_NAMES
 
 
@@ -96,6 +98,13 @@ SECTIONS: Final[dict[str, dict[str, Flag]]] = {
             values=STORAGE_MEDIA_TYPES,
         ),
         "advertise-address": Flag("advertise_address", address, "address by which others reach this server"),
+        "endpoint-reconciler-type": Flag(
+            "endpoint_reconciler_type",
+            reconciler,
+            "how the service kubernetes is kept leading to all servers",
+            values=ENDPOINT_RECONCILERS,
+        ),
+        "apiserver-count": Flag("apiserver_count", positive, "servers there are to be, for master-count"),
         "request-timeout": Flag("request_timeout", seconds, "longest time of a request, e.g. 1m0s"),
         "min-request-timeout": Flag("min_request_timeout", number, "shortest default time of a watch, seconds"),
         "max-requests-inflight": Flag("max_requests_inflight", number, "read-only requests at a time"),

@@ -163,6 +163,8 @@ class BindingInquiry(Inquiry[B], Generic[B]):
         unknown = ""
         resource = (_ANY, _ANY, _ANY)
         if not policies.has("", policy):
+            await policies.catch_up()
+        if not policies.has("", policy):
             unknown = f"get policy {policy}"
         elif (kind := policies.known("", policy, _PARAM_KIND)) is not None:
             shown = f"&{{{kind[0]} {kind[1]}}}"

@@ -55,6 +55,7 @@ async def services() -> AsyncIterator[Services]:
     stores: dict[tuple[str, str], Store[Any]] = {}
     made = Services(
         objects=lambda group, plural: StoreObjects(stores[group, plural]),
+        storage_of=lambda resource: storage,
         authorizer=OnlyCreate(),
         rule_resolver=UnionRuleResolver(()),
         service_cluster_ip_ranges=(),

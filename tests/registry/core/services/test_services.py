@@ -12,7 +12,7 @@ from steersman.machinery.errors.status import StatusError
 from steersman.registry.core.services.allocation import _fill_node_ports
 from steersman.registry.core.services.cluster_ips import static_band as address_band
 from steersman.registry.core.services.endpoints import ENDPOINTS
-from steersman.registry.core.services.node_ports import NodePorts, PortError, PortOperation
+from steersman.registry.core.services.node_ports import PortOperation, TakenPorts
 from steersman.registry.core.services.node_ports import static_band as port_band
 from steersman.registry.core.services.services import SERVICES
 from steersman.registry.networking.ipaddresses import IP_ADDRESSES
@@ -226,28 +226,6 @@ def test_bands_follow_the_size_of_the_range() -> None:
     assert [port_band(size) for size in (16, 100, 2768, 10_000)] == [0, 16, 86, 128]
 
 
-def test_ports_are_read_from_what_is_stored_and_repaired() -> None:
-    stored = [30000]
-    ports = NodePorts(range(30000, 30003), lambda: stored)
-    with pytest.raises(PortError, match="already allocated"):
-        ports.allocate(30000)
-    ports.allocate(30001)
-    ports.repair()
-    assert {ports.allocate_next(), ports.allocate_next()} == {30001, 30002}
-    with pytest.raises(PortError, match="range is full"):
-        ports.allocate_next()
-
-
-def test_operation_that_is_not_committed_gives_back_only_what_it_took() -> None:
-    ports = NodePorts(range(30000, 30100), lambda: [30007])
-    operation = PortOperation(ports, dry_run=False)
-    operation.allocate(30001)
-    operation.release_later(30007)
-    operation.finish(committed=False)
-    assert 30001 not in ports
-    assert 30007 in ports
-
-
 def test_ports_that_are_asked_for_are_found_in_one_pass() -> None:
     passes = 0
 
@@ -261,7 +239,7 @@ def test_ports_that_are_asked_for_are_found_in_one_pass() -> None:
     ports.append(ServicePort(port=1, protocol="UDP", node_port=30_007))
     made = Service(spec=ServiceSpec(type="NodePort"))
     made.spec.ports = ports
-    operation = PortOperation(NodePorts(range(30_000, 32_768), lambda: ()), dry_run=False)
+    operation = PortOperation(TakenPorts(range(30_000, 32_768)), dry_run=False)
     _fill_node_ports(made, operation)
     assert (ports[0].node_port, ports[-1].node_port) == (30_007, 30_007)
     assert passes <= 2

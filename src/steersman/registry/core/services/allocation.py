@@ -5,7 +5,9 @@ All is taken before the service is validated, and given back if it is not stored
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+import logging
+from collections.abc import Awaitable, Callable, Collection
+from functools import partial
 from typing import Final
 
 from steersman.api.core.v1 import Service
@@ -13,7 +15,7 @@ from steersman.machinery.errors.field import Path, invalid
 from steersman.machinery.errors.status import StatusError, plain_internal
 from steersman.machinery.errors.status import internal as internal_error
 from steersman.machinery.errors.status import invalid as invalid_object
-from steersman.machinery.identity.schema import GroupKind
+from steersman.machinery.identity.schema import GroupKind, GroupResource
 from steersman.registry.core.services.cluster_ips import AddressError, ClusterIPs, RangeFull
 from steersman.registry.core.services.fields import (
     CLUSTER_IP,
@@ -25,9 +27,12 @@ from steersman.registry.core.services.fields import (
     node_ports_of,
 )
 from steersman.registry.core.services.ip_families import init_ip_families, prefers_dual_stack_unchanged
-from steersman.registry.core.services.node_ports import NodePorts, PortError, PortOperation
+from steersman.registry.core.services.node_port_repair import NodePortRepair
+from steersman.registry.core.services.node_ports import NodePorts, NoRange, PortError, PortOperation, TakenPorts
 from steersman.registry.services import Services
-from steersman.rest.objects import Reading
+from steersman.storage.interface import StorageUnavailable, Unreadable, Unwritable
+
+logger = logging.getLogger(__name__)
 
 _KIND: Final = GroupKind("", "Service")
 _ADDRESSES: Final = Path("spec", "clusterIPs")
@@ -42,7 +47,15 @@ def _ports_of(service: Service) -> tuple[int, ...]:
     return (*node_ports_of(service), *((health_check,) if health_check else ()))
 
 
-_NODE_PORTS: Final = Reading(_ports_of, "spec.ports", "spec.healthCheckNodePort")
+class _Change:
+    """What a write of a service takes before it is stored, and gives back once it is."""
+
+    __slots__ = ("ports", "released", "taken")
+
+    def __init__(self) -> None:
+        self.taken: list[str] = []
+        self.released: list[str] = []
+        self.ports: PortOperation | None = None
 
 
 class ServiceAllocation:
@@ -50,35 +63,64 @@ class ServiceAllocation:
 
     def __init__(self, services: Services) -> None:
         self.cluster_ips = ClusterIPs(services)
-        self._objects = services.objects
-        self.node_ports = NodePorts(services.service_node_ports, self._stored_ports)
-
-    def _stored_ports(self) -> Iterator[int]:
-        for ports in self._objects("", "services").known_all("", _NODE_PORTS):
-            yield from ports
+        storage = services.storage_of(GroupResource("", "services"))
+        self.node_ports = NodePorts(services.service_node_ports, storage)
+        self._repair = NodePortRepair(services, self.node_ports)
 
     async def repair(self) -> None:
-        """Brings the ports in use in line with the stored services."""
-        await self._objects("", "services").read_all("", _NODE_PORTS)
-        self.node_ports.repair()  # finds everything read
+        """Brings the ports that count as taken in line with the stored services. Raises StatusError, ValueError."""
+        await self._repair.run()
 
-    async def _load(self) -> None:
-        if not self.node_ports.loaded:
-            await self.repair()
+    async def _ports(self, service: Service, work: Callable[[PortOperation], None], *, dry_run: bool) -> PortOperation:
+        """Gives a service what `work` takes of the ports for it. Raises StatusError."""
+        ports, before = service.spec.ports, [each.node_port for each in service.spec.ports]
+        health_check = service.spec.health_check_node_port
+
+        def take(taken: TakenPorts) -> PortOperation:
+            for port, node_port in zip(ports, before, strict=True):  # which an attempt before may have set
+                port.node_port = node_port
+            service.spec.health_check_node_port = health_check
+            operation = PortOperation(taken, dry_run=dry_run)
+            work(operation)
+            return operation
+
+        decide = self.node_ports.look if dry_run else self.node_ports.change
+        try:
+            try:
+                return await decide(take)
+            except NoRange:  # of a server that has just begun
+                await self.repair()
+                return await decide(take)
+        except (PortError, NoRange) as error:
+            raise internal_error(f"failed to allocate a nodePort: {error}") from error
+        except (StorageUnavailable, Unreadable, Unwritable) as error:
+            raise internal_error(error) from error
+
+    async def _give_back(self, ports: Collection[int]) -> None:
+        """Best effort: what is not given back is found by a repair."""
+        if not ports:
+            return
+
+        def release(taken: TakenPorts) -> None:
+            for port in ports:
+                taken.release(port)
+
+        try:
+            await self.node_ports.change(release)
+        except NoRange:
+            pass  # nobody has taken any
+        except (PortError, StorageUnavailable, Unreadable, Unwritable) as error:
+            logger.error("error releasing the node ports %s: %s", sorted(ports), error)
 
     async def for_create(self, service: Service, namespace: str, *, dry_run: bool) -> Finish:
         """Fills in addresses and ports of a new service. Raises StatusError."""
-        await self._load()
         init_ip_families(service, None, self.cluster_ips.families)
-        taken: list[str] = []
-        operation = PortOperation(self.node_ports, dry_run=dry_run)
-        finish = self._finish(taken, [], operation, dry_run=dry_run)
+        change = _Change()
+        finish = self._finish(change, dry_run=dry_run)
         try:
-            await self._fill_cluster_ips(service, namespace, taken, dry_run=dry_run)
-            if has_node_ports(service):
-                _fill_node_ports(service, operation)
-            if needs_health_check(service):
-                _fill_health_check_port(service, operation)
+            await self._fill_cluster_ips(service, namespace, change.taken, dry_run=dry_run)
+            if has_node_ports(service) or needs_health_check(service):
+                change.ports = await self._ports(service, partial(_fill_ports, service), dry_run=dry_run)
         except StatusError:
             await finish(False)
             raise
@@ -86,16 +128,13 @@ class ServiceAllocation:
 
     async def for_update(self, new: Service, old: Service, namespace: str, *, dry_run: bool) -> Finish:
         """Fills in what an updated service lacks, and notes what it gives back. Raises StatusError."""
-        await self._load()
         init_ip_families(new, old, self.cluster_ips.families)
-        taken: list[str] = []
-        released: list[str] = []
-        operation = PortOperation(self.node_ports, dry_run=dry_run)
-        finish = self._finish(taken, released, operation, dry_run=dry_run)
+        change = _Change()
+        finish = self._finish(change, dry_run=dry_run)
         try:
-            await self._update_cluster_ips(new, old, namespace, taken, released, dry_run=dry_run)
-            _update_node_ports(new, old, operation)
-            _update_health_check_port(new, old, operation)
+            await self._update_cluster_ips(new, old, namespace, change, dry_run=dry_run)
+            if has_node_ports(new) or has_node_ports(old) or needs_health_check(new) or needs_health_check(old):
+                change.ports = await self._ports(new, partial(_update_ports, new, old), dry_run=dry_run)
         except StatusError:
             await finish(False)
             raise
@@ -107,16 +146,16 @@ class ServiceAllocation:
         if spec.type != EXTERNAL_NAME and spec.cluster_ips[:1] != [NONE]:
             for address in spec.cluster_ips:
                 await self.cluster_ips.release(address)
-        await self._load()
-        for port in _ports_of(service):
-            self.node_ports.release(port)
+        await self._give_back(_ports_of(service))
 
-    def _finish(self, taken: list[str], released: list[str], operation: PortOperation, *, dry_run: bool) -> Finish:
+    def _finish(self, change: _Change, *, dry_run: bool) -> Finish:
         async def finish(stored: bool) -> None:
-            operation.finish(committed=stored)
-            if not dry_run:
-                for address in released if stored else taken:
-                    await self.cluster_ips.release(address)
+            if dry_run:
+                return
+            if change.ports is not None:
+                await self._give_back(change.ports.released if stored else change.ports.taken)
+            for address in change.released if stored else change.taken:
+                await self.cluster_ips.release(address)
 
         return finish
 
@@ -150,9 +189,9 @@ class ServiceAllocation:
         spec.cluster_ips[index] = found
 
     async def _update_cluster_ips(
-        self, new: Service, old: Service, namespace: str, taken: list[str], released: list[str], *, dry_run: bool
+        self, new: Service, old: Service, namespace: str, change: _Change, *, dry_run: bool
     ) -> None:
-        before, after = old.spec, new.spec
+        before, after, taken, released = old.spec, new.spec, change.taken, change.released
         if prefers_dual_stack_unchanged(new, old):
             return
         if before.type == EXTERNAL_NAME:
@@ -181,6 +220,20 @@ def _next_port(operation: PortOperation) -> int:
         return operation.allocate_next()
     except PortError as error:
         raise internal_error(f"failed to allocate a nodePort: {error}") from error
+
+
+def _fill_ports(service: Service, operation: PortOperation) -> None:
+    """What a new service needs. Raises StatusError."""
+    if has_node_ports(service):
+        _fill_node_ports(service, operation)
+    if needs_health_check(service):
+        _fill_health_check_port(service, operation)
+
+
+def _update_ports(new: Service, old: Service, operation: PortOperation) -> None:
+    """What an updated service lacks. Raises StatusError."""
+    _update_node_ports(new, old, operation)
+    _update_health_check_port(new, old, operation)
 
 
 def _fill_node_ports(service: Service, operation: PortOperation) -> None:

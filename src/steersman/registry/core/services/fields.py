@@ -71,6 +71,22 @@ def node_ports_of(service: Service) -> list[int]:
     return [port.node_port for port in service.spec.ports if port.node_port]
 
 
+def distinct_ports_of(service: Service) -> list[int]:
+    """The ports on nodes that are set, the health check's too: once where several protocols share one, and twice where
+    one protocol has it twice."""
+    found: list[int] = []
+    protocols: dict[int, set[str]] = {}
+    for port in service.spec.ports:
+        known = protocols.setdefault(port.node_port, set())
+        if port.node_port and (not known or port.protocol in known):
+            found.append(port.node_port)
+        known.add(port.protocol)
+    health_check = service.spec.health_check_node_port
+    if health_check and "TCP" in protocols.get(health_check, {"TCP"}):
+        found.append(health_check)
+    return found
+
+
 def same_cluster_ips(old: Service, new: Service) -> bool:
     """Whether the list of addresses did not change."""
     return old.spec.cluster_ips == new.spec.cluster_ips

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from typing import Any, Final
 
-from steersman.api.core.v1 import Event, ObjectReference, Service
-from steersman.api.meta.v1 import ObjectMeta
+from steersman.api.core.v1 import Service
 from steersman.api.networking.v1 import IPAddress
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.validation.ip import parse_ip_sloppy
@@ -30,8 +27,8 @@ from steersman.registry.core.services.cluster_ips import (
     ClusterIPs,
 )
 from steersman.registry.core.services.fields import NONE, needs_cluster_ip
+from steersman.registry.core.services.repair_events import RepairEvents, reference_to
 from steersman.registry.services import Services
-from steersman.rest.context import loopback
 
 logger = logging.getLogger(__name__)
 
@@ -41,10 +38,6 @@ GRACE: Final = timedelta(seconds=60)
 _CONTROLLER: Final = "ipallocator-repair-controller"
 _SLICE: Final = 50
 """Objects that are looked at before others get a turn."""
-_QUIET: Final = 360.0
-"""Seconds in which the same thing is told once."""
-_TOLD: Final = 4096
-"""Things that were told and are kept in mind."""
 
 
 class ServiceIPRepair:
@@ -58,11 +51,10 @@ class ServiceIPRepair:
         self._objects = services.objects
         self._cluster_ips = ClusterIPs(services)
         self._now = now
-        self._clock = clock
+        self._events = RepairEvents(services, _CONTROLLER, clock)
         self._services: dict[tuple[str, str], None] = {}
         self._addresses: dict[str, None] = {}
         self._young: dict[str, None] = {}
-        self._told: dict[tuple[str, str], float] = {}
 
     def service_changed(self, namespace: str, name: str) -> None:
         """Has the service looked at by the next `run`."""
@@ -86,6 +78,8 @@ class ServiceIPRepair:
         """
         self._addresses |= self._young
         self._young.clear()
+        if self._services or self._addresses:
+            await self._catch_up()
         looked_at = 0
         while self._services or self._addresses:
             try:
@@ -98,6 +92,11 @@ class ServiceIPRepair:
             looked_at += 1
             if looked_at % _SLICE == 0:
                 await asyncio.sleep(0)
+
+    async def _catch_up(self) -> None:
+        """Has the caches show both writes of whoever has made a service, on another server too. Raises StatusError."""
+        await self._objects("", "services").catch_up()
+        await self._objects(GROUP, "ipaddresses").catch_up()
 
     async def _look_at_service(self, namespace: str, name: str) -> None:
         """Every address of a service has an object that names the service."""
@@ -121,7 +120,14 @@ class ServiceIPRepair:
     async def _look_at_pair(self, service: Service, address: str, shown: str) -> None:
         """The object of one address of a service."""
         metadata = service.metadata
-        found: IPAddress | None = await self._objects(GROUP, "ipaddresses").find("", address)
+        addresses = self._objects(GROUP, "ipaddresses")
+        found: IPAddress | None = await addresses.find("", address)
+        if found is None or not _is_for(found, service):
+            await self._catch_up()  # it is written before its service, but may be seen after it
+            now: Service | None = await self._objects("", "services").find(metadata.namespace, metadata.name)
+            if now is None or address not in now.spec.cluster_ips:
+                return
+            found = await addresses.find("", address)
         if found is None:
             note = f"Cluster IP {shown} is not allocated; repairing"
             await self._tell(service, "ClusterIPNotAllocated", "ClusterIPAllocation", note)
@@ -175,26 +181,13 @@ class ServiceIPRepair:
 
     async def _tell(self, obj: Any, reason: str, action: str, note: str) -> None:
         """Makes an Event about a service or an address, and a line in the log."""
-        now = self._clock()
-        told = self._told.get((obj.metadata.uid, note))
-        if told is not None and now - told < _QUIET:
-            return
-        if len(self._told) >= _TOLD:
-            self._told.clear()
-        self._told[obj.metadata.uid, note] = now
-        logger.warning("%s", note)
-        metadata = obj.metadata
-        is_service = isinstance(obj, Service)
-        namespace = metadata.namespace or "default"
-        event = Event(
-            metadata=ObjectMeta(name=f"{metadata.name}.{time.time_ns():x}", namespace=namespace),
-            event_time=times.now_micro(), reporting_component=_CONTROLLER,
-            reporting_instance=f"{_CONTROLLER}-{socket.gethostname()}", action=action, reason=reason,
-            involved_object=ObjectReference(
-                kind="Service" if is_service else "IPAddress", namespace=metadata.namespace, name=metadata.name,
-                uid=metadata.uid, api_version="v1" if is_service else "networking.k8s.io/v1",
-                resource_version=metadata.resource_version,
-            ),
-            message=note, type="Warning",
-        )  # fmt: skip
-        await self._objects("", "events").create(loopback(namespace), event)
+        kind, version = ("Service", "v1") if isinstance(obj, Service) else ("IPAddress", f"{GROUP}/v1")
+        await self._events.tell(reference_to(kind, version, obj.metadata), reason, action, note)
+
+
+def _is_for(address: IPAddress, service: Service) -> bool:
+    """Whether an address says that it is the service's."""
+    parent, metadata = address.spec.parent_ref, service.metadata
+    return parent is not None and (parent.group, parent.resource, parent.namespace, parent.name) == (
+        "", "services", metadata.namespace, metadata.name,
+    )  # fmt: skip

@@ -24,7 +24,11 @@ _LABEL = "kubernetes.io/service-name"
 
 async def locate_service(services: Services, namespace: str, name: str, port: int) -> Address:
     """Where a connection is made to. Raises StatusError with upstream's texts."""
-    service: Service | None = await services.objects("", "services").find(namespace, name)
+    known = services.objects("", "services")
+    service: Service | None = await known.find(namespace, name)
+    if service is None:
+        await known.catch_up()
+        service = await known.find(namespace, name)
     if service is None:
         raise not_found(GroupResource("", "service"), name)
     spec, endpoints_only = service.spec, services.enable_aggregator_routing

@@ -1,24 +1,48 @@
-"""Ports on nodes, given to Services out of one range: in memory, rebuilt from the stored services.
+"""Ports on nodes, given to Services out of one range that all servers on one store share.
 
-The lower part of the range is kept for ports that are asked for by number (KEP-3668); other ports come from the rest
-at random, and from the lower part only once that is full.
+Which are taken is a bitmap in a RangeAllocation (`/registry/ranges/servicenodeports`), written by compare and swap; it
+is the same that kube-apiserver keeps there. The lower part of the range is kept for ports that are asked for by number
+(KEP-3668); other ports come from the rest at random, and from the lower part only once that is full. Follows
+pkg/registry/core/service/portallocator and allocator/storage.
 """
 
 from __future__ import annotations
 
+import asyncio
 import random
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Final, TypeVar
+
+import msgspec
+
+from steersman.api.core.v1 import RangeAllocation
+from steersman.kinds.stored import from_value, to_value
+from steersman.machinery.codec.strict import DecodeError
+from steersman.machinery.errors.status import StatusError
+from steersman.net.ascii import is_digits
+from steersman.rest.resource import KEYS
+from steersman.storage.interface import Conflict, KeyExists, KeyValue, Storage
+
+T = TypeVar("T")
+
+KEY: Final = KEYS + "/ranges/servicenodeports"
 
 ALLOCATED: Final = "provided port is already allocated"
 FULL: Final = "range is full"
+OTHER_RANGE: Final = "the provided range does not match the current range"
 
 _DRY_RUN_FIRST: Final = 32_769
 """What a dry run answers for a port that it would allocate."""
+_ATTEMPTS: Final = 100
+"""Of a change that others are quicker than."""
 
 
 class PortError(Exception):
     """A port cannot be had; the text says why."""
+
+
+class NoRange(Exception):
+    """Nobody has written yet which ports are taken."""
 
 
 def static_band(size: int) -> int:
@@ -26,85 +50,190 @@ def static_band(size: int) -> int:
     return 0 if size <= 16 else min(max(16, size // 32), 128)
 
 
-class NodePorts:
-    """The ports in use. `load` gives those of the stored services, when they are first needed and for repairs."""
+class TakenPorts:
+    """Which ports of a range are taken: bit n of `bits` stands for the nth of them."""
 
-    def __init__(self, ports: range, load: Callable[[], Iterable[int]]) -> None:
-        self._ports = ports
-        self._band = static_band(len(ports))
-        self._load = load
-        self._used: set[int] = set()
-        self.loaded = False
+    def __init__(self, ports: range, bits: int = 0) -> None:
+        self.ports = ports
+        self.bits = bits
 
     def __contains__(self, port: int) -> bool:
-        return port in self._in_use()
+        return port in self.ports and bool(self.bits >> port - self.ports.start & 1)
+
+    def __iter__(self) -> Iterator[int]:
+        bits = self.bits
+        while bits:
+            yield self.ports.start + _lowest(bits)
+            bits &= bits - 1
 
     def allocate(self, port: int) -> None:
         """Takes this port. Raises PortError."""
-        if port not in self._ports:
-            valid = f"{self._ports.start}-{self._ports.stop - 1}"
-            raise PortError(f"provided port is not in the valid range. The range of valid ports is {valid}")
-        if port in self._in_use():
+        if port not in self.ports:
+            raise PortError(
+                f"provided port is not in the valid range. The range of valid ports is {text_of(self.ports)}"
+            )
+        if port in self:
             raise PortError(ALLOCATED)
-        self._used.add(port)
+        self.bits |= 1 << port - self.ports.start
 
     def allocate_next(self) -> int:
         """Takes any free port. Raises PortError."""
-        used = self._in_use()
-        for band in (self._ports[self._band :], self._ports[: self._band]):
-            start = random.randrange(len(band)) if band else 0
-            for index in range(len(band)):
-                port = band[(start + index) % len(band)]
-                if port not in used:
-                    used.add(port)
-                    return port
+        size = len(self.ports)
+        band = static_band(size)
+        for low, high in ((band, size), (0, band)):
+            index = _free_bit(self.bits, low, high)
+            if index is not None:
+                self.bits |= 1 << index
+                return self.ports[index]
         raise PortError(FULL)
 
     def release(self, port: int) -> None:
-        """Gives a port back."""
-        self._in_use().discard(port)
+        """Gives a port back; one that is not taken, or of another range, is fine."""
+        if port in self:
+            self.bits ^= 1 << port - self.ports.start
 
-    def repair(self) -> None:
-        """Reads again what is in use: frees what leaked and takes what another server gave away."""
-        self._used = {port for port in self._load() if port in self._ports}
-        self.loaded = True
 
-    def _in_use(self) -> set[int]:
-        if not self.loaded:
-            self.repair()
-        return self._used
+def _free_bit(bits: int, low: int, high: int) -> int | None:
+    """The first bit that is not set from a random one on, of those from `low` until `high`, around the end."""
+    size = high - low
+    free = ~(bits >> low) & (1 << size) - 1
+    if not free:
+        return None
+    start = random.randrange(size)
+    behind = free >> start
+    return low + (start + _lowest(behind) if behind else _lowest(free))
+
+
+def _lowest(bits: int) -> int:
+    return (bits & -bits).bit_length() - 1
+
+
+def text_of(ports: range) -> str:
+    """A range as its flag says it: both ends, with a dash between."""
+    return f"{ports.start}-{ports.stop - 1}"
+
+
+def value_of(taken: TakenPorts) -> bytes:
+    """What is stored of them: the bits as one number, its most significant byte first."""
+    data = taken.bits.to_bytes((taken.bits.bit_length() + 7) // 8)
+    return to_value(RangeAllocation(range=text_of(taken.ports), data=data or None))
+
+
+def read_taken(value: bytes) -> TakenPorts:
+    """The ports of a stored value. Raises ValueError for what cannot be read."""
+    try:
+        found = from_value(RangeAllocation, value)
+    except (DecodeError, msgspec.DecodeError) as error:
+        raise ValueError("the stored range of node ports cannot be read") from error
+    first, _, last = found.range.partition("-")
+    if not (is_digits(first) and is_digits(last) and len(first + last) <= 10):
+        raise ValueError(f"the stored range of node ports {found.range!r} is none")
+    return TakenPorts(range(int(first), int(last) + 1), int.from_bytes(found.data or b""))
+
+
+class NodePorts:
+    """The ports that are taken, as they are stored, which are read anew only where that can make a difference."""
+
+    def __init__(self, ports: range, storage: Storage) -> None:
+        self._ports = ports
+        self._storage = storage
+        self._lock = asyncio.Lock()
+        self._known: KeyValue | None = None
+        """What is stored, as far as this server knows: others may have written since."""
+
+    async def change(self, work: Callable[[TakenPorts], T]) -> T:
+        """Has `work` take and release ports and stores what comes of it; gives what that returns.
+
+        `work` is called again if others have written meanwhile, and if it raises for what may be old. Raises what it
+        raises then, NoRange, PortError, and what storage raises.
+        """
+        async with self._lock:
+            known, is_new = self._known, False
+            for _ in range(_ATTEMPTS):
+                if known is None:
+                    known, is_new = await self._read(), True
+                try:
+                    taken = self._taken(known)
+                    before = taken.bits
+                    result = work(taken)
+                except (PortError, StatusError):
+                    if is_new:
+                        raise
+                    known = None
+                    continue
+                if taken.bits == before:
+                    return result
+                try:
+                    self._known = await self._storage.update(KEY, value_of(taken), expected_revision=known.mod_revision)
+                except Conflict as conflict:
+                    known, is_new = conflict.current, conflict.current is not None
+                    continue
+                return result
+            raise PortError("the ports that are taken change too often")
+
+    async def look(self, work: Callable[[TakenPorts], T]) -> T:
+        """Gives what `work` returns of the ports that are taken, and stores nothing of what it does. Raises what it
+        raises, NoRange, PortError, and what storage raises."""
+        return work(self._taken(await self._read()))
+
+    async def stored(self) -> KeyValue | None:
+        """What is stored now, None if that is nothing. Raises what storage raises."""
+        self._known = await self._storage.get(KEY)
+        return self._known
+
+    async def replace(self, taken: TakenPorts, before: KeyValue | None) -> bool:
+        """Stores these in place of `before`; False if others were quicker. Raises what storage raises."""
+        value = value_of(taken)
+        if before is not None and before.value == value:
+            return True
+        try:
+            if before is None:
+                self._known = await self._storage.create(KEY, value)
+            else:
+                self._known = await self._storage.update(KEY, value, expected_revision=before.mod_revision)
+        except (KeyExists, Conflict):
+            return False
+        return True
+
+    async def _read(self) -> KeyValue:
+        found = await self.stored()
+        if found is None:
+            raise NoRange
+        return found
+
+    def _taken(self, stored: KeyValue) -> TakenPorts:
+        try:
+            taken = read_taken(stored.value)
+        except ValueError as error:
+            raise PortError(str(error)) from error
+        if taken.ports != self._ports:
+            raise PortError(OTHER_RANGE)
+        return taken
 
 
 class PortOperation:
-    """What one request does to the ports: taken at once, given back when it is committed, undone if it is not."""
+    """What one request does to the ports: taken before it is committed, given back after."""
 
-    def __init__(self, ports: NodePorts, *, dry_run: bool) -> None:
-        self._ports = ports
+    def __init__(self, taken: TakenPorts, *, dry_run: bool) -> None:
+        self._ports = taken
         self._dry_run = dry_run
-        self._taken: list[int] = []
-        self._released: list[int] = []
+        self.taken: list[int] = []
+        self.released: list[int] = []
 
     def allocate(self, port: int) -> None:
         """Takes this port. Raises PortError."""
         if not self._dry_run:
             self._ports.allocate(port)
-        elif port in self._ports or port in self._taken:
+        elif port in self._ports or port in self.taken:
             raise PortError(ALLOCATED)
-        self._taken.append(port)
+        self.taken.append(port)
 
     def allocate_next(self) -> int:
         """Takes any free port; a dry run answers with numbers beyond the usual range. Raises PortError."""
-        port = max(self._taken, default=_DRY_RUN_FIRST - 1) + 1 if self._dry_run else self._ports.allocate_next()
-        self._taken.append(port)
+        port = max(self.taken, default=_DRY_RUN_FIRST - 1) + 1 if self._dry_run else self._ports.allocate_next()
+        self.taken.append(port)
         return port
 
     def release_later(self, port: int) -> None:
         """Gives a port back if the request is committed."""
-        self._released.append(port)
-
-    def finish(self, *, committed: bool) -> None:
-        """Makes the operation final, or undoes it."""
-        if self._dry_run:
-            return
-        for port in self._released if committed else self._taken:
-            self._ports.release(port)
+        self.released.append(port)

@@ -1,0 +1,78 @@
+"""The addresses of the servers on one store that run: each keeps a key of its own, which vanishes when it does not.
+
+The keys and values are those of kube-apiserver (pkg/controlplane/reconcilers).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from steersman.api.core.v1 import EndpointAddress, Endpoints, EndpointSubset
+from steersman.kinds.stored import from_value, to_value
+from steersman.machinery.codec.strict import DecodeError
+from steersman.machinery.identity.schema import GroupResource
+from steersman.rest.resource import KEYS
+from steersman.storage.interface import Conflict, KeyExists, KeyValue, Storage
+
+PREFIX: Final = KEYS + "/masterleases/"
+RESOURCE: Final = GroupResource("", "apiServerIPInfo")
+"""By what name a file of encryption providers may mean them."""
+TTL: Final = 15
+"""Seconds for which a server counts as running after it has said so."""
+
+_ATTEMPTS: Final = 10
+
+
+class ServerLeases:
+    """All methods raise what storage raises, and ValueError for what is stored there and cannot be read."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    async def renew(self, address: str) -> None:
+        """Has the server at this address count as running for TTL seconds from now."""
+        key = PREFIX + address
+        current = await self._storage.get(key)
+        for _ in range(_ATTEMPTS):  # two servers may say that they are at one address
+            lease = Endpoints() if current is None else _read(current)
+            lease.subsets = [EndpointSubset(addresses=[EndpointAddress(ip=address)])]
+            lease.metadata.generation += 1
+            try:
+                if current is None:
+                    await self._storage.create(key, to_value(lease), ttl=TTL)
+                else:
+                    await self._storage.update(key, to_value(lease), expected_revision=current.mod_revision, ttl=TTL)
+            except (KeyExists, Conflict) as lost:
+                current = lost.current
+                continue
+            return
+        raise ValueError(f"{key} is written too often by others")
+
+    async def remove(self, address: str) -> None:
+        """Has it count no more."""
+        current = await self._storage.get(PREFIX + address)
+        while current is not None:
+            try:
+                await self._storage.delete(current.key, expected_revision=current.mod_revision)
+            except Conflict as lost:
+                current = lost.current
+                continue
+            return
+
+    async def addresses(self) -> list[str]:
+        """Of all servers that run, in the order of their keys."""
+        found = [_read(each) for each in (await self._storage.range(PREFIX)).items]
+        return [
+            each.subsets[0].addresses[0].ip
+            for each in found
+            if each.subsets and each.subsets[0].addresses and each.subsets[0].addresses[0].ip
+        ]
+
+
+def _read(stored: KeyValue) -> Endpoints:
+    try:
+        return from_value(Endpoints, stored.value)
+    except (DecodeError, msgspec.DecodeError) as error:
+        raise ValueError(f"{stored.key} cannot be read: {error}") from error

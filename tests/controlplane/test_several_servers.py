@@ -1,0 +1,165 @@
+"""Control planes on one store: each does its part, and none harms what another has done."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steersman.api.core.v1 import Service, ServicePort, ServiceSpec
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.controlplane import control_plane
+from steersman.controlplane.bootstrap import AUTHENTICATION_INFO
+from steersman.controlplane.control_plane import ControlPlane
+from steersman.controlplane.kubernetes_service.service import KubernetesService
+from steersman.controlplane.options import Options
+from steersman.controlplane.upkeep import Upkeep
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.values import times
+from steersman.rest.context import loopback
+from steersman.storage.memory import MemoryStorage
+from tests.controlplane.shared_storage import View
+
+
+class Servers:
+    """Servers on one store, each at an address of its own: 192.0.2.1 and so on."""
+
+    def __init__(self, folder: Path, store: MemoryStorage) -> None:
+        self._folder = folder
+        self.store = store
+        self.running: dict[int, ControlPlane] = {}
+        self.views: dict[int, View] = {}
+        self.late = False
+        """Whether servers are behind the others from the start."""
+
+    async def open(self, options: Options) -> View:
+        number = int(options.advertise_address.rpartition(".")[2])
+        view = self.views[number] = View(self.store)
+        if self.late:
+            view.hold()
+        return view
+
+    def make(self, number: int, **options: Any) -> ControlPlane:
+        folder = self._folder / str(number)
+        plane = ControlPlane(
+            Options(data_dir=folder, listen=False, storage="memory", advertise_address=f"192.0.2.{number}", **options)
+        )
+        self.running[number] = plane
+        return plane
+
+    async def start(self, number: int, **options: Any) -> ControlPlane:
+        plane = self.make(number, **options)
+        await plane.start()
+        return plane
+
+    async def stop(self, number: int) -> None:
+        await self.running.pop(number).stop()
+
+    def upkeep(self, number: int) -> Upkeep:
+        found = self.running[number]._upkeep
+        assert found is not None
+        return found
+
+    def kubernetes(self, number: int) -> KubernetesService:
+        return self.upkeep(number)._kubernetes
+
+
+@pytest.fixture
+async def servers(tmp_path, monkeypatch) -> AsyncIterator[Servers]:
+    store = MemoryStorage(compaction_interval=0, lease_interval=0)
+    made = Servers(tmp_path, store)
+    monkeypatch.setattr(control_plane, "open_storage", made.open)
+    yield made
+    for number in list(made.running):
+        await made.stop(number)
+    await store.close()
+
+
+async def leading_to(plane: ControlPlane) -> tuple[list[str], list[str]]:
+    """The addresses of the Endpoints and of the EndpointSlice."""
+    endpoints = await plane.objects("", "endpoints").find("default", "kubernetes")
+    slice_ = await plane.objects("discovery.k8s.io", "endpointslices").find("default", "kubernetes")
+    subsets = [address.ip for subset in endpoints.subsets for address in subset.addresses]
+    return subsets, [address for endpoint in slice_.endpoints for address in endpoint.addresses]
+
+
+def complaints(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
+
+
+@pytest.mark.parametrize("late", [False, True])
+async def test_servers_that_start_at_once_make_everything_once(servers: Servers, caplog, late: bool) -> None:
+    servers.late = late
+    planes = [servers.make(number) for number in (1, 2, 3)]
+    await asyncio.gather(*(plane.start() for plane in planes))
+    assert complaints(caplog) == []
+    for plane in planes:
+        assert plane.server is not None
+        assert [each async for each in plane.server.readyz.results() if each[1] is not None] == []
+        await plane.objects("", "endpoints").catch_up()
+        assert await leading_to(plane) == (["192.0.2.1", "192.0.2.2", "192.0.2.3"],) * 2
+    leases = "/registry/leases/"  # one for all, as they are on one host
+    once = [event for event in servers.store._log if event.previous is None and not event.key.startswith(leases)]
+    assert len({event.key for event in once}) == len(once)
+
+
+async def test_another_server_changes_nothing_but_what_tells_of_it(servers: Servers, caplog) -> None:
+    await servers.start(1)
+    before = {key: each.value for key, each in servers.store._values.items()}
+    await servers.start(2)
+    assert complaints(caplog) == []
+    changed = {key for key, each in servers.store._values.items() if before.get(key) != each.value}
+    assert {key.removeprefix("/registry/").partition("/apiserver-")[0] for key in changed} == {
+        "masterleases/192.0.2.2", "leases/kube-system", "services/endpoints/default/kubernetes",
+        "endpointslices/default/kubernetes", "configmaps/kube-system/extension-apiserver-authentication",
+    }  # fmt: skip
+    both = await servers.running[1].objects("", "configmaps").find(*AUTHENTICATION_INFO)
+    assert both.data["client-ca-file"].count("BEGIN CERTIFICATE") == 2
+
+
+async def test_the_service_leads_to_those_that_run(servers: Servers, monkeypatch) -> None:
+    one, two = await servers.start(1), await servers.start(2)
+    assert await leading_to(one) == (["192.0.2.1", "192.0.2.2"],) * 2
+    await servers.stop(1)
+    assert await leading_to(two) == (["192.0.2.2"],) * 2
+    await servers.start(1)
+    assert await leading_to(two) == (["192.0.2.1", "192.0.2.2"],) * 2
+
+
+async def test_a_server_that_is_lost_is_led_to_no_more_when_its_lease_has_run_out(servers: Servers) -> None:
+    await servers.start(1)
+    two = await servers.start(2)
+    servers.store._clock = lambda: times.moment() + 14
+    await servers.kubernetes(2).sync()  # says that it runs
+    servers.store._clock = lambda: times.moment() + 16
+    await servers.store.expire_leases()  # and the first one does not
+    await servers.kubernetes(2).sync()
+    assert await leading_to(two) == (["192.0.2.2"],) * 2
+    await servers.kubernetes(1).sync()  # which was only slow
+    assert await leading_to(two) == (["192.0.2.1", "192.0.2.2"],) * 2
+
+
+async def test_servers_never_give_one_address_or_port_to_two_services(servers: Servers, caplog) -> None:
+    planes = [await servers.start(number, service_cluster_ip_range="10.0.0.0/26") for number in (1, 2)]
+    for view in servers.views.values():
+        view.hold()
+
+    async def make(plane: ControlPlane, name: str, node_port: int = 0) -> Service:
+        spec = ServiceSpec(type="NodePort", ports=[ServicePort(port=80, node_port=node_port)])
+        service = Service(metadata=ObjectMeta(name=name, namespace="default"), spec=spec)
+        made: Service = await plane.objects("", "services").create(loopback("default"), service)
+        return made
+
+    made = await asyncio.gather(*(make(plane, f"s{n}-{i}") for i, plane in enumerate(planes) for n in range(20)))
+    assert len({each.spec.cluster_ip for each in made}) == len({each.spec.ports[0].node_port for each in made}) == 40
+    with pytest.raises(StatusError, match="provided port is already allocated"):
+        await make(planes[1], "late", made[0].spec.ports[0].node_port)
+    for number in (1, 2):
+        await servers.upkeep(number).repair_ports()
+        servers.upkeep(number)._addresses.everything_changed()
+        await servers.upkeep(number)._addresses.run()
+    assert complaints(caplog) == []
