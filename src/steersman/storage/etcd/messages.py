@@ -15,6 +15,9 @@ TXN: Final = "/etcdserverpb.KV/Txn"
 COMPACT: Final = "/etcdserverpb.KV/Compact"
 WATCH: Final = "/etcdserverpb.Watch/Watch"
 LEASE_GRANT: Final = "/etcdserverpb.Lease/LeaseGrant"
+LEASE_TIME_TO_LIVE: Final = "/etcdserverpb.Lease/LeaseTimeToLive"
+DELETE_RANGE: Final = "/etcdserverpb.KV/DeleteRange"
+PUT: Final = "/etcdserverpb.KV/Put"
 STATUS: Final = "/etcdserverpb.Maintenance/Status"
 
 NO_END: Final = b"\0"
@@ -29,13 +32,14 @@ class MessageError(ValueError):
 
 @dataclass(slots=True)
 class Stored:
-    """mvccpb.KeyValue."""
+    """mvccpb.KeyValue; `lease` is 0 for a key that stays."""
 
     key: bytes
     value: bytes
     create_revision: int
     mod_revision: int
     version: int
+    lease: int = 0
 
 
 @dataclass(slots=True)
@@ -129,6 +133,29 @@ def lease_grant(seconds: int) -> bytes:
     return _number(1, seconds)
 
 
+def lease_time_to_live(lease: int) -> bytes:
+    """LeaseTimeToLiveRequest."""
+    return _number(1, lease)
+
+
+def put(key: bytes, value: bytes, lease: int = 0) -> bytes:
+    """PutRequest."""
+    return _bytes(1, key) + _bytes(2, value) + _number(3, lease)
+
+
+def delete_range(key: bytes, end: bytes = b"") -> bytes:
+    """DeleteRangeRequest: one key, or those from it to `end`."""
+    return _bytes(1, key) + (_bytes(2, end) if end else b"")
+
+
+def read_revision(data: bytes) -> int:
+    """That of the header of any answer. Raises MessageError."""
+    try:
+        return next((_revision(data, at, end) for number, at, end in _fields(data, 0, len(data)) if number == 1), 0)
+    except IndexError:
+        raise MessageError("a message is cut off") from None
+
+
 def watch(key: bytes, end: bytes, start_revision: int) -> bytes:
     """WatchRequest: all changes from a revision on, with what was before them, in fragments if they are large."""
     return _bytes(1, _bytes(1, key) + _bytes(2, end) + _number(3, start_revision) + b"\x20\x01\x30\x01\x40\x01")
@@ -176,7 +203,7 @@ def _fields(data: bytes, at: int, end: int) -> list[tuple[int, int, int]]:
 
 def _stored(data: bytes, at: int, end: int) -> Stored:
     key = value = b""
-    created = modified = version = 0
+    created = modified = version = lease = 0
     for number, first, last in _fields(data, at, end):
         if number == 1:
             key = data[first:last]
@@ -188,7 +215,9 @@ def _stored(data: bytes, at: int, end: int) -> Stored:
             version = first
         elif number == 5:
             value = data[first:last]
-    return Stored(key, value, created, modified, version)
+        elif number == 6:
+            lease = first
+    return Stored(key, value, created, modified, version, lease)
 
 
 def _revision(data: bytes, at: int, end: int) -> int:
@@ -281,15 +310,45 @@ def read_lease(data: bytes) -> int:
     return _only(data, 2)
 
 
-def read_version(data: bytes) -> str:
-    """The version of a StatusResponse. Raises MessageError."""
+@dataclass(slots=True)
+class Status:
+    """etcdserverpb.StatusResponse: of which cluster a member is, its `version`, the bytes of its file, the revision it
+    has applied, and which member is its leader (0: it knows of none)."""
+
+    cluster: int = 0
+    version: str = ""
+    size: int = 0
+    revision: int = 0
+    leader: int = 0
+
+
+def read_status(data: bytes) -> Status:
+    """Raises MessageError."""
+    found = Status()
     try:
         for number, first, last in _fields(data, 0, len(data)):
-            if number == 2:
-                return data[first:last].decode(errors="replace")
+            if number == 1:
+                found.cluster = next((value for field, value, _ in _fields(data, first, last) if field == 1), 0)
+                found.revision = _revision(data, first, last)
+            elif number == 2:
+                found.version = data[first:last].decode(errors="replace")
+            elif number == 3:
+                found.size = first
+            elif number == 4:
+                found.leader = first
     except IndexError:
         raise MessageError("a message is cut off") from None
-    return ""
+    return found
+
+
+def read_seconds_left(data: bytes) -> int:
+    """Of a LeaseTimeToLiveResponse: what is left of a lease, negative for one that is there no more. Raises
+    MessageError."""
+    try:
+        value = next((value for number, value, _ in _fields(data, 0, len(data)) if number == 3), 0)
+    except IndexError:
+        raise MessageError("a message is cut off") from None
+    return value - (1 << 64) if value >> 63 else value
 
 
 def _only(data: bytes, wanted: int) -> int:

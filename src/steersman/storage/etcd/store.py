@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from steersman.net.client.grpc import CallError, Code
 from steersman.storage.dispatch import Dispatcher, Registration
-from steersman.storage.etcd import following, messages
+from steersman.storage.etcd import checks, following, messages
 from steersman.storage.etcd.compaction import Compactor
 from steersman.storage.etcd.following import Following
-from steersman.storage.etcd.leases import Leases
-from steersman.storage.etcd.members import Members, endpoints, unavailable
+from steersman.storage.etcd.leases import REUSE_SECONDS, Leases
+from steersman.storage.etcd.members import Endpoint, Members, endpoints, unavailable
 from steersman.storage.etcd.messages import Change, MessageError, Stored
 from steersman.storage.interface import (
     Compacted,
@@ -52,6 +52,8 @@ _REFUSALS: Final = frozenset({
     Code.OUT_OF_RANGE, Code.UNIMPLEMENTED, Code.UNAUTHENTICATED,
 })  # fmt: skip
 """After these nothing was written; after others nobody knows."""
+_NOT_ALLOWED: Final = frozenset({Code.UNAUTHENTICATED, Code.PERMISSION_DENIED})
+_NO_USER: Final = "user name is empty"
 
 
 @dataclass(slots=True, eq=False)
@@ -76,7 +78,10 @@ class EtcdStorage:
     knows_newest = False
     seals = False
 
-    def __init__(self, members: Members, watched: Members, root: str) -> None:
+    def __init__(
+        self, members: Members, watched: Members, root: str, lease_reuse_seconds: int = REUSE_SECONDS,
+        on_lease: Callable[[int], None] | None = None,
+    ) -> None:  # fmt: skip
         self._members = members
         self._watched = watched
         self._root = root.rstrip("/")
@@ -84,7 +89,7 @@ class EtcdStorage:
         self._revision = 0
         self._dispatcher = Dispatcher()
         self._progress = Progress()
-        self._leases = Leases(members)
+        self._leases = Leases(members, lease_reuse_seconds, on_lease)
         self._compactor = Compactor(members)
         self._compacted = 0
         self._writes: dict[str, list[_Write]] = {}
@@ -109,20 +114,22 @@ class EtcdStorage:
         root: str = ROOT,
         compaction_interval: float = COMPACTION_INTERVAL,
         start_seconds: float = _START_SECONDS,
+        lease_reuse_seconds: int = REUSE_SECONDS,
+        on_lease: Callable[[int], None] | None = None,
     ) -> EtcdStorage:
         """Connects to a cluster of which `servers` are members, and waits until one of them answers.
 
         `tls` is for those whose URL says https. Keys that begin with `/registry` begin with `root` there; "" follows
-        all keys there are. Raises StorageUnavailable, ValueError for what is no URL of a member.
+        all keys there are. `on_lease` is told how many keys a lease was asked for, when there is a new one. Raises
+        StorageUnavailable, StorageFormatError, ValueError for what is no URL of a member.
         """
         found = endpoints(servers)
-        storage = cls(Members(found, tls), Members(found, tls), root)
+        storage = cls(Members(found, tls), Members(found, tls), root, lease_reuse_seconds, on_lease)
         try:
-            async with asyncio.timeout(start_seconds):
-                storage._revision = await storage._started()
-        except TimeoutError:
-            await storage.close()
-            raise StorageUnavailable(f"no member of etcd answers: {', '.join(servers)}") from None
+            storage._revision = await storage._started(found, tls, start_seconds)
+            await checks.check_members(found, tls)
+            if storage._root:
+                await checks.check_keys(storage._members, storage._root)
         except BaseException:
             await storage.close()
             raise
@@ -133,16 +140,41 @@ class EtcdStorage:
             )  # fmt: skip
         return storage
 
-    async def _started(self) -> int:
-        while True:
-            try:
-                async with asyncio.timeout(_MEMBER_SECONDS):
-                    return await self._look()
-            except TimeoutError:
-                self._members.failed()
-            except StorageUnavailable as error:
-                logger.warning("etcd does not answer: %s", error)
-                await asyncio.sleep(0.5)
+    async def _started(self, found: Sequence[Endpoint], tls: ssl.SSLContext | None, seconds: float) -> int:
+        """The newest revision, as soon as a majority of members is there to tell it. Raises StorageUnavailable."""
+        why = ""
+        try:
+            async with asyncio.timeout(seconds):
+                while True:
+                    try:
+                        async with asyncio.timeout(_MEMBER_SECONDS):
+                            return await self._look()
+                    except TimeoutError:
+                        why = "no answer"
+                        self._members.failed()
+                    except StorageUnavailable as error:
+                        why = str(error)
+                        cause = error.__cause__
+                        if (isinstance(cause, CallError) and cause.code in _NOT_ALLOWED) or _NO_USER in why:
+                            raise StorageUnavailable(
+                                f"etcd does not let this server in ({why}); its user is the name in --etcd-certfile"
+                            ) from error
+                        logger.warning("etcd does not answer: %s", error)
+                        await asyncio.sleep(0.5)
+        except TimeoutError:
+            raise StorageUnavailable(
+                checks.why_silent(found, await checks.statuses(found, tls), why or "no answer")
+            ) from None
+
+    async def size(self) -> int:
+        """The bytes of the file of the member that is asked. Raises StorageUnavailable."""
+        self._check_open()
+        try:
+            return messages.read_status(await self._members.call(messages.STATUS, b"", repeatable=True)).size
+        except CallError as error:
+            raise unavailable(error) from error
+        except MessageError as error:
+            raise StorageUnavailable(str(error)) from error
 
     # Keys
 
