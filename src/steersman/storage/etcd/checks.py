@@ -89,7 +89,7 @@ async def check_keys(members: Members, root: str) -> None:
         return
     if first[0].key == root.encode() + COPYING:
         raise StorageFormatError(
-            f"below {root} in etcd lies part of what `steersman storage copy` was to copy: run it again, to its end"
+            f"below {root} in etcd lies part of what `steersman storage to-etcd` was to copy: run it again, to its end"
         )
     if not first[0].value.startswith(_FORMS):
         key = first[0].key.decode(errors="replace")
