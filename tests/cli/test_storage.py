@@ -40,7 +40,7 @@ def test_a_snapshot_is_saved_and_restored(data_dir: Path, tmp_path: Path) -> Non
     again = run("restore", str(tmp_path / "snapshot"), "--data-dir", str(data_dir))
     assert (again.exit_code, "there already" in again.output) == (1, True)
     replaced = run("restore", str(tmp_path / "snapshot"), "--data-dir", str(data_dir), "--replace")
-    assert replaced.output == f"restored {data_dir}/steersman.db: revision 1000002\n"
+    assert replaced.output == f"restored {data_dir}/steersman.db: revision 3\n"
 
 
 def test_what_cannot_be_done_is_told_in_one_line(tmp_path: Path) -> None:

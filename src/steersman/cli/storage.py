@@ -71,13 +71,12 @@ def save(file: Path, data_dir: Path | None) -> None:
 @click.option(
     "--bump-revision",
     type=click.IntRange(min=0),
-    default=1_000_000,
-    show_default=True,
     metavar="number",
-    help="how far beyond what there was resourceVersions go on, 0 to keep those of the snapshot",
+    help="how far beyond what there was resourceVersions go on, 0 to keep those of the snapshot  "
+    "[default: 1, and 1000000 where nothing is to be replaced]",
 )
 @click.option("--skip-hash-check", is_flag=True, help="take a snapshot without FILE.sha256")
-def restore(file: Path, data_dir: Path | None, replace: bool, bump_revision: int, skip_hash_check: bool) -> None:
+def restore(file: Path, data_dir: Path | None, replace: bool, bump_revision: int | None, skip_hash_check: bool) -> None:
     """Put the snapshot FILE in the place of the SQLite storage, while no server runs on it.
 
     Clients' resourceVersions are not in the future afterwards: revisions go on beyond those there were, and watches

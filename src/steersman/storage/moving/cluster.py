@@ -16,8 +16,6 @@ from steersman.storage.etcd.messages import MessageError, Stored
 from steersman.storage.interface import StorageFormatError, StorageUnavailable
 from steersman.storage.keys import prefix_end
 
-AT_ONCE: Final = 64
-"""Calls under way at a time."""
 _PAGE: Final = 200
 _KEYS: Final = "/registry"
 

@@ -23,14 +23,15 @@ from typing import Final
 from steersman.machinery.values import times
 from steersman.storage.interface import StorageFormatError, StorageUnavailable
 from steersman.storage.moving import rows
-from steersman.storage.moving.cluster import AT_ONCE, Cluster, side_by_side
+from steersman.storage.moving.cluster import Cluster, side_by_side
 from steersman.storage.moving.rows import Digest, Moved, Row
 from steersman.storage.sqlite.file import FileLock, connect, is_new, prepare
 from steersman.storage.sqlite.log import Log
 
 MOST_BUMPS: Final = 5_000_000
-"""Writes, at most, that bring the revision of etcd beyond that of the file: some minutes."""
-_COMPACT_EVERY: Final = 100_000
+"""Writes, at most, that bring the revision of etcd beyond that of the file."""
+_BUMPS_AT_ONCE: Final = 512
+_COMPACT_EVERY: Final = 20_000
 _TOLD_EVERY: Final = 5_000
 _CACHE_KIB: Final = 4096
 
@@ -87,7 +88,7 @@ async def _bump(cluster: Cluster, revision: int, newest: int, tell: Tell) -> Non
     if newest > revision:
         tell(f"bringing etcd from revision {revision} beyond {newest}")
     while revision <= newest:
-        count = min(AT_ONCE, newest + 1 - revision)
+        count = min(_BUMPS_AT_ONCE, newest + 1 - revision)
         revision = await side_by_side([cluster.mark] * count)
         if revision - compacted >= _COMPACT_EVERY:
             await cluster.compact(revision)

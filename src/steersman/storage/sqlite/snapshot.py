@@ -21,7 +21,7 @@ from steersman.storage.sqlite.file import FileLock, check, is_new, remove
 from steersman.storage.sqlite.log import Log
 
 BUMP: Final = 1_000_000
-"""Revisions that a restored file is ahead of what there was."""
+"""Revisions that a restored file is ahead of its snapshot, where nobody knows how many there were since."""
 _REPLACED: Final = ".replaced"
 
 
@@ -62,12 +62,13 @@ def save(file: Path, target: Path) -> Snapshot:
 
 
 def restore(
-    snapshot: Path, file: Path, *, bump: int = BUMP, replaces: bool = False, checks_digest: bool = True
+    snapshot: Path, file: Path, *, bump: int | None = None, replaces: bool = False, checks_digest: bool = True
 ) -> Snapshot:
     """Puts a snapshot in the place of `file`; what was there is kept under another name, if it is to be replaced.
 
     Its revision is `bump` beyond the newest that the snapshot and what was there have, and there is no history: no
-    client has a resourceVersion of the future, and watches from before are told so (410). 0 leaves all as it was saved.
+    client has a resourceVersion of the future, and watches from before are told so (410). 0 leaves all as it was saved;
+    None is 1 where something was there, and BUMP where nothing was.
     Raises StorageLocked while a server has the file, StorageFormatError, StorageUnavailable, OSError.
     """
     if is_new(snapshot):
@@ -83,6 +84,8 @@ def restore(
             if not replaces:
                 raise StorageFormatError(f"{file} is there already; nothing was restored")
             before = _revision(file)
+        if bump is None:
+            bump = 1 if before else BUMP
         remove(draft)
         shutil.copyfile(snapshot, draft)
         draft.chmod(0o600)
