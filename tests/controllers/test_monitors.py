@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from steersman.api.core.v1 import ConfigMap
 from steersman.api.meta.v1 import ObjectMeta, PartialObjectMetadata
 from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
+from steersman.client.discovery import Discovered, preferred_resources
 from steersman.client.in_process import InProcessTransport
 from steersman.client.informer import Informers
 from steersman.client.resources import CONFIG_MAPS, SECRETS
@@ -51,4 +54,35 @@ async def test_what_others_follow_is_followed_once() -> None:
         await monitors.stop()
         await client.create(CONFIG_MAPS, ConfigMap(metadata=ObjectMeta(name="b", namespace="default")))
         await eventually(there)
+        await informers.stop()
+
+
+async def test_what_could_not_be_found_out_is_looked_for_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = 0
+
+    async def without_secrets_at_first(client: Client) -> Discovered:
+        nonlocal looks
+        looks += 1
+        found = await preferred_resources(client)
+        if looks > 1:
+            return found
+        return Discovered([each for each in found.served if each.resource != SECRETS], ("v1",))
+
+    monkeypatch.setattr("steersman.controllers.monitors.preferred_resources", without_secrets_at_first)
+
+    async def followed() -> bool:
+        return monitors.resource_of("", "Secret") == SECRETS
+
+    async with Environment() as environment:
+        server = environment.plane.server
+        assert server is not None
+        client = Client(InProcessTransport(server.handler, environment.token()), "test")
+        informers = Informers(client)
+        monitors = Monitors(client, informers)
+        monitors.start()
+        await monitors.synced()
+        assert monitors.resource_of("", "Secret") is None
+        await eventually(followed, seconds=10)  # nothing has changed that would be a reason to look
+        assert looks == 2
+        await monitors.stop()
         await informers.stop()
