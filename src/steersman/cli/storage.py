@@ -139,7 +139,7 @@ def _told(work: Callable[[], T]) -> T:
     try:
         return work()
     except (OptionsError, OSError, StorageFormatError, StorageLocked, StorageUnavailable) as error:
-        raise click.ClickException(" ".join(str(error).split())) from None
+        raise click.ClickException(str(error).replace("\n", " ")) from None
 
 
 def _move(what: str, etcd: dict[str, str], copy: Callable[[Cluster], Awaitable[Moved]]) -> None:
