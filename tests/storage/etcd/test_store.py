@@ -145,8 +145,8 @@ async def test_members_that_are_away_or_silent_are_left_for_another(
 
     silent = await asyncio.start_server(hold, "127.0.0.1", 0)
     process = EtcdProcess(tmp_path / "etcd")
-    await asyncio.to_thread(process.start)
     try:
+        await asyncio.to_thread(process.start)
         port = silent.sockets[0].getsockname()[1]
         servers = [f"http://127.0.0.1:{port}", "http://127.0.0.1:1", process.url]
         for _ in range(5):  # which one is asked first is up to chance

@@ -19,24 +19,28 @@ COPYING: Final = b"/!copying"
 """Below the root, before any other key there: a copy into this cluster is under way, or was cut off."""
 _OLDEST: Final = (3, 4)
 _ANSWER_SECONDS: Final = 3.0
+_SHORT_SECONDS: Final = 1.0
+"""A member may be silent while the others are used, and the start is not to wait for it."""
 _FORMS: Final = (b"{", b"k8s\0", SEALED, b"apiVersion:", b"kind:")
 """With what values begin: JSON, protobuf, encrypted ones, YAML."""
 
 
-async def statuses(found: Sequence[Endpoint], tls: ssl.SSLContext | None) -> list[Status | Exception]:
-    """What each of the members says of itself, or why it does not."""
-    return list(await asyncio.gather(*(_status(each, tls) for each in found)))
+async def statuses(
+    found: Sequence[Endpoint], tls: ssl.SSLContext | None, seconds: float = _ANSWER_SECONDS
+) -> list[Status | Exception]:
+    """What each of the members says of itself within some seconds, or why it does not."""
+    return list(await asyncio.gather(*(_status(each, tls, seconds) for each in found)))
 
 
-async def _status(endpoint: Endpoint, tls: ssl.SSLContext | None) -> Status | Exception:
+async def _status(endpoint: Endpoint, tls: ssl.SSLContext | None, seconds: float) -> Status | Exception:
     member = Members([endpoint], tls)
     try:
-        async with asyncio.timeout(_ANSWER_SECONDS):
+        async with asyncio.timeout(seconds):
             return messages.read_status(await member.call(messages.STATUS, b"", repeatable=True))
     except CallError as error:
         return StorageUnavailable(error.details)
     except (TimeoutError, MessageError) as error:
-        return StorageUnavailable(str(error) or f"no answer within {_ANSWER_SECONDS:g} seconds")
+        return StorageUnavailable(str(error) or f"no answer within {seconds:g} seconds")
     finally:
         member.close()
 
@@ -69,7 +73,7 @@ def why_silent(found: Sequence[Endpoint], told: Sequence[Status | Exception], la
 
 async def check_members(found: Sequence[Endpoint], tls: ssl.SSLContext | None) -> None:
     """Raises StorageUnavailable."""
-    wrong = wrong_with_members(found, await statuses(found, tls))
+    wrong = wrong_with_members(found, await statuses(found, tls, _SHORT_SECONDS))
     if wrong:
         raise StorageUnavailable(wrong)
 
