@@ -19,7 +19,6 @@ import pytest
 
 from steersman.testing import ServerProcess
 from tests import ROOT
-from tests.conformance.round_robin import RoundRobin
 from tests.conformance.scenario_player import (
     FLAGS_FILE,
     Outcome,
@@ -32,6 +31,7 @@ from tests.conformance.scenario_player import (
 )
 from tests.conformance.scenario_servers import OwnServer, asks_for_its_own, started, with_flags
 from tests.storage.etcd.process import EtcdProcess
+from tools.round_robin import RoundRobin
 
 SCENARIOS = Path(os.environ.get("STEERSMAN_SCENARIOS") or ROOT.parent / "shared" / "scenarios")
 AREAS = ROOT / ".ci" / "scenario-areas.txt"
