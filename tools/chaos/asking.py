@@ -59,12 +59,16 @@ class Asker:
         try:
             async with asyncio.timeout(seconds):
                 response = await client.request(method, target, data, content_type="application/json")
-                answer = orjson.loads(await read(response))
-        except (ConnectionLost, TimeoutError, OSError, ValueError) as error:
+                data = await read(response)
+        except (ConnectionLost, TimeoutError, OSError):
             self.counts["requests without an answer"] += 1
-            if isinstance(error, ValueError):
-                raise Violation(f"{method} {target} was answered with what is no JSON: {error}") from error
             return NoAnswer(began)
+        try:
+            answer = orjson.loads(data)
+        except ValueError:
+            raise Violation(
+                f"{method} {target} was answered {response.status} with what is no JSON: {data!r}"
+            ) from None
         ended = time.monotonic_ns()
         self.counts[f"answers {response.status}"] += 1
         if response.status >= 500:

@@ -66,9 +66,8 @@ class Elector:
 
     async def _write(self, method: str, target: str, lease: Any, holder: str) -> None:
         began = time.monotonic()
-        if not holder and self.reigns:  # it does not lead any more from before it says so
-            last = self.reigns[-1]
-            self.reigns[-1] = Reign(last.who, last.first, min(last.last, began))
+        if not holder:  # it does not lead any more from before it says so
+            self.reigns = [Reign(each.who, each.first, min(each.last, began)) for each in self.reigns]
         lease["spec"] = {
             "holderIdentity": holder,
             "leaseDurationSeconds": int(_DURATION),

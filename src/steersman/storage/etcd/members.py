@@ -10,18 +10,30 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from steersman.net.client import grpc
+from steersman.net.client.answer import BadAnswer
 from steersman.net.client.dial import Dialed, DialError, dial, host_port, told_as_go
 from steersman.net.client.grpc import CallError, Code, Stream
 from steersman.net.client.http2.connection import Http2Connection
 from steersman.net.client.http2.health import Health
 from steersman.net.upgrade import UpgradedConnection
+from steersman.storage.etcd import messages
 from steersman.storage.interface import StorageUnavailable
 
-_HEALTH: Final = Health(read_idle=30.0, ping_timeout=10.0)
+_HEALTH: Final = Health(read_idle=30.0, ping_timeout=10.0, confirms_resets=False)
 """As kube-apiserver's client asks whether a member is still there."""
 _DIAL_SECONDS: Final = 20.0
+_DIAL_SECONDS_OF_SEVERAL: Final = 3.0
+"""The same where there are others that may be asked instead."""
+_QUIET: Final = 3.0
+"""Seconds without a word from a member that owes answers: then it is asked something that it knows by itself..."""
+_SILENT: Final = 3.0
+"""...and seconds that it has for that. etcd does not let its clients send PING so often."""
+_TOO_LONG: Final = 10.0
+"""Seconds without a word from one that cannot be asked anything more."""
+_QUESTION: Final = messages.range_of(b"\0", count_only=True, serializable=True)
 _ROUNDS: Final = 3
 """How often each member is tried for a call that may be sent again."""
+_NO_WORD: Final = "the member of etcd does not answer"
 _FIRST_DELAY: Final = 0.05
 _PORT: Final = 2379
 _LEADER: Final = {"hasleader": "true"}
@@ -78,6 +90,8 @@ class Members:
         self._room: asyncio.Future[None] | None = None
         """Calls wait for this that find the connection full."""
         self._heads: dict[tuple[str, str], bytes] = {}
+        self._dial_seconds = _DIAL_SECONDS if len(self._endpoints) == 1 else _DIAL_SECONDS_OF_SEVERAL
+        self._listening: set[asyncio.Task[None]] = set()
         self._is_closed = False
 
     async def call(self, method: str, message: bytes, *, repeatable: bool) -> bytes:
@@ -116,8 +130,9 @@ class Members:
             raise
 
     def failed(self) -> None:
-        """The member does not do as it should: another one is asked next."""
-        self._turn_away()
+        """The member does not do as it should: another one is asked next. One that is gone has been left already."""
+        if self._connection is not None:
+            self._turn_away()
 
     def _head(self, method: str, metadata: Mapping[str, str] | None = None) -> bytes:
         endpoint = self._endpoint
@@ -130,9 +145,12 @@ class Members:
     def _turn_away(self) -> None:
         """Leaves a member that does not answer as it should; what is under way with it may end."""
         connection, self._connection = self._connection, None
-        self._at = (self._at + 1) % len(self._endpoints)
+        self._next()
         if connection is not None:
             connection.shut_down()
+
+    def _next(self) -> None:
+        self._at = (self._at + 1) % len(self._endpoints)
 
     async def _connected(self) -> Http2Connection:
         """A connection that takes calls. Raises CallError."""
@@ -164,16 +182,19 @@ class Members:
     async def _dial(self) -> Http2Connection:
         endpoint = self._endpoints[self._at]
         try:
-            async with asyncio.timeout(_DIAL_SECONDS):
+            async with asyncio.timeout(self._dial_seconds):
                 dialed = await endpoint.connect(self._tls)
-        except (DialError, TimeoutError) as error:
-            self._turn_away()
+            connection = Http2Connection(dialed, self._has_room, self._gone, _HEALTH)
+        except (DialError, TimeoutError, ConnectionResetError) as error:
+            self._next()
             why = str(error) or "i/o timeout"
             raise CallError(
                 Code.UNAVAILABLE, f'connection error: desc = "transport: Error while dialing: {why}"', is_unsent=True
             ) from None
-        connection = Http2Connection(dialed, self._has_room, self._gone, _HEALTH)
         self._connection, self._endpoint = connection, endpoint
+        listening = asyncio.get_running_loop().create_task(_listen(connection, self._head(messages.RANGE)))
+        self._listening.add(listening)
+        listening.add_done_callback(self._listening.discard)
         return connection
 
     def _dialed(self, task: asyncio.Task[Http2Connection]) -> None:
@@ -184,6 +205,7 @@ class Members:
     def _gone(self, connection: Http2Connection) -> None:
         if self._connection is connection:
             self._connection = None
+            self._next()
         self._has_room(connection)
 
     def close(self) -> None:
@@ -191,9 +213,32 @@ class Members:
         self._is_closed = True
         if self._dialing is not None:
             self._dialing.cancel()
+        for task in self._listening:
+            task.cancel()
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
+
+
+async def _listen(connection: Http2Connection, head: bytes) -> None:
+    """Ends a connection whose member owes answers and says nothing any more, long before PING tells that."""
+    time = asyncio.get_running_loop().time
+    while not connection.is_over:
+        quiet = time() - connection.last_read
+        if not connection.streams or quiet < _QUIET:
+            await asyncio.sleep(_QUIET if quiet >= _QUIET else _QUIET - quiet)
+        elif not connection.can_take:
+            if quiet >= _TOO_LONG:
+                connection.end(BadAnswer(_NO_WORD))
+            await asyncio.sleep(_QUIET)
+        else:
+            try:
+                async with asyncio.timeout(_SILENT):
+                    await grpc.call(connection, head, _QUESTION)
+            except TimeoutError:
+                connection.end(BadAnswer(_NO_WORD))
+            except CallError:
+                await asyncio.sleep(_QUIET)  # it has said something, or has as much to do as it takes
 
 
 def endpoints(texts: Sequence[str]) -> list[Endpoint]:

@@ -21,6 +21,7 @@ NO_END: Final = b"\0"
 """As the end of a range: there is none."""
 _TARGET_VERSION, _TARGET_MOD = 0, 2
 _DELETED: Final = 1
+_LARGEST: Final = (1 << 63) - 1
 
 
 class MessageError(ValueError):
@@ -91,11 +92,14 @@ def _bytes(tag: int, value: bytes) -> bytes:
 
 
 def range_of(
-    key: bytes, end: bytes = b"", *, limit: int = 0, revision: int = 0, count_only: bool = False
+    key: bytes, end: bytes = b"", *, limit: int = 0, revision: int = 0, serializable: bool = False,
+    count_only: bool = False,
 ) -> bytes:  # fmt: skip
-    """RangeRequest: one key, or those from it to `end`."""
+    """RangeRequest: one key, or those from it to `end`. A member answers a `serializable` one by itself, and it may be
+    of the past."""
     ends = _bytes(2, end) if end else b""
-    return _bytes(1, key) + ends + _number(3, limit) + _number(4, revision) + _number(9, count_only)
+    limits = _number(3, limit) + _number(4, revision)
+    return _bytes(1, key) + ends + limits + _number(7, serializable) + _number(9, count_only)
 
 
 def put_if(key: bytes, value: bytes, *, mod_revision: int, lease: int = 0) -> bytes:
@@ -193,7 +197,10 @@ def _stored(data: bytes, at: int, end: int) -> Stored:
 
 def _revision(data: bytes, at: int, end: int) -> int:
     """That of a ResponseHeader."""
-    return next((value for number, value, _ in _fields(data, at, end) if number == 3), 0)
+    found = next((value for number, value, _ in _fields(data, at, end) if number == 3), 0)
+    if found > _LARGEST:
+        raise MessageError("a revision that is none")
+    return found
 
 
 def read_range(data: bytes) -> RangeAnswer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import ssl
 from collections.abc import Sequence
@@ -43,7 +44,10 @@ ROOT: Final = "/registry"
 _START_SECONDS: Final = 20.0
 _MEMBER_SECONDS: Final = 3.0
 """A member has so long to answer at the start, before another one is asked."""
+_LAST_SECONDS: Final = 10.0
+"""Those that writes have which are under way when the store is closed."""
 _CLOSED: Final = "the store is closed"
+_UNSEEN: Final = "the write was committed, and what followed was not seen"
 _COMPACTED: Final = "required revision has been compacted"
 _FUTURE: Final = "required revision is a future revision"
 _NO_LEASE: Final = "requested lease not found"
@@ -315,6 +319,8 @@ class EtcdStorage:
             if not answer.succeeded:
                 return None, None if answer.found is None else self._kv(answer.found)
             event = write.events.get(answer.revision)
+            if event is None and answer.revision <= self._revision:
+                raise OutcomeUnknown(_UNSEEN)  # it started over meanwhile
             if event is None:
                 write.revision = answer.revision
                 write.told = asyncio.get_running_loop().create_future()
@@ -371,11 +377,15 @@ class EtcdStorage:
                 await asyncio.sleep(1)
         self._dispatcher.lose(error)
         self._progressed(revision)
+        self._end_writes()
+        return revision
+
+    def _end_writes(self) -> None:
+        """Those that wait for their events, which will not come."""
         for writes in self._writes.values():
             for write in writes:
                 if write.told is not None and not write.told.done():
-                    write.told.set_exception(OutcomeUnknown("the write was committed, and what followed was not seen"))
-        return revision
+                    write.told.set_exception(OutcomeUnknown(_UNSEEN))
 
     async def subscribe(
         self, prefix: str, *, after_revision: int, deliver: Deliver, lost: Lost | None = None
@@ -449,8 +459,11 @@ class EtcdStorage:
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
-        await self._idle.wait()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_SECONDS):
+                await self._idle.wait()
         await self._following.stop()
+        self._end_writes()
         self._members.close()
         self._watched.close()
         if self._asker is not None:
