@@ -137,7 +137,7 @@ async def test_the_watch_finds_the_member_that_answers(etcd_process: EtcdProcess
     await store.create("/before", b"1")  # so the watch is there
     store._watched._endpoints = endpoints([*dead, etcd_process.url])
     store._watched._dial_seconds = 1.0
-    store._watched._at = 0
+    store._watched._at = others  # the next one is the first of the dead
     assert store._watched._connection is not None
     store._watched._connection.close()
     try:

@@ -122,7 +122,13 @@ class Members:
         self, method: str, on_message: Callable[[bytes], None], on_end: Callable[[CallError | None], None]
     ) -> Stream:  # fmt: skip
         """Begins a call of messages both ways, with a member that has a leader. Raises CallError."""
-        connection = await self._connected()
+        for others in reversed(range(len(self._endpoints))):
+            try:
+                connection = await self._connected()
+                break
+            except CallError as error:
+                if not (others and error.is_unsent):
+                    raise
         try:
             return Stream(connection, self._head(method, _LEADER), on_message, on_end)
         except CallError:
@@ -184,7 +190,7 @@ class Members:
         try:
             async with asyncio.timeout(self._dial_seconds):
                 dialed = await endpoint.connect(self._tls)
-            connection = Http2Connection(dialed, self._has_room, self._gone, _HEALTH)
+            connection = self._taken_over(dialed)
         except (DialError, TimeoutError, ConnectionResetError) as error:
             self._next()
             why = str(error) or "i/o timeout"
@@ -196,6 +202,14 @@ class Members:
         self._listening.add(listening)
         listening.add_done_callback(self._listening.discard)
         return connection
+
+    def _taken_over(self, dialed: UpgradedConnection) -> Http2Connection:
+        """Raises ConnectionResetError if the other side has hung up meanwhile."""
+        try:
+            return Http2Connection(dialed, self._has_room, self._gone, _HEALTH)
+        except ConnectionResetError:
+            dialed.hang_up()
+            raise
 
     def _dialed(self, task: asyncio.Task[Http2Connection]) -> None:
         self._dialing = None
