@@ -187,7 +187,8 @@ class EtcdStorage:
         return False
 
     async def current_revision(self) -> int:
-        """Those who ask while a question is under way share the next one: its answer is newer than they are."""
+        """Those who ask while a question is under way share the next one: its answer is newer than they are. If that
+        question fails, they need not wait as long for the same."""
         self._check_open()
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._asking.append(future)
@@ -202,7 +203,8 @@ class EtcdStorage:
                 try:
                     revision = await self._look()
                 except StorageUnavailable as error:
-                    for each in asking:
+                    since, self._asking = self._asking, []
+                    for each in asking + since:
                         if not each.done():
                             each.set_exception(error)
                 else:
