@@ -15,7 +15,7 @@ from tools.chaos.writers import NAMESPACE
 SERVICES: Final = f"/api/v1/namespaces/{NAMESPACE}/services"
 FLAGS: Final = ("--service-cluster-ip-range=10.77.0.0/26", "--service-node-port-range=31000-31023")
 _FULL: Final = ("range is full", "provided port is already allocated", "failed to allocate")
-_MOST: Final = 8
+_MOST: Final = 6
 """Services of one allocator."""
 
 

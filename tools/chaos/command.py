@@ -33,7 +33,7 @@ from pathlib import Path
 
 import uvloop
 
-from steersman.testing import ServerProcess
+from steersman.testing import ServerNotReady, ServerProcess
 from tools.chaos import judging
 from tools.chaos.allocators import FLAGS
 from tools.chaos.asking import Violation
@@ -98,7 +98,7 @@ class Run:
             try:
                 await load.prepare()
                 await self._under_load(load, targets)
-            except* (Violation, TimeoutError, OSError) as group:
+            except* (Violation, ServerNotReady, TimeoutError, OSError) as group:
                 self.violations += [str(each) for each in _leaves(group)]
             finally:
                 load.history.write(self._folder / _HISTORY)
@@ -185,6 +185,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     else:
         folder = options.keep or Path(tempfile.mkdtemp(prefix="steersman-chaos-"))
         folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            sys.exit(f"{folder} is not empty")
         run = Run(options, folder)
         uvloop.run(run.run())
         violations = run.violations + _judged(program, folder / _HISTORY)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import random
 import signal
+import subprocess
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from steersman.testing import ServerNotReady, ServerProcess
+from tools.chaos.asking import Violation
 from tools.chaos.members import Cluster, Member
 
 _SLOW: Final = 0.3
@@ -71,11 +73,19 @@ class Targets:
     def _terminate_server(self) -> Fault:
         number, server = self._server()
 
+        ended: list[int] = []
+
         async def do() -> None:
+            ended.append(server.pid)
             server.signal(signal.SIGTERM)
 
         async def undo() -> None:
-            await asyncio.to_thread(server.wait)
+            if server.running and server.pid == ended[0]:
+                server.signal(signal.SIGCONT)  # another fault may have stopped it
+                try:
+                    await asyncio.to_thread(server.wait)
+                except subprocess.TimeoutExpired as error:
+                    raise Violation(f"server {number} does not end on SIGTERM: {error}") from error
             await restart(server)
 
         return Fault(f"SIGTERM to server {number}", do, undo)
@@ -181,10 +191,7 @@ class Targets:
         member = self._member()
 
         async def do() -> None:
-            try:
-                await self._etcd.replace(member)
-            except OSError:  # it is not well enough for that
-                self._etcd.restart(member)
+            await self._etcd.replace(member)
 
         return Fault(f"{member.name} is replaced by a new one", do, _nothing)
 
@@ -304,5 +311,5 @@ async def _one_round(chosen: Sequence[Fault], seconds: float) -> None:
     for each in chosen:
         await each.do()
     await asyncio.sleep(seconds)
-    for each in reversed(chosen):
+    for each in reversed(chosen):  # a server starts when its storage is there again
         await each.undo()

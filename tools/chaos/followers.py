@@ -18,6 +18,8 @@ from tools.soak.informer import BrokenPromise, Object, Scope, View, key_of
 _SCOPE: Final = Scope(PATH, "v1", "ConfigMap")
 _OVERDUE: Final = 15.0
 """Seconds after the end of its time in which a watch may still end."""
+_RESTS, _REST = 0.15, 40.0
+"""How often an informer follows nothing for a while, and for how many seconds at most."""
 _REFUSALS: Final = frozenset({429, 500, 503, 504})
 
 
@@ -51,6 +53,8 @@ class Follower:
                     if not self.view.version:
                         await self._list()
                     await self._watch()
+                    if self._asker.chance.random() < _RESTS:  # as if its network were gone
+                        await asyncio.sleep(self._asker.chance.uniform(0, _REST))
                 except ConnectionLost:
                     self._counts["watches cut off"] += 1
                     await asyncio.sleep(0.1)

@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any, Final
@@ -47,6 +46,7 @@ class Member:
         """With `own_disk` its data lie on a small file system, which takes the rights of root."""
         self.name = name
         self.folder = folder
+        self._log = folder.with_name(f"{name}.log")
         self.port, self._peer_port = free_port(), free_port()
         self.peers = Proxy(self._peer_port)
         self.id = ""
@@ -96,7 +96,7 @@ class Member:
     def launch(self, cluster: str, *, joins: bool = False) -> None:
         """Starts it as one of `cluster`, and does not wait."""
         client, listen = f"http://127.0.0.1:{self.port}", f"http://127.0.0.1:{self._peer_port}"
-        with self.folder.with_name(f"{self.name}.log").open("ab") as log:
+        with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [
                     program(), "--name", self.name, "--data-dir", self.folder, "--log-level", "warn",
@@ -236,19 +236,25 @@ class Cluster:
         return next((each for each in self.members if each.id == f"{int(status.get('leader', 0)):x}"), None)
 
     async def replace(self, member: Member) -> None:
-        """Takes one out of the cluster for ever, and a new one in with an empty folder. Raises OSError."""
+        """Takes one out of the cluster for ever, and a new one in with an empty folder. Raises OSError if that cannot
+        be done for long, as there is no majority."""
         member.kill()
-        await self.ask("/v3/cluster/member/remove", {"ID": str(int(member.id, 16))})
-        shutil.rmtree(member.folder, ignore_errors=True)
-        until = time.monotonic() + _START_SECONDS
+        old, until = member.id, time.monotonic() + 2 * _START_SECONDS
         while True:
             try:
-                await self.ask("/v3/cluster/member/add", {"peerURLs": [member.peer_url]})
-                break
-            except urllib.error.HTTPError:  # the cluster takes one only while it is well connected
+                listed = await self.ask("/v3/cluster/member/list")
+                known = [f"{int(each['ID']):x}" for each in listed["members"] if member.peer_url in each["peerURLs"]]
+                if known and old not in known:
+                    break
+                if known:
+                    await self.ask("/v3/cluster/member/remove", {"ID": str(int(old, 16))})
+                else:
+                    await self.ask("/v3/cluster/member/add", {"peerURLs": [member.peer_url]})
+            except OSError:  # also while the cluster is not well connected: then it takes nobody in
                 if time.monotonic() > until:
                     raise
                 await asyncio.sleep(0.5)
+        shutil.rmtree(member.folder, ignore_errors=True)
         member.launch(self._described, joins=True)
         await member.wait_healthy()
         await self._learn()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -301,3 +303,31 @@ async def test_questions_that_fail_fail_for_those_who_have_asked_meanwhile(
         with pytest.raises(StorageUnavailable, match="nobody answers"):
             await each
     assert await store.current_revision() == 1
+
+
+async def test_all_begins_anew_when_etcd_has_gone_back(etcd_process: EtcdProcess) -> None:
+    """As after an etcd that was restored from a backup while servers ran on it."""
+    store = await opened(etcd_process)
+    cacher = Cacher(store, "/a/", present=lambda value, _: value, body_at=lambda body, _: body)
+    for number in range(5):
+        await store.create(f"/a/{number}", b"1")
+    await cacher.start()
+    ended: list[Exception] = []
+    cacher.watch("/a/", after_revision=None, deliver=lambda event: None, closed=ended.append)
+    etcd_process.kill()
+    shutil.rmtree(etcd_process.folder)
+    await asyncio.to_thread(etcd_process.start)
+    try:
+        async with asyncio.timeout(30):
+            while store.revision > 5:
+                with contextlib.suppress(StorageUnavailable):
+                    await store.current_revision()
+                await asyncio.sleep(0.05)
+            await cacher.wait_until_ready()
+            written = await store.create("/a/new", b"1")
+        assert ended
+        assert written.mod_revision == 2
+        assert [entry.key for entry in cacher.list("/a/")[0]] == ["/a/new"]
+    finally:
+        await cacher.stop()
+        await store.close()

@@ -64,6 +64,11 @@ class Watch:
         if self._stream is not None:
             self._stream.send(messages.PROGRESS)
 
+    def disbelieve(self, why: str) -> None:
+        """Ends it with _Disordered, for what its user has found out."""
+        if not self._over.done():
+            self._over.set_exception(_Disordered(why))
+
     def _take(self, data: bytes) -> None:
         if self._over.done():
             return
@@ -147,6 +152,11 @@ class Following:
         self._wanted = max(self._wanted, revision)
         if self._asking is None and self._wanted > self._after:
             self._asking = asyncio.get_running_loop().call_later(0.01, self._ask)
+
+    def start_over(self, why: str) -> None:
+        """What was told is not what is there: `on_gap` is told so, if a watch is running."""
+        if self._watch is not None:
+            self._watch.disbelieve(why)
 
     def _ask(self) -> None:
         self._asking = None

@@ -216,6 +216,15 @@ class EtcdStorage:
 
     async def _look(self) -> int:
         """The newest revision, of which a majority of members knows. Raises StorageUnavailable."""
+        known = self._revision
+        revision = await self._newest()
+        if revision < known:
+            logger.error("etcd is at revision %d and was at %d, as if restored: starting over", revision, known)
+            self._following.start_over(f"etcd has gone back from revision {known} to {revision}")
+            raise StorageUnavailable("etcd has gone back")
+        return revision
+
+    async def _newest(self) -> int:
         request = messages.range_of(self._outer(f"{ROOT}/health"), limit=1, count_only=True)
         try:
             return messages.read_range(await self._members.call(messages.RANGE, request, repeatable=True)).revision
@@ -369,16 +378,17 @@ class EtcdStorage:
 
     async def _start_over(self, error: Compacted) -> int:
         """What happened is no longer kept: subscribers are told so, and all begins anew from now."""
-        self._compacted = max(self._compacted, error.revision)
         while True:
             try:
-                revision = await self._look()
+                revision = await self._newest()
                 break
             except StorageUnavailable as failure:
                 logger.warning("etcd does not answer: %s", failure)
                 await asyncio.sleep(1)
-        self._dispatcher.lose(error)
+        self._compacted = min(max(self._compacted, error.revision), revision)
+        self._compactor.compacted = min(self._compactor.compacted, revision)
         self._progressed(revision)
+        self._dispatcher.lose(error)
         self._end_writes()
         return revision
 
