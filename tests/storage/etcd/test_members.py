@@ -13,6 +13,7 @@ import pytest
 from steersman.net.client.grpc import CallError, Code
 from steersman.storage.etcd import EtcdStorage, members, messages
 from steersman.storage.etcd.members import Members, endpoints
+from steersman.storage.interface import StorageUnavailable
 from tests.storage.etcd.process import EtcdProcess
 from tests.storage.storage_model import Recorder
 
@@ -105,14 +106,40 @@ async def test_a_member_that_owes_answers_and_is_silent_is_left(etcd_process: Et
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_a_write_to_a_silent_member_is_not_sent_again(etcd_process: EtcdProcess) -> None:
-    async with Hangs(up=False) as silent:
-        found = Members(endpoints([silent.url, etcd_process.url]))
-        found._endpoints.sort(key=lambda each: each.text != silent.url)
-        with pytest.raises(CallError) as caught:
-            await found.call(messages.TXN, ASKED, repeatable=False)
-        assert not caught.value.is_unsent
-        await ended(found)
+async def test_a_write_to_a_member_that_stops_is_not_sent_again(etcd_process: EtcdProcess) -> None:
+    found = Members(endpoints([etcd_process.url]))
+    await found.call(messages.RANGE, ASKED, repeatable=True)
+    etcd_process.pause()
+    with pytest.raises(CallError) as caught:
+        await found.call(messages.TXN, ASKED, repeatable=False)
+    assert caught.value.code is Code.UNAVAILABLE
+    assert not caught.value.is_unsent
+    await ended(found)
+
+
+async def test_a_member_of_another_cluster_is_asked_for_nothing(tmp_path: Path, etcd_process: EtcdProcess) -> None:
+    foreign = EtcdProcess(tmp_path / "foreign", "--initial-cluster-token", "another")
+    await asyncio.to_thread(foreign.start)
+    store = await EtcdStorage.open([etcd_process.url], root="", compaction_interval=0)
+    for each in (store._members, store._watched):
+        each._endpoints = endpoints([etcd_process.url, foreign.url])
+        each._at = 0
+    try:
+        await store.create("/a", b"1")
+        etcd_process.kill()
+        for _ in range(3):
+            with pytest.raises(StorageUnavailable):
+                await store.create("/b", b"1")
+        with pytest.raises(StorageUnavailable, match=r"is a member of another cluster|Error while dialing"):
+            await store.get("/a")
+        await asyncio.to_thread(etcd_process.start)
+        await store.create("/c", b"1")
+    finally:
+        await store.close()
+        foreign.stop()
+    alone = await EtcdStorage.open([etcd_process.url], root="", compaction_interval=0)
+    assert [each.key for each in (await alone.range("/")).items] == ["/a", "/c"]
+    await alone.close()
 
 
 @pytest.mark.usefixtures("impatient")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import ssl
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -17,7 +19,10 @@ from steersman.net.client.http2.connection import Http2Connection
 from steersman.net.client.http2.health import Health
 from steersman.net.upgrade import UpgradedConnection
 from steersman.storage.etcd import messages
+from steersman.storage.etcd.messages import MessageError
 from steersman.storage.interface import StorageUnavailable
+
+logger = logging.getLogger(__name__)
 
 _HEALTH: Final = Health(read_idle=30.0, ping_timeout=10.0, confirms_resets=False)
 """As kube-apiserver's client asks whether a member is still there."""
@@ -75,10 +80,23 @@ class Endpoint:
         return protocol.connection
 
 
-class Members:
-    """Speaks to one member at a time, over one connection, and to the next when that one fails."""
+@dataclass(slots=True)
+class Identity:
+    """Which cluster it is, known from the first member that has answered; 0 until then."""
 
-    def __init__(self, endpoints: Sequence[Endpoint], tls: ssl.SSLContext | None = None) -> None:
+    cluster: int = 0
+
+
+class Members:
+    """Speaks to one member at a time, over one connection, and to the next when that one fails.
+
+    Those of another cluster than `identity`'s are asked nothing else.
+    """
+
+    def __init__(
+        self, endpoints: Sequence[Endpoint], tls: ssl.SSLContext | None = None, identity: Identity | None = None
+    ) -> None:  # fmt: skip
+        self._identity = identity or Identity()
         self._endpoints = list(endpoints)
         random.shuffle(self._endpoints)  # so that several servers do not all ask the same one
         self._tls = tls
@@ -141,7 +159,9 @@ class Members:
             self._turn_away()
 
     def _head(self, method: str, metadata: Mapping[str, str] | None = None) -> bytes:
-        endpoint = self._endpoint
+        return self._head_to(self._endpoint, method, metadata)
+
+    def _head_to(self, endpoint: Endpoint, method: str, metadata: Mapping[str, str] | None = None) -> bytes:
         key = endpoint.text, method
         block = self._heads.get(key)
         if block is None:
@@ -197,11 +217,37 @@ class Members:
             raise CallError(
                 Code.UNAVAILABLE, f'connection error: desc = "transport: Error while dialing: {why}"', is_unsent=True
             ) from None
+        head = self._head_to(endpoint, messages.RANGE)
+        try:
+            await self._check(connection, endpoint, head)
+        except CallError:
+            connection.close()
+            self._next()
+            raise
         self._connection, self._endpoint = connection, endpoint
-        listening = asyncio.get_running_loop().create_task(_listen(connection, self._head(messages.RANGE)))
+        listening = asyncio.get_running_loop().create_task(_listen(connection, head))
         self._listening.add(listening)
         listening.add_done_callback(self._listening.discard)
         return connection
+
+    async def _check(self, connection: Http2Connection, endpoint: Endpoint, head: bytes) -> None:
+        """Raises CallError for a member that says nothing, or is of another cluster than the others."""
+        try:
+            async with asyncio.timeout(_SILENT):
+                cluster = messages.read_cluster(await grpc.call(connection, head, _QUESTION))
+        except TimeoutError:
+            raise CallError(Code.UNAVAILABLE, _NO_WORD, is_unsent=True) from None
+        except MessageError as error:
+            raise CallError(Code.UNAVAILABLE, str(error), is_unsent=True) from error
+        except CallError as error:
+            if error.code is Code.UNAVAILABLE:
+                raise CallError(error.code, error.details, is_unsent=True) from error
+            return  # it may not say so, as its users have rights; what is asked next tells
+        identity = self._identity
+        if identity.cluster and cluster != identity.cluster:
+            logger.error("%s is of cluster %x, the others are of %x", endpoint.text, cluster, identity.cluster)
+            raise CallError(Code.UNAVAILABLE, f"{endpoint.text} is a member of another cluster", is_unsent=True)
+        identity.cluster = cluster
 
     def _taken_over(self, dialed: UpgradedConnection) -> Http2Connection:
         """Raises ConnectionResetError if the other side has hung up meanwhile."""

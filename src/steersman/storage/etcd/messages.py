@@ -283,6 +283,17 @@ def _change(data: bytes, at: int, end: int) -> Change:
     return Change(deleted, current, previous)
 
 
+def read_cluster(data: bytes) -> int:
+    """The ID of the cluster in the header of any answer but a watch's, 0 if there is none. Raises MessageError."""
+    try:
+        for number, first, last in _fields(data, 0, len(data)):
+            if number == 1 and last:
+                return next((value for tag, value, end in _fields(data, first, last) if tag == 1 and not end), 0)
+    except IndexError:
+        raise MessageError("a message is cut off") from None
+    return 0
+
+
 def read_lease(data: bytes) -> int:
     """The ID of a LeaseGrantResponse. Raises MessageError."""
     return _only(data, 2)

@@ -16,7 +16,7 @@ from steersman.storage.etcd import following, messages
 from steersman.storage.etcd.compaction import Compactor
 from steersman.storage.etcd.following import Following
 from steersman.storage.etcd.leases import Leases
-from steersman.storage.etcd.members import Members, endpoints, unavailable
+from steersman.storage.etcd.members import Identity, Members, endpoints, unavailable
 from steersman.storage.etcd.messages import Change, MessageError, Stored
 from steersman.storage.interface import (
     Compacted,
@@ -120,7 +120,8 @@ class EtcdStorage:
         all keys there are. Raises StorageUnavailable, ValueError for what is no URL of a member.
         """
         found = endpoints(servers)
-        storage = cls(Members(found, tls), Members(found, tls), root)
+        identity = Identity()
+        storage = cls(Members(found, tls, identity), Members(found, tls, identity), root)
         try:
             async with asyncio.timeout(start_seconds):
                 storage._revision = await storage._started()
