@@ -47,11 +47,13 @@ class Follower:
 
     async def run(self) -> None:
         """Raises Violation."""
+        starts_over = False
         try:
             while True:
                 try:
-                    if not self.view.version:
+                    if starts_over or not self.view.version:
                         await self._list()
+                        starts_over = False
                     await self._watch()
                     if self._asker.chance.random() < _RESTS:  # as if its network were gone
                         await asyncio.sleep(self._asker.chance.uniform(0, _REST))
@@ -59,8 +61,8 @@ class Follower:
                     self._counts["watches cut off"] += 1
                     await asyncio.sleep(0.1)
                 except _StartOver:
-                    self._counts["informers that started over"] += 1
-                    await self._list()
+                    self._counts["informers that start over"] += not starts_over
+                    starts_over = True
         except BrokenPromise as broken:
             raise Violation(f"an informer: {broken}") from broken
 
@@ -76,9 +78,8 @@ class Follower:
         answer = await self._asker.ask("GET", f"{PATH}?resourceVersion={version}")
         if not isinstance(answer, Answer):
             raise ConnectionLost("no list")
-        if answer.status in (410, *_REFUSALS):
-            await asyncio.sleep(0.1)
-            raise _StartOver
+        if answer.status in _REFUSALS:
+            raise ConnectionLost("no list now")
         if answer.status != 200:
             raise Violation(f"a list was answered {answer.status}: {answer.body}")
         self.end_stretch()
