@@ -1,11 +1,13 @@
 """Conversations recorded from kube-apiserver, played against a server of this project: the answers must be the same.
 
 The scenarios are not part of this repository: they are looked for in ../shared/scenarios beside it, or in
-$STEERSMAN_SCENARIOS. Those that must pass in full are named in .ci/scenario-areas.txt.
+$STEERSMAN_SCENARIOS. Those that must pass in full are named in .ci/scenario-areas.txt. Where there is an etcd (see
+tests/storage/etcd) they are played on a server that stores in it as well.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,6 +27,7 @@ from tests.conformance.scenario_player import (
     scenarios,
 )
 from tests.conformance.scenario_servers import OwnServer, asks_for_its_own, started, with_flags
+from tests.storage.etcd.process import EtcdProcess
 
 SCENARIOS = Path(os.environ.get("STEERSMAN_SCENARIOS") or ROOT.parent / "shared" / "scenarios")
 AREAS = ROOT / ".ci" / "scenario-areas.txt"
@@ -58,14 +61,33 @@ def flags_for(folder: Path) -> tuple[str, ...]:
     return tuple(with_flags(USUAL_FLAGS, own.read_text().split()))
 
 
+@pytest.fixture(scope="module", params=["sqlite", "etcd"])
+def storage_flags(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[], tuple[str, ...]]]:
+    """The flags by which a fresh server stores: in its folder, or in an etcd below a prefix of its own."""
+    if request.param == "sqlite":
+        yield tuple
+        return
+    etcd = EtcdProcess(tmp_path_factory.mktemp("etcd"))
+    etcd.start()
+    numbers = itertools.count(1)
+    yield lambda: (f"--etcd-servers={etcd.url}", f"--etcd-prefix=/scenarios-{next(numbers)}")
+    etcd.stop()
+
+
 @pytest.fixture(scope="module")
-def server_with(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[tuple[str, ...]], Server]]:
+def server_with(
+    storage_flags: Callable[[], tuple[str, ...]], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[tuple[str, ...]], Server]]:
     """A server with these flags: the same one for the same flags."""
     processes: dict[tuple[str, ...], ServerProcess] = {}
 
     def find(flags: tuple[str, ...]) -> Server:
         if flags not in processes:
-            processes[flags] = process = ServerProcess(tmp_path_factory.mktemp("scenarios") / "data", *flags)
+            processes[flags] = process = ServerProcess(
+                tmp_path_factory.mktemp("scenarios") / "data", *flags, *storage_flags()
+            )
             process.start()
         return Server(processes[flags].url, str(processes[flags].ca))
 
@@ -74,17 +96,17 @@ def server_with(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[
         process.kill()
 
 
-def on_its_own_server(file: Path, folder: Path) -> Outcome:
+def on_its_own_server(file: Path, folder: Path, flags: tuple[str, ...]) -> Outcome:
     """How a scenario goes that has a server of its own."""
     (folder / "files").mkdir(parents=True)
     own = OwnServer(file, folder / "files", namespace_of(file))
-    with started(own, USUAL_FLAGS, folder / "data") as process:
+    with started(own, (*USUAL_FLAGS, *flags), folder / "data") as process:
         return check(Server(process.url, str(process.ca), own), file, own)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("area", areas())
-def test_an_area_passes_in_full(area: str, server_with, tmp_path: Path):
+def test_an_area_passes_in_full(area: str, server_with, storage_flags: Callable[[], tuple[str, ...]], tmp_path: Path):
     if not SCENARIOS.is_dir():
         pytest.skip(f"no scenarios at {SCENARIOS}")
     found = place(area)
@@ -92,7 +114,7 @@ def test_an_area_passes_in_full(area: str, server_with, tmp_path: Path):
     assert files, f"no scenario at {found}"
     outcomes: list[Outcome] = []
     if asks_for_its_own(files[0]):
-        outcomes = [on_its_own_server(file, tmp_path / file.stem) for file in files]
+        outcomes = [on_its_own_server(file, tmp_path / file.stem, storage_flags()) for file in files]
         failed = sum(len(outcome.failed) for outcome in outcomes)
     else:
         server = server_with(flags_for(found if found.is_dir() else found.parent))

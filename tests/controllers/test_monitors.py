@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import pytest
+
 from steersman.api.core.v1 import ConfigMap
 from steersman.api.meta.v1 import ObjectMeta, PartialObjectMetadata
 from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
+from steersman.client.discovery import Discovered, preferred_resources
 from steersman.client.in_process import InProcessTransport
 from steersman.client.informer import Informers
 from steersman.client.resources import CONFIG_MAPS, SECRETS
@@ -51,4 +56,35 @@ async def test_what_others_follow_is_followed_once() -> None:
         await monitors.stop()
         await client.create(CONFIG_MAPS, ConfigMap(metadata=ObjectMeta(name="b", namespace="default")))
         await eventually(there)
+        await informers.stop()
+
+
+async def test_what_could_not_be_found_out_is_looked_for_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    hidden = True
+
+    async def without_secrets_at_first(client: Client) -> Discovered:
+        found = await preferred_resources(client)
+        if not hidden:
+            return found
+        return Discovered([each for each in found.served if each.resource != SECRETS], ("v1",))
+
+    monkeypatch.setattr("steersman.controllers.monitors.preferred_resources", without_secrets_at_first)
+
+    async def followed() -> bool:
+        return monitors.resource_of("", "Secret") == SECRETS
+
+    async with Environment() as environment:
+        server = environment.plane.server
+        assert server is not None
+        client = Client(InProcessTransport(server.handler, environment.token()), "test")
+        informers = Informers(client)
+        informers.start()
+        monitors = Monitors(client, informers)
+        monitors.start()
+        await monitors.synced()
+        await asyncio.sleep(0.5)  # until the APIServices that are there are a reason to look no more
+        assert monitors.resource_of("", "Secret") is None
+        hidden = False
+        await eventually(followed, seconds=10)
+        await monitors.stop()
         await informers.stop()

@@ -25,6 +25,8 @@ _NEEDED: Final = frozenset({"delete", "list", "watch"})
 _IGNORED: Final = frozenset({("", "events"), ("events.k8s.io", "events")})
 _AGAIN_AFTER: Final = 30.0
 """Seconds until it is looked whether there are other resources."""
+_AGAIN_AFTER_FAILURE: Final = 1.0
+"""The same if something could not be found out; twice as long each further time."""
 _SOON: Final = 0.1
 _OF_OTHERS: Final = 64 << 20
 """Bytes of JSON of a resource that another server answers, beyond which its objects are not followed."""
@@ -92,21 +94,26 @@ class Monitors:
         return self._monitors.items()
 
     async def _follow(self) -> None:
+        after_failure = _AGAIN_AFTER_FAILURE
         while True:
+            is_all = False
             try:
-                await self._put_right()
+                is_all = await self._put_right()
                 self._looked.set()
             except (StatusError, Unreachable) as error:
                 logger.warning("what is served cannot be found out: %s", error)
+            wait = _AGAIN_AFTER if is_all else min(after_failure, _AGAIN_AFTER)
+            after_failure = _AGAIN_AFTER_FAILURE if is_all else wait * 2
             try:
-                async with asyncio.timeout(_AGAIN_AFTER):
+                async with asyncio.timeout(wait):
                     await self._look.wait()
             except TimeoutError:
                 continue
             await asyncio.sleep(_SOON)
             self._look.clear()
 
-    async def _put_right(self) -> None:
+    async def _put_right(self) -> bool:
+        """Follows what is served now. False if that could not be found out of all groups."""
         found = await preferred_resources(self._client)
         wanted = {
             each.resource for each in found.served
@@ -123,6 +130,7 @@ class Monitors:
                 await monitor.stop()
         for resource in wanted - self._monitors.keys():
             self._add(resource)
+        return not found.failed
 
     def _add(self, resource: APIResource[PartialObjectMetadata]) -> None:
         monitor: Informer[Any] | None = self._shared.whole(resource)

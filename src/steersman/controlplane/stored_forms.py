@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from steersman.controlplane.resources import KUBE_API_GROUPS
 from steersman.kinds.built_in import is_built_in
 from steersman.kinds.stored_form import JSON, StoredForm, StoredVersion
 from steersman.rest.resource import OtherVersion, Resource
@@ -37,6 +36,8 @@ class _Versions:
 
 def _older(resource: Resource[Any, Any]) -> tuple[OtherVersion, ...]:
     """The versions that --runtime-config could turn on."""
+    from steersman.controlplane.resources import KUBE_API_GROUPS  # all kinds: servers of a few do without
+
     for group in KUBE_API_GROUPS:
         if group.name == resource.group:
             more = group.on_request()

@@ -13,7 +13,6 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from steersman.kinds.kind import Kind
-from steersman.machinery.codec import yaml
 from steersman.machinery.codec.protobuf import documents as protobuf
 from steersman.machinery.codec.protobuf.documents import NotMarshalableError
 from steersman.machinery.codec.strict import peek_type_meta, yaml_as_json
@@ -108,7 +107,11 @@ class StoredForm:
     def _in_media_type(self, value: bytes, kind: Kind[Any]) -> bytes:
         if self._media_type == protobuf.MEDIA_TYPE and kind.protobuf is not None:
             return protobuf.envelope(kind.protobuf.transcode(kind.body_of(value)), kind.gvk)
-        return yaml.from_json(value) if self._media_type == YAML else value + b"\n"
+        if self._media_type == YAML:
+            from steersman.machinery.codec import yaml  # most servers never write any
+
+            return yaml.from_json(value)
+        return value + b"\n"
 
 
 def _same(obj: Any) -> Any:

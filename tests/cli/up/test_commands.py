@@ -150,7 +150,7 @@ def test_what_is_no_terminal_gets_one_line_and_no_escape_codes(tmp_path: Path) -
 @pytest.mark.parametrize(("arguments", "told"), [
     (("--nodes=100000",), "from 0 to 32768 can be simulated"),
     (("--config=nothing.yaml",), "nothing.yaml"),
-    (("--etcd-servers=x",), "--etcd-servers"),
+    (("--no-such-flag=x",), "--no-such-flag"),
 ])  # fmt: skip
 def test_what_cannot_be_is_refused_before_anything_starts(
     arguments: tuple[str, ...], told: str, tmp_path: Path

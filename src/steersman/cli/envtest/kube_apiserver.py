@@ -36,7 +36,7 @@ WITHOUT_EFFECT: Final = names(
     "max-connection-bytes-per-sec shutdown-watch-termination-grace-period storage-backend "
     "storage-initialization-timeout vmodule watch-cache watch-cache-sizes"
 )
-"""Flags about what this server has not: a log in klog's form, an etcd, a cache that can be left out, a pace."""
+"""Flags about what is not here: a log in klog's form, a real etcd, a cache that can be left out, a pace."""
 LEGACY: Final = {"insecure-port": "0", "insecure-bind-address": None}
 """Flags that kube-apiserver had once, with the one value that is taken; old templates of arguments pass them."""
 _BARE: Final = names(
@@ -128,7 +128,7 @@ def version_line() -> str:
 
 def help_text() -> str:
     """Every flag on a line of its own: tools look there for what they may pass."""
-    told = {name: flag.help for name, flag in FLAGS.items() if name not in NOT_UPSTREAM} | OWN
+    told = {name: flag.help for name, flag in FLAGS.items() if name not in NOT_UPSTREAM | WITHOUT_EFFECT} | OWN
     lines = [f"      --{name:<42} {told.get(name, 'has no effect')}" for name in sorted({*told, *WITHOUT_EFFECT})]
     return "\n".join(
         (

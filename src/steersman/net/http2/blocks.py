@@ -23,15 +23,33 @@ class TooLarge(Exception):
 class FieldDecoder:
     """Decodes blocks in the order in which they came, all of them: each may change the table for the next."""
 
-    __slots__ = ("_decoder", "_max_bytes", "_max_count")
+    __slots__ = ("_decoder", "_fields", "_max_bytes", "_max_count", "_repeatable")
 
     def __init__(self, max_bytes: int, max_count: int) -> None:
         self._max_bytes = max_bytes
         self._max_count = max_count
         self._decoder = Decoder(max_bytes)
+        self._fields: dict[bytes, Fields] = {}
+        """Those of blocks that mean the same if they come again."""
+        self._repeatable = False
 
     def decode(self, block: bytes) -> Fields:
-        """The fields of a block. Raises ConnectionFault, and TooLarge."""
+        """The fields of a block, which are not to be changed. Raises ConnectionFault, and TooLarge."""
+        known = self._fields.get(block)
+        if known is not None:
+            self._repeatable = True
+            return known
+        fields = self._decoded(block)
+        # Only a block of nothing but references to one-byte indexes (RFC 7541 section 6.1) leaves the table as it is,
+        # and means the same as long as no other block has changed the table.
+        self._repeatable = bool(block) and min(block) > 0x80 and 0xFF not in block
+        if not self._repeatable:
+            self._fields.clear()
+        elif len(self._fields) < _MAX_KNOWN:
+            self._fields[block] = fields
+        return fields
+
+    def _decoded(self, block: bytes) -> Fields:
         coded: list[hpack.Coded] = []
         count = hpack.count_fields(block, self._max_count, coded)
         if count is None:
@@ -63,13 +81,12 @@ def _text(fields: Fields, code: hpack.Coded) -> bytes:
 class BlockReader(FieldDecoder):
     """The same for requests, whose blocks and heads are often those of one before."""
 
-    __slots__ = ("_heads", "_known", "_repeatable")
+    __slots__ = ("_heads", "_known")
 
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits.max_header_list_bytes, limits.max_header_count)
         self._heads = HeadParser()
         self._known: dict[bytes, Head] = {}
-        self._repeatable = False
 
     def known(self, block: bytes) -> Head | None:
         """The head that the same block had before, if it means the same now."""
@@ -77,9 +94,6 @@ class BlockReader(FieldDecoder):
 
     def decode(self, block: bytes) -> Fields:
         fields = super().decode(block)
-        # Only a block of nothing but references to one-byte indexes (RFC 7541 section 6.1) leaves the table as it is,
-        # and means the same as long as no other block has changed the table.
-        self._repeatable = bool(block) and min(block) > 0x80 and 0xFF not in block
         if not self._repeatable and self._known:
             self._known.clear()
         return fields

@@ -5,6 +5,7 @@ Keys are bytes here. Requests leave out what has its default; of answers only th
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -88,7 +89,13 @@ def _number(tag: int, value: int) -> bytes:
 
 
 def _bytes(tag: int, value: bytes) -> bytes:
-    return varint(tag << 3 | 2) + varint(len(value)) + value
+    """A field whose number is below 16."""
+    size = len(value)
+    if size < 0x80:
+        return bytes((tag << 3 | 2, size)) + value
+    if size < 0x4000:
+        return bytes((tag << 3 | 2, size & 0x7F | 0x80, size >> 7)) + value
+    return bytes((tag << 3 | 2,)) + varint(size) + value
 
 
 def range_of(
@@ -162,19 +169,29 @@ def _fields(data: bytes, at: int, end: int) -> list[tuple[int, int, int]]:
     """The fields of a message: number, value, 0; or number, where bytes begin, where they end."""
     found: list[tuple[int, int, int]] = []
     while at < end:
-        tag, at = _varint(data, at)
+        tag = data[at]
+        at += 1
+        if tag >= 0x80:
+            tag, at = _varint(data, at - 1)
         kind = tag & 7
-        if kind == 0:
-            value, at = _varint(data, at)
-            found.append((tag >> 3, value, 0))
-        elif kind == 2:
-            size, at = _varint(data, at)
-            if size > end - at:
-                raise MessageError("a field is longer than its message")
-            found.append((tag >> 3, at, at + size))
-            at += size
-        else:
+        if kind not in (0, 2):
             raise MessageError(f"a field of wire type {kind}")
+        value = data[at]  # most numbers have one byte or two
+        at += 1
+        if value >= 0x80:
+            high = data[at]
+            if high < 0x80:
+                value += high - 1 << 7
+                at += 1
+            else:
+                value, at = _varint(data, at - 1)
+        if kind == 0:
+            found.append((tag >> 3, value, 0))
+            continue
+        if value > end - at:
+            raise MessageError("a field is longer than its message")
+        found.append((tag >> 3, at, at + value))
+        at += value
     return found
 
 
@@ -195,9 +212,18 @@ def _stored(data: bytes, at: int, end: int) -> Stored:
     return Stored(key, value, created, modified, version)
 
 
+_NUMBER: Final = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
+_HEADER: Final = re.compile(rb"(?:\x08%b)?(?:\x10%b)?\x18(?=%b)" % (_NUMBER, _NUMBER, _NUMBER))
+"""The beginning of a ResponseHeader: cluster and member, whose large numbers nobody asks for, then the revision."""
+
+
 def _revision(data: bytes, at: int, end: int) -> int:
     """That of a ResponseHeader."""
-    found = next((value for number, value, _ in _fields(data, at, end) if number == 3), 0)
+    head = _HEADER.match(data, at, end)
+    if head is not None:
+        found = _varint(data, head.end())[0]
+    else:
+        found = next((value for number, value, _ in _fields(data, at, end) if number == 3), 0)
     if found > _LARGEST:
         raise MessageError("a revision that is none")
     return found
