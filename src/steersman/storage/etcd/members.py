@@ -220,7 +220,7 @@ class Members:
         head = self._head_to(endpoint, messages.RANGE)
         try:
             await self._check(connection, endpoint, head)
-        except CallError:
+        except BaseException:
             connection.close()
             self._next()
             raise
