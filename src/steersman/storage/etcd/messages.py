@@ -25,6 +25,7 @@ NO_END: Final = b"\0"
 """As the end of a range: there is none."""
 _TARGET_VERSION, _TARGET_MOD = 0, 2
 _DELETED: Final = 1
+_LARGEST: Final = (1 << 63) - 1
 
 
 class MessageError(ValueError):
@@ -102,11 +103,14 @@ def _bytes(tag: int, value: bytes) -> bytes:
 
 
 def range_of(
-    key: bytes, end: bytes = b"", *, limit: int = 0, revision: int = 0, count_only: bool = False
+    key: bytes, end: bytes = b"", *, limit: int = 0, revision: int = 0, serializable: bool = False,
+    count_only: bool = False,
 ) -> bytes:  # fmt: skip
-    """RangeRequest: one key, or those from it to `end`."""
+    """RangeRequest: one key, or those from it to `end`. A member answers a `serializable` one by itself, and it may be
+    of the past."""
     ends = _bytes(2, end) if end else b""
-    return _bytes(1, key) + ends + _number(3, limit) + _number(4, revision) + _number(9, count_only)
+    limits = _number(3, limit) + _number(4, revision)
+    return _bytes(1, key) + ends + limits + _number(7, serializable) + _number(9, count_only)
 
 
 def put_if(key: bytes, value: bytes, *, mod_revision: int, lease: int = 0) -> bytes:
@@ -244,10 +248,14 @@ _HEADER: Final = re.compile(rb"(?:\x08%b)?(?:\x10%b)?\x18(?=%b)" % (_NUMBER, _NU
 
 def _revision(data: bytes, at: int, end: int) -> int:
     """That of a ResponseHeader."""
-    found = _HEADER.match(data, at, end)
-    if found is not None:
-        return _varint(data, found.end())[0]
-    return next((value for number, value, _ in _fields(data, at, end) if number == 3), 0)
+    head = _HEADER.match(data, at, end)
+    if head is not None:
+        found = _varint(data, head.end())[0]
+    else:
+        found = next((value for number, value, _ in _fields(data, at, end) if number == 3), 0)
+    if found > _LARGEST:
+        raise MessageError("a revision that is none")
+    return found
 
 
 def read_range(data: bytes) -> RangeAnswer:
@@ -328,6 +336,17 @@ def _change(data: bytes, at: int, end: int) -> Change:
     if current is None:
         raise MessageError("an event without a key")
     return Change(deleted, current, previous)
+
+
+def read_cluster(data: bytes) -> int:
+    """The ID of the cluster in the header of any answer but a watch's, 0 if there is none. Raises MessageError."""
+    try:
+        for number, first, last in _fields(data, 0, len(data)):
+            if number == 1 and last:
+                return next((value for tag, value, end in _fields(data, first, last) if tag == 1 and not end), 0)
+    except IndexError:
+        raise MessageError("a message is cut off") from None
+    return 0
 
 
 def read_lease(data: bytes) -> int:
