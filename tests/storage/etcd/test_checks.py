@@ -59,7 +59,7 @@ async def test_a_silent_cluster_is_told_with_the_reason_of_each_member() -> None
 
 def test_a_version_that_is_too_old_is_told() -> None:
     old = dataclasses.replace(WELL, version="3.3.27")
-    assert wrong_with_members(TWO, [WELL, old]) == "http://b:2379 runs etcd 3.3.27; 3.4 or later is needed"
+    assert wrong_with_members(TWO, [WELL, old]) == "http://b:2379 runs etcd 3.3.27; 3.4.31, 3.5.13 or later is needed"
     assert wrong_with_members(TWO, [WELL, WELL]) == ""
     assert wrong_with_members(TWO, [WELL, StorageUnavailable("no")]) == ""
 
@@ -68,3 +68,11 @@ def test_members_without_a_majority_are_told() -> None:
     told = why_silent(TWO, [WELL, StorageUnavailable("refused")], "etcdserver: no leader")
     assert told.startswith("etcd has no quorum: http://a:2379 answers")
     assert "no leader" in told
+
+
+@pytest.mark.parametrize(("version", "is_refused"), [
+    ("3.4.30", True), ("3.4.31", False), ("3.5.0", True), ("3.5.12", True), ("3.5.13", False), ("3.6.0", False),
+    ("3.6.0-rc.1", False), ("3.3.27", True), ("4.0.0", False), ("built by hand", False),
+])  # fmt: skip
+def test_members_whose_watches_say_too_early_that_they_are_done_are_refused(version: str, is_refused: bool) -> None:
+    assert bool(wrong_with_members(TWO, [WELL, dataclasses.replace(WELL, version=version)])) is is_refused

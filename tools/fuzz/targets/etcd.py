@@ -17,7 +17,7 @@ def answer(data: bytes) -> int:
     found = 0
     error: messages.MessageError | None = None
     for read in (
-        messages.read_range, messages.read_txn, messages.read_watch, messages.read_lease, messages.read_version,
+        messages.read_range, messages.read_txn, messages.read_watch, messages.read_lease, messages.read_status,
         messages.read_cluster,
     ):  # fmt: skip
         try:

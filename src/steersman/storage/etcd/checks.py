@@ -17,7 +17,9 @@ from steersman.storage.rewind import bounds
 
 COPYING: Final = b"/!copying"
 """Below the root, before any other key there: a copy into this cluster is under way, or was cut off."""
-_OLDEST: Final = (3, 4)
+_NEEDED: Final = "3.4.31, 3.5.13 or later is needed"
+"""Members before these may say that a watch has told everything up to a revision when it has not, and whoever reads
+would be shown what is old (kubernetes issue 123192)."""
 _ANSWER_SECONDS: Final = 3.0
 _SHORT_SECONDS: Final = 1.0
 """A member may be silent while the others are used, and the start is not to wait for it."""
@@ -45,6 +47,14 @@ async def _status(endpoint: Endpoint, tls: ssl.SSLContext | None, seconds: float
         member.close()
 
 
+def _is_too_old(version: str) -> bool:
+    parts = version.partition("-")[0].split(".")
+    if len(parts) != 3 or not all(map(is_digits, parts)):
+        return False  # somebody's own
+    number = tuple(map(int, parts))
+    return number < (3, 4, 31) or (3, 5) <= number < (3, 5, 13)
+
+
 def wrong_with_members(found: Sequence[Endpoint], told: Sequence[Status | Exception]) -> str:
     """Why these members cannot be used together; those that do not answer may be members all the same."""
     answered = [(each.text, status) for each, status in zip(found, told, strict=True) if isinstance(status, Status)]
@@ -53,9 +63,8 @@ def wrong_with_members(found: Sequence[Endpoint], told: Sequence[Status | Except
         listed = ", ".join(f"{text} of {cluster:x}" for cluster, text in sorted(clusters.items()))
         return f"--etcd-servers are members of different clusters: {listed}"
     for text, status in answered:
-        parts = status.version.split(".")[:2]
-        if len(parts) == 2 and all(map(is_digits, parts)) and (int(parts[0]), int(parts[1])) < _OLDEST:
-            return f"{text} runs etcd {status.version}; 3.4 or later is needed"
+        if _is_too_old(status.version):
+            return f"{text} runs etcd {status.version}; {_NEEDED}"
     return ""
 
 
