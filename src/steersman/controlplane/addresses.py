@@ -65,17 +65,22 @@ def reachable_address(bind_address: str) -> str:
 
 async def listen(server: Server, options: Options) -> None:
     """Starts the listener. Raises OptionsError, which says what to do, if it cannot be had."""
-    address, port = options.bind_address, options.secure_port
     try:
         await server.start()
     except OSError as error:
-        match error.errno:
-            case errno.EADDRINUSE:
-                why = f"port {port} of {address} is in use by another process: end it, or take another --secure-port"
-            case errno.EADDRNOTAVAIL:
-                why = f"{address} is no address of this machine: --bind-address must be one, or 0.0.0.0 for all of them"
-            case errno.EACCES | errno.EPERM:
-                why = f"this user may not listen on port {port}: take a --secure-port of 1024 or more"
-            case _:
-                why = f"cannot listen on port {port} of {address}: {os.strerror(error.errno or 0)}"
-        raise OptionsError(why) from None
+        raise cannot_listen(options, error) from None
+
+
+def cannot_listen(options: Options, error: OSError) -> OptionsError:
+    """What to do where the listener cannot be had."""
+    address, port = options.bind_address, options.secure_port
+    match error.errno:
+        case errno.EADDRINUSE:
+            why = f"port {port} of {address} is in use by another process: end it, or take another --secure-port"
+        case errno.EADDRNOTAVAIL:
+            why = f"{address} is no address of this machine: --bind-address must be one, or 0.0.0.0 for all of them"
+        case errno.EACCES | errno.EPERM:
+            why = f"this user may not listen on port {port}: take a --secure-port of 1024 or more"
+        case _:
+            why = f"cannot listen on port {port} of {address}: {os.strerror(error.errno or 0)}"
+    return OptionsError(why)

@@ -94,6 +94,7 @@ from steersman.storage.memory import MemoryStorage, Snapshot
 from steersman.store.store import Store
 
 if TYPE_CHECKING:
+    from steersman.controlplane.workers.worker import Worker
     from steersman.net.client.transport import Nearby
 
 logger = logging.getLogger(__name__)
@@ -129,18 +130,19 @@ class ControlPlane:
 
     `nearby` says how nodes, pods and services are reached whose addresses are not on the network, `kubelets` how this
     server itself reaches nodes' kubelets, which trust nobody else; `observe` is told of every request that was
-    answered.
+    answered. `worker` says what it is a part of, if this process is one of several of a server.
     """
 
     def __init__(
         self, options: Options, *, nearby: Nearby | None = None, kubelets: Nearby | None = None,
-        observe: Observe | None = None,
+        observe: Observe | None = None, worker: Worker | None = None,
     ) -> None:  # fmt: skip
         nesting.make_room()
         self.options = options
         self._nearby = nearby
         self._kubelets = kubelets
         self._observe = observe
+        self._worker = worker
         self._files: CertificateFiles | None = None
         self.storage: Storage | None = None
         self.server: Server | None = None
@@ -301,12 +303,14 @@ class ControlPlane:
 
     async def stop(self) -> None:
         """The orderly end; what was acknowledged is on disk."""
+        if self._worker is not None and self._worker.is_replaced and self.server is not None:
+            self.server.hooks.forget_pre_shutdown()
         await self._running.aclose()
         self.server = self.storage = None
 
     async def _start(self, running: AsyncExitStack) -> Address:
         """Makes one part after the other. `running` ends those that run, the last of them first."""
-        options, common = self.options, Common()
+        options, common, worker = self.options, Common(), self._worker
         running.callback(common.slow_lane.close)
         running.callback(common.executor.shutdown, wait=False, cancel_futures=True)
         watchdog = loop_watchdog(options, common)
@@ -321,7 +325,8 @@ class ControlPlane:
         make_data_folder(options)
         ranges = service_ranges(options)
         egress = egress_of(options, common)
-        storage = self.storage = await open_storage(options)  # first: it locks the folder
+        open_it = open_storage if worker is None else worker.open_storage
+        storage = self.storage = await open_it(options)  # first: it locks the folder
         running.push_async_callback(storage.close)
         encryption = await encryption_of(options, common.registry, running)
         stores = self._stores = Stores(storage, common.slow_lane, encryption, options.storage_media_type)
@@ -374,7 +379,8 @@ class ControlPlane:
         endpoints = reconciler_of(options, stores.storage_of(SERVER_LEASES), stores.objects)
         kubernetes = KubernetesService(server, stores.objects, endpoints, ranges[0])
         upkeep = self._upkeep = Upkeep(
-            server, stores, services, bootstrap, kubernetes, lambda: openapi.remote, options.controllers
+            server, stores, services, bootstrap, kubernetes, lambda: openapi.remote, options.controllers,
+            keeps_lease=worker is None or worker.is_first,
         )
         running.push_async_callback(upkeep.stop)
         running.push_async_callback(server.stop)
@@ -394,12 +400,14 @@ class ControlPlane:
         aggregator.install()
         bootstrap.install_registration()
         aggregator.install_openapi()
+        if worker is not None:
+            worker.install(server, storage)
         server.prepare_run()
         Discovery(server).install()
         await keys.made()
         keys.install_openid(server)
         openapi.install()
-        install_debug_paths(server, options.as_flags())
+        install_debug_paths(server, options.as_flags() if worker is None else worker.given.flags)
         install_basic_paths(server)
         install_metrics(common.registry, stores, server)
         if watchdog is not None:
@@ -410,7 +418,9 @@ class ControlPlane:
             watchdog.start()
         await definitions.start()  # no client is to find that a resource is not there yet
         aggregator.follow()
-        if options.listen:
+        if worker is not None:
+            worker.listen(server)
+        elif options.listen:
             await listen(server, options)
         await server.run_post_start_hooks()
         if fair is not None:
