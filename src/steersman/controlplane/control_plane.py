@@ -356,7 +356,10 @@ class ControlPlane:
         authorizers.feed(stores.store)
         admission = admission_of(options, common, stores, rights, services)
         running.callback(admission.close)
-        recorder = auditor(options, AuditMetrics(common.registry), common.slow_lane, common.executor, egress)
+        recorder = auditor(
+            options, AuditMetrics(common.registry), common.slow_lane, common.executor, egress,
+            None if worker is None else worker.lock,
+        )  # fmt: skip
         if recorder is not None:
             running.push_async_callback(recorder.close)
         judge = authenticator(options, tokens, files, common.registry, None if jwt is None else jwt.anonymous)

@@ -34,7 +34,7 @@ _WELL: Final = 60.0
 
 def pause(failures: int) -> float:
     """Seconds before a worker is started again that has ended so often, soon after its start."""
-    return 0.0 if failures == 0 else float(min(_FIRST_PAUSE * 2 ** (failures - 1), _LONGEST_PAUSE))
+    return 0.0 if failures == 0 else float(min(_FIRST_PAUSE * 2 ** min(failures - 1, 16), _LONGEST_PAUSE))
 
 
 class Owner:
@@ -51,7 +51,8 @@ class Owner:
         self._failures: dict[int, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._replacing: asyncio.Task[None] | None = None
-        self._stopping = False
+        self._running = False
+        """Whether one that ends is to be started again."""
         self._counted = ""
         """What workers have counted that have ended."""
         self._burying = asyncio.Lock()
@@ -64,7 +65,6 @@ class Owner:
         try:
             return await self._start()
         except BaseException:
-            self._stopping = True
             for each in self._processes:
                 each.leaving = True
                 each.kill()
@@ -92,15 +92,16 @@ class Owner:
         except OSError as error:
             raise cannot_listen(options, error) from None
         first = await self._started(0)
-        where = await first.ready
+        where = await first.ready()
         others = await asyncio.gather(*map(self._started, range(1, options.workers)))
-        await asyncio.gather(*(each.ready for each in others))
+        await asyncio.gather(*(each.ready() for each in others))
         words[messages.ALL_WERE_READY] = 1
+        self._running = True
         return Address(where.url, where.kubeconfig, where.ca, where.ca_key)
 
     async def stop(self) -> None:
         """The orderly end of all workers, then of the storage."""
-        self._stopping = True
+        self._running = False
         if self._replacing is not None:
             self._replacing.cancel()
         for task in tuple(self._tasks):
@@ -156,7 +157,7 @@ class Owner:
     def _ended(self, process: WorkerProcess) -> None:
         """A process is gone: another one takes its place, unless that is meant to be."""
         self._keep(self._count_in(process))
-        if process.leaving or self._stopping:
+        if process.leaving or not self._running:
             return
         number = process.given.number
         lived = asyncio.get_running_loop().time() - process.started_at
@@ -168,7 +169,7 @@ class Owner:
         await asyncio.sleep(seconds)
         process = await self._started(number)
         try:
-            await process.ready
+            await process.ready()
         except OptionsError as error:
             logger.error("worker %d cannot be started again: %s", number, error)
             process.kill()
@@ -182,7 +183,7 @@ class Owner:
 
     def replace_workers(self) -> None:
         """Puts new processes in the place of all workers, one after the other, each once it is ready."""
-        if self._stopping or (self._replacing is not None and not self._replacing.done()):
+        if not self._running or (self._replacing is not None and not self._replacing.done()):
             return
         self._replacing = asyncio.ensure_future(self._replace_all())
 
@@ -191,7 +192,7 @@ class Owner:
             before = [each for each in self._processes if each.given.number == number and not each.leaving]
             process = await self._started(number)
             try:
-                await process.ready
+                await process.ready()
             except OptionsError as error:
                 logger.error("worker %d is not replaced: %s", number, error)
                 process.leaving = True
@@ -219,7 +220,7 @@ class Owner:
     async def _answer(self, asking: WorkerProcess, number: int) -> None:
         """Tells a worker the series of everybody: what it has itself too, as that is not to be counted again if it is
         killed before the next time."""
-        others = [each for each in self._processes if each is not asking and each.ready.done()]
+        others = [each for each in self._processes if each is not asking and each.is_ready]
         texts, _ = await asyncio.gather(
             asyncio.gather(*(each.scraped() for each in others)), asking.scraped()
         )

@@ -34,7 +34,7 @@ class WorkerProcess:
         self.leaving = False
         """Whether it was told to end."""
         self.started_at = asyncio.get_running_loop().time()
-        self.ready: asyncio.Future[Ready] = asyncio.get_running_loop().create_future()
+        self._ready: asyncio.Future[Ready] = asyncio.get_running_loop().create_future()
         self.gone = asyncio.Event()
         self.counted = b""
         """What it said last of what it has counted."""
@@ -72,12 +72,21 @@ class WorkerProcess:
         self._link = await Link.on(near, self._received, self._over)
         self._link.send(frame(Kind.GIVEN, 0, messages.encode(self.given)))
 
+    async def ready(self) -> Ready:
+        """Returns once it takes connections. Raises OptionsError if it ends before."""
+        return await asyncio.shield(self._ready)
+
     # Connections
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it has been ready."""
+        return self._ready.done() and self._ready.exception() is None
 
     @property
     def takes_connections(self) -> bool:
         """Whether it may be handed any."""
-        return self.ready.done() and not self.leaving and self._ending is None
+        return self.is_ready and not self.leaving and self._ending is None
 
     @property
     def open(self) -> int:
@@ -98,10 +107,10 @@ class WorkerProcess:
     # What it says
 
     def _received(self, kind: int, number: int, body: bytes) -> None:
-        if kind == Kind.READY and not self.ready.done():
-            self.ready.set_result(messages.decode_ready(body))
-        elif kind == Kind.FAILED and not self.ready.done():
-            self.ready.set_exception(OptionsError(body.decode()))
+        if kind == Kind.READY and not self._ready.done():
+            self._ready.set_result(messages.decode_ready(body))
+        elif kind == Kind.FAILED and not self._ready.done():
+            self._ready.set_exception(OptionsError(body.decode()))
         elif kind == Kind.GATHER:
             self._gather(self, number)
         elif kind == Kind.SCRAPED:
@@ -168,9 +177,9 @@ class WorkerProcess:
         for each in self._scraping.values():
             if not each.done():
                 each.set_result(self.counted)
-        if not self.ready.done():
-            self.ready.set_exception(OptionsError(f"a worker has ended with {code} before it was ready"))
-        self.ready.exception()  # somebody may wait for it no more
+        if not self._ready.done():
+            self._ready.set_exception(OptionsError(f"a worker has ended with {code} before it was ready"))
+        self._ready.exception()  # somebody may wait for it no more
         if not self.leaving:
             logger.error("worker %d (process %d) has ended: %s", self.given.number, self.pid, _how(code))
         self.gone.set()

@@ -78,6 +78,11 @@ class Worker:
         """Whether it does what one process of a server does."""
         return self.given.number == 0
 
+    @property
+    def lock(self) -> int:
+        """The descriptor of a file that all workers have, of which none locks more than bytes."""
+        return self._words.descriptor
+
     async def open_storage(self, options: Options) -> Storage:
         """The storage of the whole server. Raises what that raises."""
         if self._sockets.storage is None:
