@@ -47,7 +47,7 @@ def open_store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> 
     async def memory() -> Storage:
         return await MemoryStorage.open(compaction_interval=0, lease_interval=0, clock=clock)
 
-    async def sqlite() -> Storage:
+    async def sqlite() -> SQLiteStorage:
         return await SQLiteStorage.open(tmp_path / "store.db", compaction_interval=0, lease_interval=0, clock=clock)
 
     async def encrypted() -> Storage:

@@ -382,7 +382,13 @@ class ControlPlane:
         endpoints = reconciler_of(options, stores.storage_of(SERVER_LEASES), stores.objects)
         kubernetes = KubernetesService(server, stores.objects, endpoints, ranges[0])
         upkeep = self._upkeep = Upkeep(
-            server, stores, services, bootstrap, kubernetes, lambda: openapi.remote, options.controllers,
+            server,
+            stores,
+            services,
+            bootstrap,
+            kubernetes,
+            lambda: openapi.remote,
+            options.controllers,
             keeps_lease=worker is None or worker.is_first,
         )
         running.push_async_callback(upkeep.stop)

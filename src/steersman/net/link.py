@@ -43,6 +43,7 @@ class Link(asyncio.Protocol):
         self._working = False
         self._room: asyncio.Future[None] | None = None
         self._full = False
+        self._posted: list[bytes] = []
 
     @classmethod
     async def on(cls, sock: socket.socket, receive: Receive, lost: Callable[[], None]) -> Link:
@@ -71,6 +72,23 @@ class Link(asyncio.Protocol):
         if self._transport is not None:
             self._transport.write(data)
 
+    def post(self, data: bytes) -> None:
+        """As `send`, but together with what follows from it in the next turn of the loop; for who only posts.
+
+        Who is told of an event and, a turn later, that the write is done, wakes up once.
+        """
+        if not self._posted:
+            asyncio.get_running_loop().call_soon(self._wait_a_turn)
+        self._posted.append(data)
+
+    def _wait_a_turn(self) -> None:
+        asyncio.get_running_loop().call_soon(self._send_posted)
+
+    def _send_posted(self) -> None:
+        posted, self._posted = self._posted, []
+        if posted:
+            self.send(posted[0] if len(posted) == 1 else b"".join(posted))
+
     async def room(self) -> None:
         """Returns once the other side has taken most of what was sent, or is gone."""
         while self._full and self._transport is not None:
@@ -92,6 +110,8 @@ class Link(asyncio.Protocol):
 
     def close(self) -> None:
         """Sends what is to be sent, and ends."""
+        if self._posted:
+            self._send_posted()
         if self._transport is not None:
             self._transport.close()
 

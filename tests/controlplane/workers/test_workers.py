@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -28,8 +29,11 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
 
 def workers(server: ServerProcess) -> list[int]:
     """The processes of the workers."""
-    children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
-    return sorted(map(int, children))
+    found = []
+    for each in Path(f"/proc/{server.pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # a thread that has ended
+            found += map(int, each.read_text().split())
+    return sorted(found)
 
 
 def until(what: Callable[[], bool], seconds: float = 20.0) -> None:

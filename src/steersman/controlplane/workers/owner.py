@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
+from collections.abc import Coroutine
 from typing import Final
 
 from steersman.controlplane.addresses import cannot_listen
@@ -176,8 +176,8 @@ class Owner:
         else:
             logger.info("worker %d runs again, as process %d", number, process.pid)
 
-    def _keep(self, work: object) -> None:
-        task: asyncio.Task[None] = asyncio.ensure_future(work)  # type: ignore[arg-type]
+    def _keep(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -221,8 +221,6 @@ class Owner:
         """Tells a worker the series of everybody: what it has itself too, as that is not to be counted again if it is
         killed before the next time."""
         others = [each for each in self._processes if each is not asking and each.is_ready]
-        texts, _ = await asyncio.gather(
-            asyncio.gather(*(each.scraped() for each in others)), asking.scraped()
-        )
+        texts, _ = await asyncio.gather(asyncio.gather(*(each.scraped() for each in others)), asking.scraped())
         body = messages.joined([self._counted.encode(), own_series().encode(), *texts])
         asking.gathered(number, body)

@@ -29,7 +29,9 @@ Gather = Callable[["WorkerProcess", int], None]
 class WorkerProcess:
     """Started with `start`; `ended` is called once, when it is gone and nothing of it runs any more."""
 
-    def __init__(self, given: Given, words: SharedWords, gather: Gather, ended: Callable[[WorkerProcess], None]) -> None:
+    def __init__(
+        self, given: Given, words: SharedWords, gather: Gather, ended: Callable[[WorkerProcess], None]
+    ) -> None:
         self.given = given
         self.leaving = False
         """Whether it was told to end."""
@@ -62,15 +64,20 @@ class WorkerProcess:
             await storage.connect(near_storage, self._over)
         descriptors = [each.fileno() for each in theirs]
         try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", _MODULE, str(self._words.descriptor), *map(str, descriptors)],
-                stdin=subprocess.DEVNULL, pass_fds=[self._words.descriptor, *descriptors],
-            )  # fmt: skip
+            self._process = await asyncio.to_thread(self._launched, descriptors)
         finally:
             for each in theirs:
                 each.close()
         self._link = await Link.on(near, self._received, self._over)
         self._link.send(frame(Kind.GIVEN, 0, messages.encode(self.given)))
+
+    def _launched(self, descriptors: list[int]) -> subprocess.Popen[bytes]:
+        """The process, which has these. Blocks. Raises OSError."""
+        words = self._words.descriptor
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", _MODULE, str(words), *map(str, descriptors)],
+            stdin=subprocess.DEVNULL, pass_fds=[words, *descriptors],
+        )  # fmt: skip
 
     async def ready(self) -> Ready:
         """Returns once it takes connections. Raises OptionsError if it ends before."""
@@ -125,7 +132,8 @@ class WorkerProcess:
             return self.counted
         self._last += 1
         number = self._last
-        self._scraping[number] = asked = asyncio.get_running_loop().create_future()
+        asked: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._scraping[number] = asked
         self._link.send(frame(Kind.SCRAPE, number))
         try:
             async with asyncio.timeout(_SCRAPE):

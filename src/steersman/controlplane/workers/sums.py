@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 _LINES: Final = 1_000
@@ -26,15 +26,23 @@ class _Family:
         self.head = head
         self.kind = ""
         self.series: dict[str, float] = {}
-        self.combine = _add
+        self.combine: Callable[[float, float], float] = _add
         if name == _SMALLEST:
-            self.combine = min
+            self.combine = _lesser
         elif name in _LARGEST or name.endswith(_LARGEST_ENDS):
-            self.combine = max
+            self.combine = _greater
 
 
 def _add(one: float, other: float) -> float:
     return one + other
+
+
+def _lesser(one: float, other: float) -> float:
+    return min(one, other)
+
+
+def _greater(one: float, other: float) -> float:
+    return max(one, other)
 
 
 class Sums:

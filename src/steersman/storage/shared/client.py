@@ -163,7 +163,8 @@ class SharedStorage:
         """Asks the owner; the body of its answer. Raises what it says, StorageUnavailable."""
         self._check_open()
         assert self._link is not None
-        self._calls[number] = call = self._loop.create_future()
+        call: asyncio.Future[bytes] = self._loop.create_future()
+        self._calls[number] = call
         self._link.send(request)
         try:
             return await call
@@ -189,7 +190,8 @@ class SharedStorage:
         return Range(items, at, more, total)
 
     async def _read(self, number: int, request: bytes) -> tuple[list[KeyValue], bytes]:
-        self._items[number] = items = []
+        items: list[KeyValue] = []
+        self._items[number] = items
         try:
             return items, await self._call(number, request)
         except OutcomeUnknown as error:

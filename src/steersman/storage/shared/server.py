@@ -45,9 +45,9 @@ class StorageServer:
         worker = _Worker(self._storage, self, ended)
         worker.link = await Link.on(sock, worker.received, worker.lost)
         # From here on it is told of everything that happens, in this turn it is told where that begins.
-        worker.link.send(frames.revision_frame(Kind.HELLO, 0, self._storage.revision))
+        worker.link.post(frames.revision_frame(Kind.HELLO, 0, self._storage.revision))
         if self._refusal:
-            worker.link.send(frame(Kind.REFUSAL, 0, self._refusal.encode()))
+            worker.link.post(frame(Kind.REFUSAL, 0, self._refusal.encode()))
         self._workers.add(worker)
 
     def forget(self, worker: _Worker) -> None:
@@ -63,7 +63,7 @@ class StorageServer:
 
     def _tell(self, data: bytes) -> None:
         for worker in tuple(self._workers):
-            worker.link.send(data)
+            worker.link.post(data)
             if worker.link.unsent > MOST_UNREAD:
                 logger.error("a worker does not read what it is told: it is cut off")
                 worker.link.abort()
@@ -122,13 +122,13 @@ class _Worker:
         try:
             await verb(number, body)
         except StorageUnavailable as error:
-            self.link.send(frames.failed(number, error))
+            self.link.post(frames.failed(number, error))
             self._server.look()
         except Exception as error:
             answer = frames.failed(number, error)
             if frames.is_unforeseen(error):
                 logger.exception("a request of a worker failed")
-            self.link.send(answer)
+            self.link.post(answer)
 
     async def _write(self, number: int, body: bytes) -> None:
         key, value, expected, ttl = frames.read_write(body)
@@ -139,40 +139,40 @@ class _Worker:
             revision = (await storage.update(key, value, expected_revision=expected, ttl=ttl)).mod_revision
         else:
             revision = (await storage.create(key, value, ttl=ttl)).mod_revision
-        self.link.send(frames.revision_frame(Kind.DONE, number, revision))
+        self.link.post(frames.revision_frame(Kind.DONE, number, revision))
 
     async def _get(self, number: int, body: bytes) -> None:
         key, revision = frames.read_get(body)
         found = await self._storage.get(key, revision=revision)
         if found is not None:
             for data in frames.items(number, (found,)):
-                self.link.send(data)
-        self.link.send(frames.page(number, self._storage.revision, -1, more=False))
+                self.link.post(data)
+        self.link.post(frames.page(number, self._storage.revision, -1, more=False))
 
     async def _range(self, number: int, body: bytes) -> None:
         prefix, start, limit, revision, count = frames.read_range(body)
         found = await self._storage.range(prefix, start=start, limit=limit, revision=revision, count=count)
         for data in frames.items(number, found.items):
-            self.link.send(data)
+            self.link.post(data)
             await self.link.room()
-        self.link.send(frames.page(number, found.revision, found.count, more=found.more))
+        self.link.post(frames.page(number, found.revision, found.count, more=found.more))
 
     async def _replay(self, number: int, body: bytes) -> None:
         prefix, after, last = frames.read_replay(body)
         while after < last:
             events, is_all = await _kept(self._storage, prefix, after)
             for data in frames.events(number, [each for each in events if each.revision <= last]):
-                self.link.send(data)
+                self.link.post(data)
                 await self.link.room()
             if is_all:
                 break
             after = events[-1].revision
-        self.link.send(frames.revision_frame(Kind.DONE, number, last))
+        self.link.post(frames.revision_frame(Kind.DONE, number, last))
 
     async def _compact(self, number: int, body: bytes) -> None:
         await self._storage.compact(frames.read_revision(body))
         self._server.look()
-        self.link.send(frames.revision_frame(Kind.DONE, number, self._storage.compact_revision))
+        self.link.post(frames.revision_frame(Kind.DONE, number, self._storage.compact_revision))
 
 
 _ENOUGH: Final = 4 << 20
@@ -192,9 +192,7 @@ async def _kept(storage: Storage, prefix: str, after: int) -> tuple[list[Event],
         if size >= _ENOUGH and not reading.done():
             reading.cancel()
 
-    reading = asyncio.ensure_future(
-        storage.subscribe(prefix, after_revision=after, deliver=deliver)  # type: ignore[arg-type]
-    )
+    reading = asyncio.ensure_future(storage.subscribe(prefix, after_revision=after, deliver=deliver))
     try:
         (await reading).cancel()
     except asyncio.CancelledError:
