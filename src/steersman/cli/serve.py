@@ -22,7 +22,7 @@ from steersman.cli.paths import default_data_dir
 from steersman.controlplane.options import Options, OptionsError
 
 if TYPE_CHECKING:
-    from steersman.controlplane.control_plane import Address
+    from steersman.controlplane.addresses import Address
 
 LOG_FORMAT: Final = "%(levelname).1s %(asctime)s %(name)s: %(message)s"
 

@@ -11,7 +11,7 @@ import sys
 from steersman.cli.serve import allow_many_files, configure_logging, settle
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.options import OptionsError
-from steersman.controlplane.workers.messages import Ready, decode_given, first_frame
+from steersman.controlplane.workers.messages import decode_given, first_frame
 from steersman.controlplane.workers.worker import Sockets, Worker
 from steersman.machinery.shared_words import SharedWords
 from steersman.storage.interface import StorageFormatError, StorageLocked, StorageUnavailable
@@ -55,7 +55,7 @@ async def _work(worker: Worker) -> int:
         await worker.failed("; ".join(str(error) for error in group.exceptions))
         return 1
     settle()
-    worker.ready(Ready(address.url, address.kubeconfig, address.ca, address.ca_key))
+    worker.ready(address)
     await worker.ended.wait()
     await plane.stop()
     await worker.over()

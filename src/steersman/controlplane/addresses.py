@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import socket
+from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from pathlib import Path
 from typing import Final
 
 from steersman.controlplane.options import Options, OptionsError
@@ -16,6 +18,16 @@ from steersman.server.server import Server
 
 _LEAST_ADDRESSES: Final = 8
 """As upstream: the server's own address, and some for services."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a started control plane is reached, and the files that clients need."""
+
+    url: str
+    kubeconfig: Path
+    ca: Path
+    ca_key: Path
 
 
 def service_ranges(options: Options) -> tuple[IPv4Network | IPv6Network, ...]:

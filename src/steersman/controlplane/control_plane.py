@@ -7,9 +7,7 @@ import logging
 import socket
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from functools import cache, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from steersman.aggregator.aggregator import Aggregator
@@ -21,6 +19,7 @@ from steersman.audit.metrics import AuditMetrics
 from steersman.authentication.issued_tokens import IssuedTokens
 from steersman.authentication.user import UserInfo
 from steersman.controlplane.addresses import (
+    Address,
     advertised_address,
     listen,
     reachable_address,
@@ -102,16 +101,6 @@ logger = logging.getLogger(__name__)
 
 Implement = Callable[[BoundResource[Any], Services], ResourceStorage]
 """Makes what implements a resource in place of a store."""
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where a started control plane is reached, and the files that clients need."""
-
-    url: str
-    kubeconfig: Path
-    ca: Path
-    ca_key: Path
 
 
 _READ_BY_THE_SERVER: Final = (

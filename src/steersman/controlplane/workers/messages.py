@@ -12,25 +12,31 @@ from typing import Any, Final
 
 import msgspec
 
+from steersman.controlplane.addresses import Address
 from steersman.controlplane.options import Options
 from steersman.storage.shared import frames
 
 ALL_WERE_READY: Final = frames.WORDS
 """The shared word that says whether all workers were ready once."""
 _FIRST: Final = 8
-MOST_PROCESSES: Final = 200
+MOST_PROCESSES: Final = 160
 """While workers are replaced there are twice as many."""
 MOST_WORKERS: Final = MOST_PROCESSES // 2
 
 
 def open_word(slot: int) -> int:
     """The shared word in which the process in a slot says how many connections it has..."""
-    return _FIRST + 2 * slot
+    return _FIRST + 3 * slot
 
 
 def taken_word(slot: int) -> int:
     """...and how many it had been handed then."""
-    return _FIRST + 2 * slot + 1
+    return _FIRST + 3 * slot + 1
+
+
+def beat_word(slot: int) -> int:
+    """The shared word that grows as long as its loop runs."""
+    return _FIRST + 3 * slot + 2
 
 
 class Kind(IntEnum):
@@ -61,16 +67,6 @@ class Given:
     port: int
 
 
-@dataclass(slots=True)
-class Ready:
-    """Where the server is, as a worker announces it."""
-
-    url: str
-    kubeconfig: Path
-    ca: Path
-    ca_key: Path
-
-
 def share(options: Options, number: int, port: int) -> Options:
     """The options of a worker: its part of what bounds the whole, and only of the first what is done once."""
     count = options.workers
@@ -82,7 +78,7 @@ def share(options: Options, number: int, port: int) -> Options:
     return own if number == 0 else replace(own, endpoint_reconciler_type="none", controllers=())
 
 
-def encode(value: Given | Ready) -> bytes:
+def encode(value: Given | Address) -> bytes:
     """As the bytes of a frame."""
     return msgspec.msgpack.encode(value, enc_hook=str)
 
@@ -98,9 +94,9 @@ def decode_given(body: bytes) -> Given:
     return msgspec.msgpack.decode(body, type=Given, dec_hook=_decoded)
 
 
-def decode_ready(body: bytes) -> Ready:
+def decode_ready(body: bytes) -> Address:
     """What `encode` was given."""
-    return msgspec.msgpack.decode(body, type=Ready, dec_hook=_decoded)
+    return msgspec.msgpack.decode(body, type=Address, dec_hook=_decoded)
 
 
 _SIZE: Final = struct.Struct("<I")

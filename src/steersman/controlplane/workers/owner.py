@@ -7,8 +7,7 @@ import logging
 from collections.abc import Coroutine
 from typing import Final
 
-from steersman.controlplane.addresses import cannot_listen
-from steersman.controlplane.control_plane import Address
+from steersman.controlplane.addresses import Address, cannot_listen
 from steersman.controlplane.data_folder import make_data_folder, open_storage
 from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.workers import messages
@@ -28,6 +27,10 @@ _LONGEST_END: Final = 70.0
 """Seconds that a worker has for its end, beside --shutdown-delay-duration: requests have 60 of them."""
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 30.0
+_LOOKS: Final = 5.0
+"""Seconds between two looks whether workers hang..."""
+_HANGING: Final = 30.0
+"""...and for how long one may."""
 _WELL: Final = 60.0
 """Seconds after which a worker that ends is no longer one that cannot start."""
 
@@ -97,7 +100,8 @@ class Owner:
         await asyncio.gather(*(each.ready() for each in others))
         words[messages.ALL_WERE_READY] = 1
         self._running = True
-        return Address(where.url, where.kubeconfig, where.ca, where.ca_key)
+        self._keep(self._look_after())
+        return where
 
     async def stop(self) -> None:
         """The orderly end of all workers, then of the storage."""
@@ -159,15 +163,21 @@ class Owner:
         self._keep(self._count_in(process))
         if process.leaving or not self._running:
             return
-        number = process.given.number
         lived = asyncio.get_running_loop().time() - process.started_at
-        failures = 0 if lived >= _WELL else self._failures.get(number, 0)
-        self._failures[number] = failures + 1
-        self._keep(self._start_again(number, pause(failures)))
+        if lived >= _WELL:
+            self._failures[process.given.number] = 0
+        self._keep(self._start_again(process.given.number))
 
-    async def _start_again(self, number: int, seconds: float) -> None:
-        await asyncio.sleep(seconds)
-        process = await self._started(number)
+    async def _start_again(self, number: int) -> None:
+        failures = self._failures.get(number, 0)
+        self._failures[number] = failures + 1
+        await asyncio.sleep(pause(failures))
+        try:
+            process = await self._started(number)
+        except OSError as error:
+            logger.error("worker %d cannot be started again: %s", number, error)
+            self._keep(self._start_again(number))
+            return
         try:
             await process.ready()
         except OptionsError as error:
@@ -175,6 +185,15 @@ class Owner:
             process.kill()
         else:
             logger.info("worker %d runs again, as process %d", number, process.pid)
+
+    async def _look_after(self) -> None:
+        """Kills workers that hang: who is connected to one would wait for ever."""
+        while True:
+            await asyncio.sleep(_LOOKS)
+            for each in self._processes:
+                if each.hangs(_HANGING):
+                    logger.error("worker %d has done nothing for %g s: it is killed", each.given.number, _HANGING)
+                    each.kill()
 
     def _keep(self, work: Coroutine[object, object, None]) -> None:
         task = asyncio.create_task(work)
@@ -212,7 +231,8 @@ class Owner:
             await sums.add(self._counted, only_counts=True)
             await sums.add(process.counted.decode(), only_counts=True)
             self._counted = "".join(sums.lines())
-            self._processes.remove(process)
+            if process in self._processes:
+                self._processes.remove(process)
 
     def _gather(self, asking: WorkerProcess, number: int) -> None:
         self._keep(self._answer(asking, number))

@@ -10,9 +10,10 @@ import sys
 from collections.abc import Callable
 from typing import Final
 
+from steersman.controlplane.addresses import Address
 from steersman.controlplane.options import OptionsError
 from steersman.controlplane.workers import messages
-from steersman.controlplane.workers.messages import Given, Kind, Ready
+from steersman.controlplane.workers.messages import Given, Kind
 from steersman.machinery.shared_words import SharedWords
 from steersman.net.link import Link, frame
 from steersman.storage.shared.server import StorageServer
@@ -36,7 +37,7 @@ class WorkerProcess:
         self.leaving = False
         """Whether it was told to end."""
         self.started_at = asyncio.get_running_loop().time()
-        self._ready: asyncio.Future[Ready] = asyncio.get_running_loop().create_future()
+        self._ready: asyncio.Future[Address] = asyncio.get_running_loop().create_future()
         self.gone = asyncio.Event()
         self.counted = b""
         """What it said last of what it has counted."""
@@ -50,7 +51,11 @@ class WorkerProcess:
         self._ending: asyncio.Task[None] | None = None
         self._scraping: dict[int, asyncio.Future[bytes]] = {}
         self._last = 0
-        words[messages.open_word(given.slot)] = words[messages.taken_word(given.slot)] = 0
+        self._beat = 0
+        self._beat_at = self.started_at
+        words[messages.beat_word(given.slot)] = words[messages.open_word(given.slot)] = words[
+            messages.taken_word(given.slot)
+        ] = 0
 
     async def start(self, storage: StorageServer | None) -> None:
         """Starts it, on this storage unless it opens its own. Raises OSError."""
@@ -79,7 +84,7 @@ class WorkerProcess:
             stdin=subprocess.DEVNULL, pass_fds=[words, *descriptors],
         )  # fmt: skip
 
-    async def ready(self) -> Ready:
+    async def ready(self) -> Address:
         """Returns once it takes connections. Raises OptionsError if it ends before."""
         return await asyncio.shield(self._ready)
 
@@ -89,6 +94,13 @@ class WorkerProcess:
     def is_ready(self) -> bool:
         """Whether it has been ready."""
         return self._ready.done() and self._ready.exception() is None
+
+    def hangs(self, seconds: float) -> bool:
+        """Whether its loop has not run for so long, though it was ready."""
+        now, beat = asyncio.get_running_loop().time(), self._words[messages.beat_word(self.given.slot)]
+        if beat != self._beat or not self.is_ready:
+            self._beat, self._beat_at = beat, now
+        return now - self._beat_at > seconds
 
     @property
     def takes_connections(self) -> bool:

@@ -54,7 +54,7 @@ class Sums:
     async def add(self, text: str, *, only_counts: bool = False) -> None:
         """Adds what one process says; `only_counts` leaves gauges out."""
         family: _Family | None = None
-        for number, line in enumerate(text.splitlines()):
+        for number, line in enumerate(text.split("\n")):
             if number % _LINES == _LINES - 1:
                 await asyncio.sleep(0)
             if line.startswith("# HELP "):
@@ -62,7 +62,7 @@ class Sums:
                 family = self._families.get(name)
                 if family is None:
                     family = self._families[name] = _Family(name, line)
-            elif family is None:
+            elif family is None or not line:
                 continue
             elif line.startswith("# TYPE "):
                 family.kind = line.rpartition(" ")[2]

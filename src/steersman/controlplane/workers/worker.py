@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from steersman.controlplane.addresses import Address
 from steersman.controlplane.data_folder import open_storage
 from steersman.controlplane.options import Options
 from steersman.controlplane.workers import messages
-from steersman.controlplane.workers.messages import Given, Kind, Ready
+from steersman.controlplane.workers.messages import Given, Kind
 from steersman.controlplane.workers.sums import summed
 from steersman.machinery.shared_words import SharedWords
 from steersman.net.link import Link, frame
@@ -124,6 +125,7 @@ class Worker:
 
     def _count(self, http: HttpServer) -> None:
         self._tell(http)
+        self._words[messages.beat_word(self.given.slot)] += 1
         self._counting = asyncio.get_running_loop().call_later(_COUNTING, self._count, http)
 
     def _tell(self, http: HttpServer) -> None:
@@ -176,7 +178,7 @@ class Worker:
             self.is_replaced = kind == Kind.REPLACED
             self.ended.set()
 
-    def ready(self, where: Ready) -> None:
+    def ready(self, where: Address) -> None:
         """Tells the owner that it takes connections."""
         assert self._link is not None
         self._link.send(frame(Kind.READY, 0, messages.encode(where)))
