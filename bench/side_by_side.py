@@ -40,14 +40,14 @@ SCALES = {
     "quick": {
         "ready": ["--runs=3"], "get": ["--seconds=2"], "list": ["--seconds=1"],
         "create": ["--seconds=2"], "admission": ["--seconds=2"], "aggregated": ["--seconds=2"],
-        "update": ["--seconds=2"], "watch": ["--seconds=3"],
+        "update": ["--seconds=2"], "watch": ["--seconds=3"], "kubelets": ["--seconds=5"],
         "memory": ["--settle=10"], "definitions": ["--settle=10"], "restart": ["--runs=3"],
         "mixed": ["--seconds=10"], "storm": ["--seconds=10"],
     },
     "full": {
         "ready": ["--runs=10"], "get": ["--seconds=10"], "list": ["--seconds=5"],
         "create": ["--seconds=10"], "admission": ["--seconds=10"], "aggregated": ["--seconds=10"],
-        "update": ["--seconds=10"], "watch": ["--seconds=20"],
+        "update": ["--seconds=10"], "watch": ["--seconds=20"], "kubelets": ["--seconds=30"],
         "memory": ["--settle=30"], "definitions": ["--settle=30"], "restart": ["--runs=10"],
         "mixed": ["--seconds=60"], "storm": ["--seconds=60"],
     },

@@ -29,7 +29,7 @@ type options struct {
 	command, readyURL, gcPath       string
 	out                             string
 	pids                            string
-	http, connections, runs         int
+	http, connections, runs, rate   int
 	count, clients, listed          int
 	definitions                     int
 	seconds, settle                 float64
@@ -53,6 +53,7 @@ var workloads = map[string]struct {
 	"aggregated":  {aggregated, "GET through an aggregated server"},
 	"update":      {update, "PUT, merge PATCH, server-side apply, status PUT"},
 	"watch":       {watch, "many watchers, one writer"},
+	"kubelets":    {kubelets, "a watch of the pods of each node, pods change at an even rate"},
 	"memory":      {memory, "memory per stored object and per CRD"},
 	"mixed":       {mixed, "70% get/list, 20% status update, 10% create/delete"},
 	"restart":     {restart, "start --command anew with many CRDs and objects stored, on SIGHUP"},
@@ -124,7 +125,8 @@ func parse(verb string, args []string) (*options, error) {
 	flags.Float64Var(&opt.seconds, "seconds", 5, "length of each timed row")
 	flags.StringVar(&opt.concurrencyText, "concurrency", "", "parallel requests, e.g. 1,16,64 (default for get, create; 1 for list; else 16)")
 	flags.StringVar(&opt.sizesText, "sizes", "1000,10000", "list: objects in the namespace")
-	flags.StringVar(&opt.watchersText, "watchers", "100,500,1000", "watch: number of watchers")
+	flags.StringVar(&opt.watchersText, "watchers", "100,500,1000", "watch, kubelets: number of watchers (kubelets: 5000)")
+	flags.IntVar(&opt.rate, "rate", 100, "kubelets: changes a second")
 	flags.StringVar(&opt.formatsText, "formats", "json,protobuf", "get, list, watch: answer formats (list also knows json+gzip)")
 	flags.StringVar(&opt.only, "only", "", "run only the rows whose name contains one of these texts, separated by commas")
 	flags.IntVar(&opt.count, "count", 10000, "create: most objects per row; watch: most writes; memory: objects per step; restart: objects stored")
@@ -150,6 +152,9 @@ func parse(verb string, args []string) (*options, error) {
 			opt.concurrencyText = "1"
 		}
 	}
+	if verb == "kubelets" && opt.watchersText == "100,500,1000" {
+		opt.watchersText = "5000"
+	}
 	opt.formats = strings.Split(opt.formatsText, ",")
 	if verb == "list" && opt.formatsText == "json,protobuf" {
 		opt.formats = []string{"json", "json+gzip", "protobuf"}
@@ -171,6 +176,7 @@ func parse(verb string, args []string) (*options, error) {
 	opt.count = min(max(opt.count, 1), 100000)
 	opt.clients = min(max(opt.clients, 1), 10000)
 	opt.listed = min(max(opt.listed, 1), 100000)
+	opt.rate = min(max(opt.rate, 1), 10000)
 	opt.definitions = min(max(opt.definitions, 1), 10000)
 	opt.runs = min(max(opt.runs, 1), 100)
 	return opt, nil

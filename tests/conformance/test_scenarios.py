@@ -2,15 +2,18 @@
 
 The scenarios are not part of this repository: they are looked for in ../shared/scenarios beside it, or in
 $STEERSMAN_SCENARIOS. Those that must pass in full are named in .ci/scenario-areas.txt. Where there is an etcd (see
-tests/storage/etcd) they are played on a server that stores in it as well.
+tests/storage/etcd) they are played on a server that stores in it as well, and on two that share it, of which each
+request goes to the other one; but for the few that have servers of their own, or that ask what one itself has done.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Final, NamedTuple
 
 import pytest
 
@@ -28,6 +31,7 @@ from tests.conformance.scenario_player import (
 )
 from tests.conformance.scenario_servers import OwnServer, asks_for_its_own, started, with_flags
 from tests.storage.etcd.process import EtcdProcess
+from tools.round_robin import RoundRobin
 
 SCENARIOS = Path(os.environ.get("STEERSMAN_SCENARIOS") or ROOT.parent / "shared" / "scenarios")
 AREAS = ROOT / ".ci" / "scenario-areas.txt"
@@ -61,39 +65,57 @@ def flags_for(folder: Path) -> tuple[str, ...]:
     return tuple(with_flags(USUAL_FLAGS, own.read_text().split()))
 
 
-@pytest.fixture(scope="module", params=["sqlite", "etcd"])
-def storage_flags(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Callable[[], tuple[str, ...]]]:
-    """The flags by which a fresh server stores: in its folder, or in an etcd below a prefix of its own."""
+ONE_SERVERS: Final = frozenset[str]()
+"""Areas, and AREA/SCENARIO, that ask what one server itself has done or keeps."""
+
+
+class Storing(NamedTuple):
+    """How servers store: `flags` gives those for fresh ones, of which there are `servers`."""
+
+    flags: Callable[[], tuple[str, ...]] = tuple
+    servers: int = 1
+
+
+@pytest.fixture(scope="module", params=["sqlite", "etcd", "two-on-etcd"])
+def storing(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Storing]:
+    """In a folder, or in an etcd, below a prefix of their own."""
     if request.param == "sqlite":
-        yield tuple
+        yield Storing()
         return
     etcd = EtcdProcess(tmp_path_factory.mktemp("etcd"))
     etcd.start()
     numbers = itertools.count(1)
-    yield lambda: (f"--etcd-servers={etcd.url}", f"--etcd-prefix=/scenarios-{next(numbers)}")
+    yield Storing(
+        lambda: (f"--etcd-servers={etcd.url}", f"--etcd-prefix=/scenarios-{next(numbers)}"),
+        servers=2 if request.param == "two-on-etcd" else 1,
+    )
     etcd.stop()
 
 
 @pytest.fixture(scope="module")
 def server_with(
-    storage_flags: Callable[[], tuple[str, ...]], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Callable[[tuple[str, ...]], Server]]:
-    """A server with these flags: the same one for the same flags."""
-    processes: dict[tuple[str, ...], ServerProcess] = {}
+    storing: Storing, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[tuple[str, ...]], Server]]:  # fmt: skip
+    """A server with these flags, or several behind one address: the same for the same flags."""
+    known: dict[tuple[str, ...], Server] = {}
+    with contextlib.ExitStack() as ends:
 
-    def find(flags: tuple[str, ...]) -> Server:
-        if flags not in processes:
-            processes[flags] = process = ServerProcess(
-                tmp_path_factory.mktemp("scenarios") / "data", *flags, *storage_flags()
-            )
-            process.start()
-        return Server(processes[flags].url, str(processes[flags].ca))
+        def find(flags: tuple[str, ...]) -> Server:
+            if flags not in known:
+                data, all_flags = tmp_path_factory.mktemp("scenarios") / "data", (*flags, *storing.flags())
+                processes = [ServerProcess(data, *all_flags) for _ in range(storing.servers)]
+                for process in processes:
+                    ends.callback(process.kill)
+                    process.start()
+                url = processes[0].url
+                if len(processes) > 1:
+                    proxy = RoundRobin([process.address for process in processes])
+                    ends.callback(proxy.close)
+                    url = f"https://127.0.0.1:{proxy.port}"
+                known[flags] = Server(url, str(processes[0].ca))
+            return known[flags]
 
-    yield find
-    for process in processes.values():
-        process.kill()
+        yield find
 
 
 def on_its_own_server(file: Path, folder: Path, flags: tuple[str, ...]) -> Outcome:
@@ -106,15 +128,17 @@ def on_its_own_server(file: Path, folder: Path, flags: tuple[str, ...]) -> Outco
 
 @pytest.mark.slow
 @pytest.mark.parametrize("area", areas())
-def test_an_area_passes_in_full(area: str, server_with, storage_flags: Callable[[], tuple[str, ...]], tmp_path: Path):
+def test_an_area_passes_in_full(area: str, server_with, storing: Storing, tmp_path: Path):
     if not SCENARIOS.is_dir():
         pytest.skip(f"no scenarios at {SCENARIOS}")
     found = place(area)
     files = scenarios([found])
     assert files, f"no scenario at {found}"
     outcomes: list[Outcome] = []
+    if storing.servers > 1 and (asks_for_its_own(files[0]) or area in ONE_SERVERS):
+        pytest.skip("is about one server")
     if asks_for_its_own(files[0]):
-        outcomes = [on_its_own_server(file, tmp_path / file.stem, storage_flags()) for file in files]
+        outcomes = [on_its_own_server(file, tmp_path / file.stem, storing.flags()) for file in files]
         failed = sum(len(outcome.failed) for outcome in outcomes)
     else:
         server = server_with(flags_for(found if found.is_dir() else found.parent))

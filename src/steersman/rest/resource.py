@@ -192,6 +192,8 @@ class Resource(Generic[T, S]):
     """Whether Name comes first; events put it elsewhere."""
     selectable_fields: Mapping[str, Callable[[T], str]] = field(default_factory=dict)
     """Beside metadata.name and metadata.namespace."""
+    indexed_field: str = ""
+    """The selectable field by whose value many ask for a few objects each, as kubelets do for pods of their node."""
     unknown_field_label: str = ""
     """The refusal of any other field: `{0}` is the field, `{1}` the API version; "" for the usual words."""
     subresources: tuple[Subresource[S], ...] = ()

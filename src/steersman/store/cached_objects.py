@@ -42,15 +42,16 @@ class CachedObjects(Generic[T]):
         self.storage = storage
         self.kind: Kind[T] = resource.kind
         self.prefix = resource.key_prefix
+        self.select = Selection(resource)
         self.cacher = Cacher(
-            storage, self.prefix, present=self.kind.present, body_at=self.kind.body_at, unavailable=self._unavailable
-        )
+            storage, self.prefix, present=self.kind.present, body_at=self.kind.body_at, unavailable=self._unavailable,
+            value_of=self.select.value_of,
+        )  # fmt: skip
         self.slow_lane = slow_lane
         self._thread = get_ident()
         self._filling: asyncio.Task[None] | None = None
         self.is_cold = True
         """Whether nobody has needed the cache yet."""
-        self.select = Selection(resource)
 
     async def start(self) -> None:
         """Fills the cache, once; otherwise that is done on first use.

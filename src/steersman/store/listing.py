@@ -79,7 +79,7 @@ async def _list_now(
             return Listing(found, revision, any_large=any_large)
         token = continue_token.encode(found[-1].key, prefix, revision)
         return Listing(found, revision, token, cacher.count(prefix) - len(found), any_large)
-    found, _ = cacher.list(prefix)
+    found = cacher.candidates(prefix, store.select.value(options))
     if store.converts:
         found = await store.seen(ctx, found)
     items, last = await _select(found, accept, limit, any_large=any_large)

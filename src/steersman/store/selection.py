@@ -21,6 +21,9 @@ class Selection:
     def __init__(self, resource: Resource[Any]) -> None:
         self._fields = tuple(resource.selectable_fields.items())
         self._namespaced = resource.namespaced
+        self._indexed = resource.indexed_field
+        self.value_of = self._value_reader(resource) if self._indexed else None
+        """Reads what the indexed field of an entry holds."""
         self._read = resource.kind.part((*_OF_EVERY_KIND, *resource.selectable_fields)) if self._fields else None
 
     def accept(self, options: ListOptions) -> Accept | None:
@@ -34,6 +37,24 @@ class Selection:
         if by_label.empty:
             return lambda entry: matches_fields(self.fields(entry))
         return lambda entry: matches_labels(self.labels(entry)) and matches_fields(self.fields(entry))
+
+    def value(self, options: ListOptions) -> str | None:
+        """What the indexed field of everything selected holds, None if that may be anything."""
+        return options.field_selector.requires_exact_match(self._indexed) if self._indexed else None
+
+    @staticmethod
+    def _value_reader(resource: Resource[Any]) -> Callable[[Entry], str]:
+        name = resource.indexed_field
+        value = resource.selectable_fields[name]
+        read = resource.kind.part((name,))
+
+        def value_of(entry: Entry) -> str:
+            known = entry.selectable
+            if known is not None and known.fields is not None:
+                return known.fields[name]
+            return value(read(entry.body))
+
+        return value_of
 
     def labels(self, entry: Entry) -> Mapping[str, str]:
         """The labels of an entry."""

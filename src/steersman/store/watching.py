@@ -29,6 +29,7 @@ async def watch(
     version = options.resource_version
     revision = listing.parse_version(version, plain=True) if version else 0
     cacher = store.cacher
+    value = None if accept is None else store.select.value(options)
 
     def closed(error: Exception) -> None:
         sink.failed(end_of_watch(error))
@@ -39,7 +40,7 @@ async def watch(
         await store.wait_current()
     if options.send_initial_events or (options.send_initial_events is None and not revision):
         now = cacher.revision
-        found, _ = cacher.list(prefix)
+        found = cacher.candidates(prefix, value)
         if target != prefix:
             found = [entry for entry in found if entry.key == target]
         failures: list[Exception] = []
@@ -48,7 +49,9 @@ async def watch(
             failures.append(error)
             closed(error)
 
-        handle = cacher.watch(target, after_revision=now, accept=accept, deliver=sink.deliver, closed=failed)
+        handle = cacher.watch(
+            target, after_revision=now, accept=accept, value=value, deliver=sink.deliver, closed=failed
+        )
         if accept is not None:
             # Events that come meanwhile wait in the sink until the first objects are out.
             try:
@@ -62,8 +65,9 @@ async def watch(
     after = revision or cacher.revision
     try:
         handle = cacher.watch(
-            target, after_revision=after, accept=accept, deliver=sink.deliver, closed=closed, drain=sink.drain
-        )
+            target, after_revision=after, accept=accept, value=value, deliver=sink.deliver, closed=closed,
+            drain=sink.drain,
+        )  # fmt: skip
     except Compacted as error:
         raise errors.expired(f"too old resource version: {after} ({error.revision})") from None
     return WatchStart(

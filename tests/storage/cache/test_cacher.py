@@ -578,8 +578,10 @@ class TestMuchToTell:
     """Where telling takes long, others have the loop in between; each watcher is told the same as ever."""
 
     @pytest.fixture(autouse=True)
-    def no_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_time(self, monkeypatch: pytest.MonkeyPatch, store: Storage) -> None:
         """A turn is over whenever somebody looks at the clock."""
+        if not store.knows_newest:
+            pytest.skip("turns pass between an event and the answer to its write")
         monkeypatch.setattr("steersman.storage.cache.watcher._TURN", -1.0)
 
     async def told(self, cacher: Cacher) -> int:

@@ -85,6 +85,7 @@ RESOURCE_SLICES = Resource(
         Column("Pool", lambda s: s.spec.pool.name),
         AGE,
     ),
+    indexed_field="spec.nodeName",
     selectable_fields={
         "spec.nodeName": lambda s: s.spec.node_name or "",
         "spec.driver": lambda s: s.spec.driver,

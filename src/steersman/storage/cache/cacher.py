@@ -20,6 +20,7 @@ from sortedcontainers import SortedList
 from steersman.machinery.large_work.slow_lane import is_large
 from steersman.machinery.values import times
 from steersman.storage.cache.entry import Change, Entry
+from steersman.storage.cache.index import FieldIndex, ValueOf
 from steersman.storage.cache.watcher import (
     Accept,
     Closed,
@@ -69,6 +70,7 @@ class Cacher:
     `present` makes the served body out of a stored value and its revision; what it raises makes the cache start over.
     `body_at` makes of a served body the same as of another revision.
     `unavailable` makes the error with which reading fails while the cache is not ready.
+    `value_of` reads what objects may be looked for by, and watched by.
     """
 
     def __init__(
@@ -79,6 +81,7 @@ class Cacher:
         present: Present,
         body_at: Present,
         unavailable: Callable[[str], Exception] = StorageUnavailable,
+        value_of: ValueOf | None = None,
         new_window: Callable[[int], EventWindow] = EventWindow,
         representations_limit: int = REPRESENTATIONS_LIMIT,
         clock: Callable[[], float] = time.monotonic,
@@ -97,7 +100,8 @@ class Cacher:
         self._keys: SortedList = SortedList()
         self._window = new_window(0)
         self._applied = 0
-        self._watchers = Watchers(prefix, body_at)
+        self._watchers = Watchers(prefix, body_at, value_of)
+        self._index = None if value_of is None else FieldIndex(value_of)
         self._subscription: Subscription | None = None
         self._reload: asyncio.Task[None] | None = None
         self._failures = 0
@@ -188,6 +192,7 @@ class Cacher:
             if page.items:
                 start = after(page.items[-1].key)
         self._entries = entries
+        self._forget_index()
         self.large = sum(is_large(entry.body) for entry in entries.values())
         self.size = sum(len(entry.body) for entry in entries.values())
         self._keys = SortedList(entries)
@@ -213,11 +218,16 @@ class Cacher:
             watcher.end(error)
         self._watchers.forget_changes()
         self._entries = {}
+        self._forget_index()
         self.large = self.size = 0
         self._keys = SortedList()
         self._window = self._new_window(0)
         self._encoded.clear()
         self._encoded_size = 0
+
+    def _forget_index(self) -> None:
+        if self._index is not None:
+            self._index.clear()
 
     async def _load_again(self) -> None:
         """Starts over after a failure, until it works."""
@@ -280,6 +290,8 @@ class Cacher:
             self.size -= len(previous.body)
             if is_large(previous.body):
                 self.large -= 1
+        if self._index is not None:
+            self._index.changed(key, current)
         change = Change(event.revision, key, previous, current, now)
         self._applied = event.revision
         self._window.add(change)
@@ -347,6 +359,14 @@ class Cacher:
             self._not_ready()
         return present_range(self._keys, self._entries, prefix, start, limit)
 
+    def candidates(self, prefix: str, value: str | None) -> Sequence[Entry]:
+        """All objects under `prefix` among which are those that hold a value, in key order, as of `revision`. These
+        alone once the index is made; None stands for no value, and for all objects."""
+        if not self._ready.is_set():
+            self._not_ready()
+        known = None if value is None or self._index is None else self._index.keys(value, self._entries)
+        return present_range(self._keys if known is None else known, self._entries, prefix, "", 0)[0]
+
     def list_at(self, revision: int, prefix: str, *, start: str = "", limit: int = 0) -> tuple[Sequence[Entry], bool]:
         """As `list`, at an older revision. Raises Compacted if the event window does not reach back to it (the
         storage may), or storage has forgotten it, FutureRevision if it has not happened yet."""
@@ -398,6 +418,7 @@ class Cacher:
         *,
         after_revision: int | None,
         accept: Accept | None = None,
+        value: str | None = None,
         deliver: DeliverEvent,
         closed: Closed | None = None,
         drain: Drain | None = None,
@@ -408,6 +429,7 @@ class Cacher:
 
         `deliver` is called on the loop and must not block; if it raises, the watch ends. It is not called before
         this returns. With `accept`, objects that come to be accepted are ADDED, those that cease to be are DELETED.
+        One that accepts only what holds a `value` is not asked about anything else.
         `closed` is called if the watch ends by itself: Compacted (what follows `after_revision` is no longer kept),
         WatchTooSlow, StorageUnavailable (the cache stops), or what `deliver` raised. While older changes are replayed,
         `drain` is awaited every so often, so that a watcher is not given more of them than it takes. A `prompt` watch,
@@ -417,7 +439,7 @@ class Cacher:
             self._not_ready()
         if not target.startswith(self.prefix):
             raise ValueError(f"{target!r} is not under {self.prefix!r}")
-        watcher = Watcher(self._watchers, target, accept, deliver, closed, prompt=prompt)
+        watcher = Watcher(self._watchers, target, accept, deliver, closed, value=value, prompt=prompt)
         now = self.revision
         if after_revision is None or after_revision == now:
             self._watchers.add(watcher)

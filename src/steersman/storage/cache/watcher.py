@@ -11,6 +11,7 @@ from time import perf_counter
 from typing import Final
 
 from steersman.storage.cache.entry import Change, Entry, WatchEvent
+from steersman.storage.cache.index import ValueOf
 from steersman.storage.keys import parent
 
 logger = logging.getLogger(__name__)
@@ -28,6 +29,9 @@ HELD_BYTES: Final = 32 << 20
 
 _TURN: Final = 0.005
 """Seconds for which watchers are told of changes before others have the loop."""
+Place = tuple[str, str | None]
+"""What is watched, and the value that must be held for it, None if all of it is."""
+
 _UNTOLD: Final = 1_000
 """Changes that may wait to be told; whoever makes more than that waits until there are fewer."""
 
@@ -44,13 +48,14 @@ class Watcher:
     """
 
     __slots__ = ("_closed", "_deliver", "_watchers", "accept", "active", "deliver", "held", "held_size",
-                 "prompt", "replay", "target")  # fmt: skip
+                 "place", "prompt", "replay", "target")  # fmt: skip
 
     def __init__(
         self, watchers: Watchers, target: str, accept: Accept | None, deliver: DeliverEvent, closed: Closed | None,
-        *, prompt: bool = False,
+        *, value: str | None = None, prompt: bool = False,
     ) -> None:  # fmt: skip
         self.target = target
+        self.place: Place = (target, value)
         self.accept = accept
         self.deliver = deliver
         self.prompt = prompt
@@ -205,15 +210,19 @@ class _Telling:
 class Watchers:
     """The watchers by what they watch, so that a change costs only those whom it concerns.
 
-    A target is a directory (it ends with a slash: all, or one namespace) or a single key. Telling everyone takes long
+    A target is a directory (it ends with a slash: all, or one namespace) or a single key; those who watch what holds a
+    value (`value_of`) are apart. Telling everyone takes long
     where they are many or their selectors long; then it goes on in later turns of the loop, change by change.
     """
 
-    def __init__(self, prefix: str, body_at: Present) -> None:
+    def __init__(self, prefix: str, body_at: Present, value_of: ValueOf | None = None) -> None:
         self._prefix = prefix
         self._body_at = body_at
-        self._targets: dict[str, dict[Watcher, None]] = {}
-        self._snapshots: dict[str, tuple[Watcher, ...]] = {}
+        self._value_of = value_of
+        self._places: dict[Place, dict[Watcher, None]] = {}
+        self._by_value = 0
+        """How many watch what holds a value."""
+        self._snapshots: dict[Place, tuple[Watcher, ...]] = {}
         """What a change's callbacks walk over, as they may add and remove watchers."""
         self._count = 0
         self._untold: deque[_Telling] = deque()
@@ -223,24 +232,28 @@ class Watchers:
         return self._count
 
     def __iter__(self) -> Iterator[Watcher]:
-        return iter([watcher for watchers in self._targets.values() for watcher in watchers])
+        return iter([watcher for watchers in self._places.values() for watcher in watchers])
 
     def add(self, watcher: Watcher) -> None:
         """Adds a watcher to those of its target."""
-        self._targets.setdefault(watcher.target, {})[watcher] = None
-        self._snapshots.pop(watcher.target, None)
+        place = watcher.place
+        self._places.setdefault(place, {})[watcher] = None
+        self._snapshots.pop(place, None)
         self._count += 1
+        self._by_value += place[1] is not None
 
     def remove(self, watcher: Watcher) -> None:
         """Forgets a watcher."""
-        watchers = self._targets.get(watcher.target)
+        place = watcher.place
+        watchers = self._places.get(place)
         if watchers is None or watcher not in watchers:
             return
         del watchers[watcher]
-        self._snapshots.pop(watcher.target, None)
+        self._snapshots.pop(place, None)
         self._count -= 1
+        self._by_value -= place[1] is not None
         if not watchers:
-            del self._targets[watcher.target]
+            del self._places[place]
 
     @property
     def all_told(self) -> bool:
@@ -257,25 +270,37 @@ class Watchers:
 
     def announce(self, change: Change) -> None:
         """Tells everyone concerned of a change, now or as soon as they have been told of earlier ones."""
-        targets = self._targets
-        if not targets:
+        if not self._places:
             return
         key = change.key
         directory = parent(key)
-        concerned: tuple[Watcher, ...] = ()
-        for target in (self._prefix, directory, key) if directory != self._prefix else (directory, key):
-            if target not in targets:
-                continue
-            watchers = self._snapshots.get(target)
-            if watchers is None:
-                watchers = self._snapshots[target] = tuple(targets[target])
-            concerned = concerned + watchers if concerned else watchers
+        targets = (self._prefix, directory, key) if directory != self._prefix else (directory, key)
+        concerned = self._at(targets, None, ())
+        if self._by_value and self._value_of is not None:
+            before = None if change.previous is None else self._value_of(change.previous)
+            now = None if change.current is None else self._value_of(change.current)
+            for value in (now,) if now == before else (before, now):
+                if value is not None:
+                    concerned = self._at(targets, value, concerned)
         if not concerned:
             return
         announcement = Announcement(change, self._body_at)
         at = 0 if self._untold else _tell(concerned, 0, announcement, self._until)
         if at < len(concerned):
             self._tell_later(_Telling(announcement, concerned, at))
+
+    def _at(self, targets: tuple[str, ...], value: str | None, concerned: tuple[Watcher, ...]) -> tuple[Watcher, ...]:
+        """`concerned`, and those who watch one of the targets for a value."""
+        places = self._places
+        for target in targets:
+            place = (target, value)
+            if place not in places:
+                continue
+            watchers = self._snapshots.get(place)
+            if watchers is None:
+                watchers = self._snapshots[place] = tuple(places[place])
+            concerned = concerned + watchers if concerned else watchers
+        return concerned
 
     def _tell_later(self, telling: _Telling) -> None:
         for watcher in islice(telling.watchers, telling.at, None):

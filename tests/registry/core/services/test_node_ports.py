@@ -100,6 +100,14 @@ async def test_what_another_server_has_taken_is_refused_and_what_it_gave_back_is
     assert await one.look(list) == [30007]
 
 
+async def test_what_another_server_has_taken_is_given_back(storage: MemoryStorage) -> None:
+    one, other = NodePorts(RANGE, storage), NodePorts(RANGE, storage)
+    await other.change(lambda taken: taken.allocate(30001))
+    await one.change(lambda taken: taken.allocate(30007))
+    await other.change(lambda taken: taken.release(30007))  # of which it does not know that it is taken
+    await one.change(lambda taken: taken.allocate(30007))
+
+
 async def test_what_is_refused_takes_nothing(storage: MemoryStorage) -> None:
     ports = NodePorts(RANGE, storage)
     before = storage.revision

@@ -39,6 +39,7 @@ PODS: Final = Resource(
     revalidates_metadata=True,
     columns=POD_COLUMNS,
     row_conditions=row_conditions,
+    indexed_field="spec.nodeName",
     selectable_fields={
         "spec.nodeName": lambda p: p.spec.node_name,
         "spec.restartPolicy": lambda p: p.spec.restart_policy,

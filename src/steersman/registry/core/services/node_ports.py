@@ -144,8 +144,8 @@ class NodePorts:
     async def change(self, work: Callable[[TakenPorts], T]) -> T:
         """Has `work` take and release ports and stores what comes of it; gives what that returns.
 
-        `work` is called again if others have written meanwhile, and if it raises for what may be old. Raises what it
-        raises then, NoRange, PortError, and what storage raises.
+        `work` is called again if others have written meanwhile, and if it raises, or changes nothing, for what may be
+        old. Raises what it raises then, NoRange, PortError, and what storage raises.
         """
         async with self._lock:
             known, is_new = self._known, False
@@ -162,7 +162,10 @@ class NodePorts:
                     known = None
                     continue
                 if taken.bits == before:
-                    return result
+                    if is_new:
+                        return result
+                    known = None  # what is to be released may have been taken by another server
+                    continue
                 try:
                     self._known = await self._storage.update(KEY, value_of(taken), expected_revision=known.mod_revision)
                 except Conflict as conflict:

@@ -1,0 +1,91 @@
+"""The keys of a cache by what one field of their objects holds, such as the node of a pod."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from time import perf_counter
+from typing import Final
+
+from sortedcontainers import SortedList
+
+from steersman.storage.cache.entry import Entry
+
+logger = logging.getLogger(__name__)
+
+ValueOf = Callable[[Entry], str]
+"""What the field of an entry holds, "" if nothing; it does not raise."""
+
+_TURN: Final = 0.003
+"""Seconds of filling between two turns of the loop."""
+_EVERY: Final = 32
+"""Entries after which the clock is looked at."""
+_NO_KEYS: Final = SortedList()
+
+
+class FieldIndex:
+    """Is made when it is first asked for, in turns; until then, and while it is being made, it knows nothing."""
+
+    def __init__(self, value_of: ValueOf) -> None:
+        self._value_of = value_of
+        self._values: dict[str, str] = {}
+        self._keys: dict[str, SortedList] = {}
+        self._filling: asyncio.Task[None] | None = None
+        self._is_complete = False
+
+    def keys(self, value: str, entries: Mapping[str, Entry]) -> SortedList | None:
+        """The keys whose objects hold a value, in order; None if that is not known yet. `entries` are those of the
+        cache, of which it learns."""
+        if self._is_complete:
+            return self._keys.get(value, _NO_KEYS)
+        if self._filling is None:
+            self._filling = asyncio.get_running_loop().create_task(self._fill(entries))
+        return None
+
+    async def _fill(self, entries: Mapping[str, Entry]) -> None:
+        try:
+            until = perf_counter() + _TURN
+            for number, key in enumerate(list(entries)):
+                entry = entries.get(key)
+                if entry is not None and key not in self._values:
+                    self._add(key, self._value_of(entry))
+                if not number % _EVERY and perf_counter() > until:
+                    await asyncio.sleep(0)
+                    until = perf_counter() + _TURN
+        except Exception:
+            logger.exception("an index could not be made, and everything is looked through")
+        else:
+            self._is_complete = True
+
+    def changed(self, key: str, current: Entry | None) -> None:
+        """A key has another object now, or none."""
+        if self._filling is None:
+            return
+        before = self._values.get(key)
+        value = None if current is None else self._value_of(current)
+        if value == before:
+            return
+        if before is not None:
+            del self._values[key]
+            keys = self._keys[before]
+            keys.remove(key)
+            if not keys:
+                del self._keys[before]
+        if value is not None:
+            self._add(key, value)
+
+    def _add(self, key: str, value: str) -> None:
+        keys = self._keys.get(value)
+        if keys is None:
+            keys = self._keys[value] = SortedList()
+        self._values[key] = value
+        keys.add(key)
+
+    def clear(self) -> None:
+        """Forgets everything, until it is asked for again."""
+        if self._filling is not None:
+            self._filling.cancel()
+            self._filling = None
+        self._values, self._keys = {}, {}
+        self._is_complete = False

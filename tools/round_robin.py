@@ -1,0 +1,63 @@
+"""Several servers behind one address: each connection is for the next of them."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+from collections.abc import Sequence
+
+_PIECE = 64 << 10
+
+
+class RoundRobin:
+    """Takes connections on 127.0.0.1, at `port`, and passes on what comes both ways, as it is; to be closed."""
+
+    def __init__(self, addresses: Sequence[tuple[str, int]]) -> None:
+        self._addresses = itertools.cycle(addresses)
+        self._loop = asyncio.new_event_loop()
+        self._connections: set[asyncio.Task[None]] = set()
+        self._server = self._loop.run_until_complete(asyncio.start_server(self._take, "127.0.0.1", 0))
+        self.port = int(self._server.sockets[0].getsockname()[1])
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+
+    async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        try:
+            behind, to = await asyncio.open_connection(*next(self._addresses))
+            try:
+                async with asyncio.TaskGroup() as ways:
+                    ways.create_task(_pass_on(reader, to))
+                    ways.create_task(_pass_on(behind, writer))
+            except* OSError:
+                pass  # one of the two has gone: so does the other
+            finally:
+                to.close()
+        except OSError:
+            pass  # as if nobody listened
+        finally:
+            self._connections.discard(task)
+            writer.close()
+
+    def close(self) -> None:
+        """Takes nothing any more, and cuts off what is under way."""
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _end(self) -> None:
+        self._server.close()
+        for each in self._connections:
+            each.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
+
+async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(_PIECE):
+        writer.write(data)
+        await writer.drain()
+    raise ConnectionResetError("this side has ended")
