@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from steersman.testing.server_process import ServerProcess
+from tests.storage.etcd.process import EtcdProcess
 
 pytestmark = pytest.mark.slow
 
@@ -150,6 +151,32 @@ def _runs(pid: int) -> bool:
         return "steersman.cli.worker" in Path(f"/proc/{pid}/cmdline").read_text()
     except OSError:
         return False
+
+
+def test_each_worker_opens_an_etcd_by_itself(tmp_path: Path) -> None:
+    etcd = EtcdProcess(tmp_path / "etcd")
+    etcd.start()
+    try:
+        with ServerProcess(tmp_path / "data", "--workers=2", f"--etcd-servers={etcd.url}") as server:
+            for number in range(6):
+                assert create(server, f"e-{number}") == 201
+                assert status_of(server, f"e-{number}") == 200
+            assert requests_of(server) == 6
+    finally:
+        etcd.stop()
+
+
+def test_one_audit_log_has_every_request(tmp_path: Path) -> None:
+    policy, log = tmp_path / "policy.yaml", tmp_path / "logs" / "audit.log"
+    policy.write_text(
+        "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\nomitStages: [RequestReceived]"
+    )
+    flags = f"--audit-policy-file={policy}", f"--audit-log-path={log}", "--audit-log-mode=blocking-strict"
+    with ServerProcess(tmp_path / "data", "--workers=2", *flags) as server:
+        for number in range(10):
+            assert create(server, f"l-{number}") == 201
+        recorded = re.findall(r'"verb":"create".*"name":"(l-\d)"', log.read_text())
+        assert sorted(recorded) == [f"l-{number}" for number in range(10)]
 
 
 def test_the_end_is_orderly(tmp_path: Path) -> None:

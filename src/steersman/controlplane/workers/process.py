@@ -53,9 +53,8 @@ class WorkerProcess:
         self._last = 0
         self._beat = 0
         self._beat_at = self.started_at
-        words[messages.beat_word(given.slot)] = words[messages.open_word(given.slot)] = words[
-            messages.taken_word(given.slot)
-        ] = 0
+        for word in (messages.open_word, messages.taken_word, messages.beat_word):
+            words[word(given.slot)] = 0
 
     async def start(self, storage: StorageServer | None) -> None:
         """Starts it, on this storage unless it opens its own. Raises OSError."""
