@@ -38,7 +38,7 @@ async def servers(tmp_path, monkeypatch) -> AsyncIterator[Servers]:
     store = MemoryStorage(compaction_interval=0, lease_interval=0)
     views: list[View] = []
 
-    async def opened(options: Options) -> View:
+    async def opened(options: Options, _: object) -> View:
         views.append(View(store))
         return views[-1]
 

@@ -36,7 +36,7 @@ class Servers:
         self.late = False
         """Whether servers are behind the others from the start."""
 
-    async def open(self, options: Options) -> View:
+    async def open(self, options: Options, _: object = None) -> View:
         number = int(options.advertise_address.rpartition(".")[2])
         view = self.views[number] = View(self.store)
         if self.late:

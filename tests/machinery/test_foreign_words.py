@@ -23,7 +23,8 @@ FOREIGN = {
     "UnsupportedAlgorithm", "InvalidSignature", "DuplicateExtension", "zlib.error", "binascii.Error",
     "pyyaml.YAMLError", "pyyaml.MarkedYAMLError", "pyyaml.reader.ReaderError",
 }  # fmt: skip
-TO_OPERATORS = {"cli/", "controlplane/", "storage/sqlite/file.py", "storage/sqlite/store.py", "webhooks/kubeconfig.py",
+TO_OPERATORS = {"cli/", "controlplane/", "storage/sqlite/file.py", "storage/sqlite/store.py",
+                "storage/sqlite/snapshot.py", "storage/moving/", "webhooks/kubeconfig.py",
                 "authentication/client_certificate.py", "authentication/certificate_usage.py",
                 "aggregator/remote_discovery.py",
                 "aggregator/remote_openapi.py", "cluster/configuration.py", "library/checked.py",

@@ -12,7 +12,7 @@ from steersman.api.meta.v1 import DeleteOptions
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.rest.bound import bind
-from steersman.storage.interface import StorageUnavailable
+from steersman.storage.interface import FutureRevision, StorageUnavailable
 from steersman.storage.memory import MemoryStorage
 from steersman.store.store import Store
 from tests.store.store_client import CONFIG_MAPS, StoreClient, selecting
@@ -54,6 +54,11 @@ async def client(storage: OfMany) -> AsyncIterator[StoreClient]:
     await store.stop()
 
 
+async def behind(revision: int) -> None:
+    """A cache that is told of nothing for too long."""
+    raise FutureRevision(revision + 1, revision)
+
+
 async def refusal(work: Any) -> tuple[int, str]:
     with pytest.raises(StatusError) as caught:
         await work
@@ -87,6 +92,17 @@ async def test_a_read_waits_for_what_another_has_written(client: StoreClient, st
     value = there.value.replace(b'"name":"a"', b'"name":"a","labels":{"by":"another"}')
     written = await storage.update(there.key, value, expected_revision=there.mod_revision)
     assert (await reading)["metadata"]["resourceVersion"] == str(written.mod_revision)
+
+
+async def test_one_object_is_read_from_storage_while_the_cache_stays_behind(
+    client: StoreClient, storage: OfMany, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await client.create("a")
+    monkeypatch.setattr(client.store.cacher, "wait_fresh", behind)
+    monkeypatch.setattr(client.store.cacher, "get", None)  # which has an older one, or none
+    assert (await client.get("a"))["metadata"]["name"] == "a"
+    assert (await refusal(client.get("b")))[0] == 404
+    assert (await refusal(client.list(selecting())))[0] == 504
 
 
 async def test_a_storage_that_cannot_be_asked_is_asked_again_later(client: StoreClient, storage: OfMany) -> None:

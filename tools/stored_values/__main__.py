@@ -2,7 +2,8 @@
 
     python -m tools.stored_values [--media-type TYPE] [--on-request] [--keys FILE]
 
-kube-apiserver and etcd are found in $STEERSMAN_REFERENCE or PATH. `--keys` records kube-apiserver's keys. Ends with 1
+kube-apiserver and etcd are found in $STEERSMAN_REFERENCE or PATH. `--keys` records kube-apiserver's keys, each with
+the form of its value. Ends with 1
 if anything differs.
 """
 
@@ -15,7 +16,7 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from .comparison import differences, masked_keys
+from .comparison import differences, forms
 from .filling import fill
 from .servers import Ours, Reference, StoringServer, free_port
 
@@ -24,7 +25,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.stored_values")
     parser.add_argument("--media-type", default="application/json", help="how both store built-in kinds")
     parser.add_argument("--on-request", action="store_true", help="the versions too that are off by default")
-    parser.add_argument("--keys", type=Path, help="where to write kube-apiserver's keys")
+    parser.add_argument("--keys", type=Path, help="where to write kube-apiserver's keys and forms")
     parser.add_argument("--folder", type=Path, help="a folder for the two, which is kept")
     options = parser.parse_args()
     flags = [f"--storage-media-type={options.media_type}"]
@@ -44,7 +45,7 @@ def main() -> int:
                 found.append(server.contents())
     theirs, ours = found
     if options.keys is not None:
-        options.keys.write_text(json.dumps(sorted(masked_keys(theirs)), indent=1) + "\n")
+        options.keys.write_text(json.dumps(forms(theirs), indent=1, sort_keys=True) + "\n")
     told = list(differences(theirs, ours))
     print(*told, sep="\n")
     print(f"{len(theirs)} keys of kube-apiserver, {len(ours)} of ours; {len(told)} differences")

@@ -27,6 +27,17 @@ def masked_keys(contents: Mapping[str, bytes]) -> dict[str, bytes]:
     return {masked(key.encode()).decode(): value for key, value in contents.items()}
 
 
+def forms(contents: Mapping[str, bytes]) -> dict[str, str]:
+    """In which form each value lies, by masked keys."""
+    return {key: _form(value) for key, value in masked_keys(contents).items()}
+
+
+def _form(value: bytes) -> str:
+    if value.startswith(b"k8s\0"):
+        return "protobuf"
+    return "JSON" if value.startswith(b"{") else "text"
+
+
 def differences(theirs: Mapping[str, bytes], ours: Mapping[str, bytes]) -> Iterator[str]:
     """A paragraph for each key that only one of them has, and for each value that is not the same."""
     theirs, ours = masked_keys(theirs), masked_keys(ours)

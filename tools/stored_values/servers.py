@@ -59,21 +59,21 @@ def program(name: str) -> str:
 
 
 class Reference:
-    """kube-apiserver on an etcd of its own, in `folder`, at a port, as objects name it."""
+    """kube-apiserver, in `folder`, at a port, as objects name it; on an etcd of its own unless one is given."""
 
     client: Client
 
-    def __init__(self, folder: Path, port: int, flags: Sequence[str]) -> None:
+    def __init__(self, folder: Path, port: int, flags: Sequence[str], etcd: str = "") -> None:
         self._folder = folder
         self._port = port
         self._flags = flags
         self._running = ExitStack()
-        self._etcd = f"http://127.0.0.1:{free_port()}"
+        self._has_own_etcd = not etcd
+        self._etcd = etcd or f"http://127.0.0.1:{free_port()}"
 
     def __enter__(self) -> Self:
         folder = self._folder
         folder.mkdir(parents=True)
-        peer = f"http://127.0.0.1:{free_port()}"
         key, serving, certificate = folder / "sa.key", folder / "tls.key", folder / "tls.crt"
         subprocess.run(["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True)
         subprocess.run(
@@ -84,13 +84,8 @@ class Reference:
             ],
             check=True, capture_output=True,
         )  # fmt: skip
-        self._start(
-            [
-                program("etcd"), f"--data-dir={folder}/etcd", f"--listen-client-urls={self._etcd}",
-                f"--advertise-client-urls={self._etcd}", f"--listen-peer-urls={peer}",
-                f"--initial-advertise-peer-urls={peer}", f"--initial-cluster=default={peer}",
-            ]
-        )  # fmt: skip
+        if self._has_own_etcd:
+            self._start_etcd()
         self._start(
             [
                 program("kube-apiserver"), f"--etcd-servers={self._etcd}", f"--secure-port={self._port}",
@@ -100,6 +95,7 @@ class Reference:
             ]
         )  # fmt: skip
         self.client = Client(f"https://127.0.0.1:{self._port}", str(certificate), _TOKEN)
+        self._running.callback(self.client.close)
         _wait_for(lambda: _is_ready(self.client), folder / "kube-apiserver.log")
         return self
 
@@ -107,6 +103,16 @@ class Reference:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._running.close()
+
+    def _start_etcd(self) -> None:
+        peer = f"http://127.0.0.1:{free_port()}"
+        self._start(
+            [
+                program("etcd"), f"--data-dir={self._folder}/etcd", f"--listen-client-urls={self._etcd}",
+                f"--advertise-client-urls={self._etcd}", f"--listen-peer-urls={peer}",
+                f"--initial-advertise-peer-urls={peer}", f"--initial-cluster=default={peer}",
+            ]
+        )  # fmt: skip
 
     def _start(self, command: list[str]) -> None:
         log = self._running.enter_context((self._folder / f"{Path(command[0]).name}.log").open("wb"))
@@ -167,6 +173,7 @@ class Ours:
             raise RuntimeError((folder / "steersman.log").read_text()[-3000:])
         said = dict(pair.split("=", 1) for pair in line.split()[1:])
         self.client = Client(said["url"], said["ca"], _TOKEN)
+        self._running.callback(self.client.close)
         return self
 
     def __exit__(

@@ -14,6 +14,7 @@ from steersman.cli.envtest.command import envtest
 from steersman.cli.kubeconfig import kubeconfig
 from steersman.cli.scheduler import scheduler
 from steersman.cli.serve import serve
+from steersman.cli.storage import storage
 from steersman.cli.up.commands import down, status, up
 
 _WHOLE: Final = 1000
@@ -46,5 +47,5 @@ def main() -> None:
     """
 
 
-for each in (up, status, down, kubeconfig, serve, controllers, scheduler, envtest, crd, completion):
+for each in (up, status, down, kubeconfig, serve, controllers, scheduler, storage, envtest, crd, completion):
     main.add_command(each)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import socket
 from collections.abc import Callable
@@ -50,6 +49,9 @@ from steersman.controlplane.controllers import check_own
 from steersman.controlplane.data_folder import (
     certificate_files,
     encryption_of,
+    etcd_clusters,
+    file_of,
+    fill,
     is_storage_unavailable,
     make_data_folder,
     open_storage,
@@ -69,6 +71,8 @@ from steersman.controlplane.metrics import install_metrics
 from steersman.controlplane.objects import StoreObjects
 from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.runtime_config import RuntimeConfig
+from steersman.controlplane.storage_health import wrong_with
+from steersman.controlplane.storage_metrics import install_storage_metrics
 from steersman.controlplane.stores import Stores
 from steersman.controlplane.token_keys import OwnTokenKeys, TokenKeys
 from steersman.controlplane.upkeep import Upkeep
@@ -314,11 +318,15 @@ class ControlPlane:
         make_data_folder(options)
         ranges = service_ranges(options)
         egress = egress_of(options, common)
+        clusters = etcd_clusters(options, common.registry)
         open_it = open_storage if worker is None else worker.open_storage
-        storage = self.storage = await open_it(options)  # first: it locks the folder
+        storage = self.storage = await open_it(options, clusters)  # first: it locks the folder
         running.push_async_callback(storage.close)
+        if clusters is not None:
+            await clusters.open_overrides(running)
         encryption = await encryption_of(options, common.registry, running)
-        stores = self._stores = Stores(storage, common.slow_lane, encryption, options.storage_media_type)
+        located = None if clusters is None else clusters.storage_of
+        stores = self._stores = Stores(storage, common.slow_lane, encryption, options.storage_media_type, located)
         running.push_async_callback(stores.stop)
         keys = self._keys = await token_keys(options, common.registry, running)  # ends before the folder's lock
         host = options.advertise_address or advertised_address(options.bind_address)
@@ -341,7 +349,7 @@ class ControlPlane:
         runtime = RuntimeConfig(options.runtime_config)
         bound = [bind(each, services) for each in built_in_resources(runtime)]
         served = [(each, stores.add(each)) for each in bound]
-        await stores.start()
+        await fill(stores, options)
         authorizers.feed(stores.store)
         admission = admission_of(options, common, stores, rights, services)
         running.callback(admission.close)
@@ -385,6 +393,8 @@ class ControlPlane:
         self._add_checks(server, stores)
         if encryption is not None:
             encryption.install(server)
+        if clusters is not None:
+            clusters.install(server, running)
         aggregator = Aggregator(
             server, stores.store, stores.objects, common.registry, lambda: openapi.remote,
             aggregation_of(options, egress), nearby=self._nearby,
@@ -408,6 +418,9 @@ class ControlPlane:
         install_debug_paths(server, options.as_flags() if worker is None else worker.given.flags)
         install_basic_paths(server)
         install_metrics(common.registry, stores, server)
+        install_storage_metrics(
+            common.registry, stores, counts_objects=options.etcd_count_metric_poll_period > 0, file=file_of(options)
+        )
         if watchdog is not None:
             if options.profiling and options.contention_profiling:
                 from steersman.server.profiling import install_contention_profiling
@@ -453,31 +466,16 @@ class ControlPlane:
 
     def _add_checks(self, server: Server, stores: Stores) -> None:
         health, ready = self.options.etcd_healthcheck_timeout, self.options.etcd_readycheck_timeout
-        server.add_checks(HealthCheck("etcd", lambda: self._wrong_with_storage(health)))
+        server.add_checks(HealthCheck("etcd", lambda: wrong_with(self.storage, health)))
         needed = [stores.store(*key) for key in _READ_BY_THE_SERVER]
         server.add_checks(
-            HealthCheck("etcd-readiness", lambda: self._wrong_with_storage(ready)),
+            HealthCheck("etcd-readiness", lambda: wrong_with(self.storage, ready)),
             HealthCheck(
                 "informer-sync",
                 lambda: next((f"{each.resource.plural} not synced" for each in needed if not each.cacher.ready), None),
             ),
             only_ready=True,
         )
-
-    async def _wrong_with_storage(self, seconds: float) -> str | None:
-        storage = self.storage
-        if storage is None:
-            return "storage is closed"
-        if storage.knows_newest or storage.refusal:
-            return storage.refusal or None
-        try:
-            async with asyncio.timeout(seconds):
-                await storage.current_revision()
-        except TimeoutError:
-            return "error getting data from etcd: context deadline exceeded"
-        except StorageUnavailable as error:
-            return f"error getting data from etcd: {error}"
-        return None
 
 
 def _install_seats(server: Server, fair: FlowControl | None) -> None:

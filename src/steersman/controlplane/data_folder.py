@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -19,8 +20,11 @@ from steersman.store.store import Store
 
 if TYPE_CHECKING:
     from steersman.controlplane.encryption import Encryption
+    from steersman.controlplane.etcd_cluster import EtcdClusters
+    from steersman.controlplane.stores import Stores
 
-_FILE: Final = "steersman.db"
+FILE: Final = "steersman.db"
+"""In the data folder: what is stored."""
 
 
 def make_data_folder(options: Options) -> None:
@@ -33,17 +37,44 @@ def make_data_folder(options: Options) -> None:
         raise OptionsError(f"--data-dir: {why}") from None
 
 
-async def open_storage(options: Options) -> Storage:
+def file_of(options: Options) -> Path | None:
+    """The file of the storage, None where it is no file."""
+    return None if options.etcd_servers or options.storage == "memory" else options.data_dir / FILE
+
+
+def etcd_clusters(options: Options, registry: Registry) -> EtcdClusters | None:
+    """The clusters that are stored in, if any are. Raises OptionsError."""
+    if not options.etcd_servers:
+        if options.etcd_servers_overrides:
+            raise OptionsError("--etcd-servers-overrides: --etcd-servers must be specified")
+        return None
+    from steersman.controlplane.etcd_cluster import EtcdClusters  # which most servers never need
+
+    return EtcdClusters(options, registry)
+
+
+async def fill(stores: Stores, options: Options) -> None:
+    """Fills the caches. Raises StorageUnavailable if that takes too long, and what storage raises."""
+    limit = options.storage_initialization_timeout
+    try:
+        async with asyncio.timeout(limit or None):
+            await stores.start()
+    except TimeoutError:
+        raise StorageUnavailable(
+            f"the caches could not be filled within {limit:g} seconds (--storage-initialization-timeout)"
+        ) from None
+
+
+async def open_storage(options: Options, clusters: EtcdClusters | None = None) -> Storage:
     """The storage, which keeps other processes out. Raises what it raises, OSError."""
     interval = options.etcd_compaction_interval
-    if options.etcd_servers:
-        from steersman.controlplane.etcd_cluster import open_etcd  # which most servers never need
-
-        return await open_etcd(options)
+    clusters = clusters or etcd_clusters(options, Registry())
+    if clusters is not None:
+        return await clusters.open()
     if options.storage == "memory":
         return await MemoryStorage.open(compaction_interval=interval)
     durable = not options.unsafe_no_fsync
-    return await SQLiteStorage.open(options.data_dir / _FILE, compaction_interval=interval, durable=durable)
+    return await SQLiteStorage.open(options.data_dir / FILE, compaction_interval=interval, durable=durable)
 
 
 async def encryption_of(options: Options, registry: Registry, running: AsyncExitStack) -> Encryption | None:
@@ -72,16 +103,22 @@ def certificate_files(options: Options, *hosts: str) -> CertificateFiles:
 
 def unreadable(options: Options, stores: Iterable[Store[Any]]) -> list[str]:
     """What the caches found that they cannot read, with what can be done about it."""
-    file = options.data_dir / _FILE
+    file = file_of(options)
     return [_told_of(file, store) for store in stores if store.cacher.unreadable]
 
 
-def _told_of(file: Path, store: Store[Any]) -> str:
+def _told_of(file: Path | None, store: Store[Any]) -> str:
     why = store.cacher.unreadable
+    where = "etcd" if file is None else file
     if store.cacher.undecryptable is not None:
         return (
-            f"in {file} {why}: lists of {store.resource.group_resource} are refused until --encryption-provider-config "
-            "names what it was encrypted with, and a KMS plugin that it names answers"
+            f"in {where} {why}: lists of {store.resource.group_resource} are refused until "
+            "--encryption-provider-config names what it was encrypted with, and a KMS plugin that it names answers"
+        )
+    if file is None:
+        return (
+            f"in etcd the object {why}: nothing under {store.prefix} is served until it is removed there, with etcdctl "
+            "del, or a good backup is restored"
         )
     return (
         f"in {file} the object {why}: nothing under {store.prefix} is served until a good copy of the file is put "

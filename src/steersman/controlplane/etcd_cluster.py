@@ -1,35 +1,113 @@
-"""The etcd cluster that the flags name, as storage."""
+"""The etcd clusters that the flags name: one for everything, and others for some resources."""
 
 from __future__ import annotations
 
 import ssl
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from typing import Final
 
-from steersman.controlplane.options import Options, OptionsError
+from steersman.controlplane.options import Options, OptionsError, parse_override
+from steersman.controlplane.periodic import Periodic
+from steersman.controlplane.storage_health import wrong_with
 from steersman.machinery.go.os_errors import reason
+from steersman.machinery.identity.schema import GroupResource
+from steersman.machinery.metrics import Gauge, Histogram, Registry
 from steersman.net.client.tls import HTTP2, client_context
+from steersman.server.health import HealthCheck
+from steersman.server.server import Server
 from steersman.storage.etcd import EtcdStorage
+from steersman.storage.interface import Storage
+from steersman.storage.measured import CallMetrics, MeasuredStorage
+
+_KEYS_OF_A_LEASE: Final = (10.0, 50.0, 100.0, 500.0, 1000.0, 2500.0, 5000.0)
 
 
-async def open_etcd(options: Options) -> EtcdStorage:
-    """Raises OptionsError, StorageUnavailable."""
-    if options.storage == "memory":
-        raise OptionsError("--storage=memory and --etcd-servers contradict each other")
-    if bool(options.etcd_certfile) != bool(options.etcd_keyfile):
-        raise OptionsError("--etcd-certfile and --etcd-keyfile are given together")
-    if not options.etcd_prefix.strip("/"):
-        raise OptionsError("--etcd-prefix: something is to stand before all keys")
-    try:
-        return await EtcdStorage.open(
-            options.etcd_servers, tls=_context(options), root=f"/{options.etcd_prefix.strip('/')}",
-            compaction_interval=options.etcd_compaction_interval,
+class EtcdClusters:
+    """See the module. Their storages are opened one by one, and closed by who opened them."""
+
+    def __init__(self, options: Options, registry: Registry) -> None:
+        self._options = options
+        self._calls = CallMetrics(registry)
+        self._leases = Histogram(
+            "etcd_lease_object_counts", "[ALPHA] Number of objects attached to a single etcd lease.", _KEYS_OF_A_LEASE
+        )
+        self._sizes = Gauge(
+            "apiserver_storage_size_bytes",
+            "[STABLE] Size of the storage database file physically allocated in bytes.", ("storage_cluster_id",),
         )  # fmt: skip
-    except ValueError as error:
-        raise OptionsError(f"--etcd-servers: {error}") from None
+        registry.add(self._leases, self._sizes)
+        self._storages: list[EtcdStorage] = []
+        """The one for everything first."""
+        self._of_resources: dict[GroupResource, EtcdStorage] = {}
+
+    async def open(self) -> EtcdStorage:
+        """The cluster for everything. Raises OptionsError, StorageUnavailable, StorageFormatError."""
+        options = self._options
+        if options.storage == "memory":
+            raise OptionsError("--storage=memory and --etcd-servers contradict each other")
+        if bool(options.etcd_certfile) != bool(options.etcd_keyfile):
+            raise OptionsError("--etcd-certfile and --etcd-keyfile are given together")
+        if not options.etcd_prefix.strip("/"):
+            raise OptionsError("--etcd-prefix: something is to stand before all keys")
+        return await self._opened("--etcd-servers", options.etcd_servers)
+
+    async def open_overrides(self, running: AsyncExitStack) -> None:
+        """Those for some resources, each set of members once; `running` closes them. Raises as `open`."""
+        opened: dict[tuple[str, ...], EtcdStorage] = {}
+        for text in self._options.etcd_servers_overrides:
+            try:
+                group, plural, servers = parse_override(text)
+            except ValueError as error:
+                raise OptionsError(f"--etcd-servers-overrides: {error}") from None
+            members = tuple(sorted(servers))
+            if members not in opened:
+                opened[members] = storage = await self._opened("--etcd-servers-overrides", servers)
+                running.push_async_callback(storage.close)
+            self._of_resources[GroupResource(group, plural)] = opened[members]
+
+    async def _opened(self, flag: str, servers: Sequence[str]) -> EtcdStorage:
+        options = self._options
+        try:
+            storage = await EtcdStorage.open(
+                servers, tls=tls_context(options, servers), root=f"/{options.etcd_prefix.strip('/')}",
+                compaction_interval=options.etcd_compaction_interval,
+                lease_reuse_seconds=options.lease_reuse_duration_seconds, on_lease=self._leases.observe,
+            )  # fmt: skip
+        except ValueError as error:
+            raise OptionsError(f"{flag}: {error}") from None
+        self._storages.append(storage)
+        return storage
+
+    def storage_of(self, resource: GroupResource) -> Storage:
+        """Where a resource is stored; its calls are counted."""
+        return MeasuredStorage(self._of_resources.get(resource, self._storages[0]), resource, self._calls)
+
+    def install(self, server: Server, running: AsyncExitStack) -> None:
+        """Adds the checks of the clusters for some resources, and asks all of them how large they are."""
+        options = self._options
+        for number, storage in enumerate(self._storages[1:]):
+            server.add_checks(_check(f"etcd-override-{number}", storage, options.etcd_healthcheck_timeout))
+            ready = _check(f"etcd-override-readiness-{number}", storage, options.etcd_readycheck_timeout)
+            server.add_checks(ready, only_ready=True)
+        if options.etcd_db_metric_poll_interval:
+            measuring = Periodic("storage size", self._measure, options.etcd_db_metric_poll_interval)
+            running.push_async_callback(measuring.stop)
+            measuring.start()
+            measuring.wake()
+
+    async def _measure(self) -> None:
+        for number, storage in enumerate(self._storages):
+            self._sizes.set(await storage.size(), (f"etcd-{number}",))
 
 
-def _context(options: Options) -> ssl.SSLContext | None:
+def _check(name: str, storage: Storage, seconds: float) -> HealthCheck:
+    return HealthCheck(name, lambda: wrong_with(storage, seconds))
+
+
+def tls_context(options: Options, servers: Sequence[str]) -> ssl.SSLContext | None:
     """For members whose URL says https. Raises OptionsError."""
-    if not any(each.startswith(("https:", "unixs:")) for each in options.etcd_servers):
+    if not any(each.startswith(("https:", "unixs:")) for each in servers):
         return None
     context = client_context(HTTP2)
     context.set_alpn_protocols(["h2"])  # whatever the environment says of HTTP

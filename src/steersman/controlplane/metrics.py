@@ -1,4 +1,4 @@
-"""The series of storage, caches and connections, read when they are scraped."""
+"""The series of watches, connections and the process, read when they are scraped."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.metrics import Computed, Labels, Registry
 from steersman.server.server import Server
 from steersman.server.version import GIT_VERSION, MAJOR, MINOR
@@ -19,14 +18,6 @@ from steersman.store.store import Store
 def install_metrics(registry: Registry, stores: Iterable[Store[Any]], server: Server) -> None:
     """Registers what is not counted on the path of a request."""
     started = time.time()
-
-    def objects() -> Iterator[tuple[Labels, float]]:
-        for store, counted in _filled(stores):
-            yield (counted.group, counted.resource), store.cacher.count(store.prefix)
-
-    def storage_objects() -> Iterator[tuple[Labels, float]]:
-        for store, counted in _filled(stores):
-            yield (str(counted),), store.cacher.count(store.prefix)
 
     def watchers() -> Iterator[tuple[Labels, float]]:
         for store in stores:
@@ -46,12 +37,6 @@ def install_metrics(registry: Registry, stores: Iterable[Store[Any]], server: Se
     registry.add(
         Computed("counter", "apiserver_tls_handshake_errors_total",
                  "[ALPHA] Number of requests dropped with 'TLS handshake error from' error", (), handshake_errors),
-        Computed("gauge", "apiserver_resource_objects",
-                 "[ALPHA] Number of stored objects at the time of last check split by kind.",
-                 ("group", "resource"), objects),
-        Computed("gauge", "apiserver_storage_objects",
-                 "[STABLE] Number of stored objects at the time of last check split by kind.",
-                 ("resource",), storage_objects),
         Computed("gauge", "apiserver_registered_watchers",
                  "[ALPHA] Number of currently registered watchers for a given resource",
                  ("group", "version", "kind"), watchers),
@@ -66,11 +51,6 @@ def install_metrics(registry: Registry, stores: Iterable[Store[Any]], server: Se
         Computed("gauge", "process_start_time_seconds",
                  "Start time of the process since unix epoch in seconds.", (), lambda: [((), started)]),
     )  # fmt: skip
-
-
-def _filled(stores: Iterable[Store[Any]]) -> Iterator[tuple[Store[Any], GroupResource]]:
-    """Those of which it is known how many objects they have."""
-    return ((store, store.resource.group_resource) for store in stores if store.cacher.ready)
 
 
 def cpu_seconds() -> float:

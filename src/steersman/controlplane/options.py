@@ -111,12 +111,19 @@ class Options(AuditOptions):
     etcd_compaction_interval: float = 300.0
     etcd_servers: tuple[str, ...] = ()
     """URLs of members of one cluster; empty for the storage in the folder."""
+    etcd_servers_overrides: tuple[str, ...] = ()
+    """GROUP/RESOURCE#URL;URL for each resource that is stored in another cluster."""
     etcd_prefix: str = "/registry"
     etcd_cafile: str = ""
     etcd_certfile: str = ""
     etcd_keyfile: str = ""
     etcd_healthcheck_timeout: float = 2.0
     etcd_readycheck_timeout: float = 2.0
+    etcd_count_metric_poll_period: float = 60.0
+    etcd_db_metric_poll_interval: float = 30.0
+    lease_reuse_duration_seconds: int = 60
+    storage_backend: str = ""
+    storage_initialization_timeout: float = 60.0
     kubelet_preferred_address_types: tuple[str, ...] = ()
     """Empty for upstream's order."""
     kubelet_client_certificate: str = ""
@@ -167,6 +174,18 @@ class Options(AuditOptions):
         return {name.replace("_", "-"): _shown(value) for name, value in values.items()}
 
 
+def parse_override(text: str) -> tuple[str, str, tuple[str, ...]]:
+    """The group, the resource and the URLs of one of `--etcd-servers-overrides`. Raises ValueError."""
+    resource, _, servers = text.partition("#")
+    group, _, plural = resource.partition("/")
+    urls = tuple(servers.split(";"))
+    if text.count("#") != 1 or resource.count("/") != 1 or not all(urls):
+        raise ValueError(
+            "invalid, must be of format: group/resource#servers, where servers are URLs, semicolon separated"
+        )
+    return group, plural, urls
+
+
 STORAGE_MEDIA_TYPES: Final = ("application/json", "application/vnd.kubernetes.protobuf", "application/yaml")
 """What `--storage-media-type` may be."""
 ENDPOINT_RECONCILERS: Final = ("lease", "master-count", "none")
@@ -178,6 +197,7 @@ _DURATIONS: Final = (
     "authorization_webhook_cache_authorized_ttl", "authorization_webhook_cache_unauthorized_ttl",
     "request_timeout", "service_account_max_token_expiration", "event_ttl", "shutdown_delay_duration",
     "etcd_compaction_interval", "etcd_healthcheck_timeout", "etcd_readycheck_timeout",
+    "etcd_count_metric_poll_period", "etcd_db_metric_poll_interval", "storage_initialization_timeout",
     "kubelet_timeout", "debug_loop_watchdog", *AUDIT_DURATIONS,
 )  # fmt: skip
 """Options in seconds whose flags are durations."""

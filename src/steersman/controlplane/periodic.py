@@ -7,6 +7,9 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
+from steersman.machinery.errors.status import StatusError
+from steersman.storage.interface import StorageUnavailable
+
 logger = logging.getLogger(__name__)
 
 
@@ -44,5 +47,7 @@ class Periodic:
             self._woken.clear()
             try:
                 await self._work()
+            except (StatusError, StorageUnavailable) as error:
+                logger.warning("%s failed and is tried again: %s", self._name, error.__cause__ or error)
             except Exception:
                 logger.exception("%s failed and is tried again", self._name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from sortedcontainers import SortedDict
@@ -26,13 +26,15 @@ if TYPE_CHECKING:  # most servers encrypt nothing
 
 
 class Stores:
-    """The stores on one storage, by the group of their stored version and their plural; `encryption` seals values, and
-    `media_type` is how objects of the built-in kinds are stored."""
+    """The stores, by the group of their stored version and their plural; `encryption` seals values, and `media_type` is
+    how objects of the built-in kinds are stored. They lie in one storage, unless `located` says in which each does."""
 
     def __init__(
-        self, storage: Storage, slow_lane: SlowLane, encryption: Encryption | None = None, media_type: str = JSON
-    ) -> None:
+        self, storage: Storage, slow_lane: SlowLane, encryption: Encryption | None = None, media_type: str = JSON,
+        located: Callable[[GroupResource], Storage] | None = None,
+    ) -> None:  # fmt: skip
         self._storage = storage
+        self._located = located
         self._encryption = encryption
         self._media_type = media_type
         self._slow_lane = slow_lane
@@ -68,9 +70,8 @@ class Stores:
 
     def storage_of(self, resource: GroupResource) -> Storage:
         """Where the values of a resource are stored: sealed, if they are to be."""
-        if self._encryption is None:
-            return self._storage
-        return self._encryption.storage_of(resource, self._storage)
+        storage = self._storage if self._located is None else self._located(resource)
+        return storage if self._encryption is None else self._encryption.storage_of(resource, storage)
 
     def replace(self, bound: BoundResource[Any]) -> tuple[Store[Any], Store[Any] | None]:
         """Makes a store in the place of the one for the same keys, and gives that one too, which goes on until it is

@@ -21,7 +21,15 @@ from steersman.rest.context import Context
 from steersman.rest.resource import KEYS
 from steersman.storage.cache.cacher import Cacher
 from steersman.storage.cache.entry import Entry
-from steersman.storage.interface import SEALED, Range, Storage, StorageUnavailable, Undecodable, Unreadable
+from steersman.storage.interface import (
+    SEALED,
+    FutureRevision,
+    Range,
+    Storage,
+    StorageUnavailable,
+    Undecodable,
+    Unreadable,
+)
 from steersman.store.selection import Accept, Selection
 from steersman.store.storage_errors import available, not_decoded, not_decrypted, not_ready
 
@@ -128,7 +136,7 @@ class CachedObjects(Generic[T]):
         return not_decrypted(go_type, error, times.monotonic() - self.cacher.unready_since)
 
     async def stored(self, key: str) -> Entry | None:
-        """The object as it is stored, while the cache is not ready as another one cannot be decrypted.
+        """The object as it is stored, while the cache is not ready as another one cannot be decrypted, or is behind.
 
         Raises StatusError 500 for one that cannot be decrypted itself.
         """
@@ -177,6 +185,16 @@ class CachedObjects(Generic[T]):
         """Waits until the cache has everything that is committed, anywhere. Raises StatusError 429, 504."""
         if not self.cacher.is_current:
             await available(self.cacher.wait_current())
+
+    async def catches_up(self) -> bool:
+        """Whether the cache comes to have everything that is committed, in time. Raises StatusError 429."""
+        try:
+            await self.cacher.wait_current()
+        except FutureRevision:
+            return False
+        except StorageUnavailable as error:
+            raise not_ready(error) from error
+        return True
 
     async def wait_fresh(self, revision: int) -> None:
         """Waits until the cache is at `revision`. Raises StatusError 504 if that does not come about, 429."""

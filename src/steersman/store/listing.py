@@ -16,6 +16,7 @@ from steersman.machinery.errors.field import quote
 from steersman.machinery.selectors import fields, labels
 from steersman.rest.capabilities import EXACT, Listing, ListOptions
 from steersman.rest.context import Context
+from steersman.storage.cache.cacher import Cacher
 from steersman.storage.cache.entry import Entry
 from steersman.storage.interface import Compacted
 from steersman.store import continue_token
@@ -72,9 +73,11 @@ async def _list_now(
         if entry is not None and store.converts:
             (entry,) = await store.seen(ctx, (entry,))
         items = [entry] if entry is not None and (accept is None or accept(entry)) else []
+        _count(cacher, len(items), len(items))
         return Listing(items, revision, any_large=any_large)
     if accept is None:
         found, more = cacher.list(prefix, limit=limit)
+        _count(cacher, len(found), len(found))
         if not more:
             return Listing(found, revision, any_large=any_large)
         token = continue_token.encode(found[-1].key, prefix, revision)
@@ -83,8 +86,16 @@ async def _list_now(
     if store.converts:
         found = await store.seen(ctx, found)
     items, last = await _select(found, accept, limit, any_large=any_large)
+    _count(cacher, len(found), len(items))
     token = continue_token.encode(last, prefix, revision) if last else ""
     return Listing(items, revision, token, any_large=any_large)
+
+
+def _count(cacher: Cacher, fetched: int, listed: int) -> None:
+    counts = cacher.counts
+    counts.lists += 1
+    counts.fetched += fetched
+    counts.listed += listed
 
 
 async def _select(found: Sequence[Entry], accept: Accept, limit: int, *, any_large: bool) -> tuple[list[Entry], str]:
@@ -173,13 +184,20 @@ async def _entries_at(
     store: CachedObjects[Any], prefix: str, revision: int, start: str, limit: int
 ) -> tuple[Sequence[Entry], bool]:
     """From the cache while it remembers that revision, from storage after that. Raises Compacted."""
-    if revision == store.cacher.revision:
-        return store.cacher.list(prefix, start=start, limit=limit)
+    cacher = store.cacher
     try:
-        return store.cacher.list_at(revision, prefix, start=start, limit=limit)
+        if revision == cacher.revision:
+            entries, more = cacher.list(prefix, start=start, limit=limit)
+        else:
+            entries, more = cacher.list_at(revision, prefix, start=start, limit=limit)
     except Compacted:
         pass
+    else:
+        _count(cacher, len(entries), len(entries))
+        return entries, more
     found = await store.range_at(revision, prefix, start=start, limit=limit)
+    cacher.counts.stored_lists += 1
+    cacher.counts.stored_fetched += len(found.items)
     present = store.kind.present
     entries = [Entry(each.key, present(each.value, each.mod_revision), each.mod_revision) for each in found.items]
     return entries, found.more

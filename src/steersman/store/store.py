@@ -69,12 +69,13 @@ class Store(StoredObjects[T], WriteRules[T]):
         """See rest.capabilities.Getter."""
         if self.is_cold:
             await self.warm()
+        from_storage = self.cacher.undecryptable is not None
         if resource_version and resource_version != "0":
             await self.wait_fresh(listing.parse_version(resource_version, plain=True))
         elif not resource_version and not self.cacher.is_current:
-            await self.wait_current()
+            from_storage = not await self.catches_up() or from_storage
         key = self.key(ctx.action.namespace, name)
-        entry = self.cacher.get(key) if self.cacher.undecryptable is None else await self.stored(key)
+        entry = await self.stored(key) if from_storage else self.cacher.get(key)
         if entry is None:
             raise self.not_found(ctx, name)
         return entry

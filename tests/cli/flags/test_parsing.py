@@ -11,7 +11,7 @@ from steersman.cli import main
 from steersman.cli.flags import FLAGS, parse
 from steersman.cli.flags.known import ADMISSION_PLUGINS, KNOWN
 from steersman.controlplane.admission import PLUGINS
-from steersman.controlplane.options import OptionsError
+from steersman.controlplane.options import OptionsError, parse_override
 
 
 def parsed(*arguments: str):
@@ -218,3 +218,31 @@ def test_options_are_shown_as_flags_in_pflags_form():
 
 def test_flags_are_shown_and_nothing_else():
     assert parsed().as_flags().keys() == FLAGS.keys()
+
+
+@pytest.mark.parametrize(
+    "value", ["events#http://a", "/events", "/events#", "/events#http://a;", "/a/b#http://a", "/a#b#c"]
+)
+def test_overrides_of_etcd_that_cannot_be_read_are_refused_in_upstreams_words(value: str) -> None:
+    with pytest.raises(OptionsError, match="invalid, must be of format: group/resource#servers"):
+        parsed(f"--etcd-servers-overrides={value}")
+
+
+def test_overrides_of_etcd_add_up() -> None:
+    options = parsed("--etcd-servers-overrides=/events#http://a;http://b,apps/deployments#http://c",
+                     "--etcd-servers-overrides=/pods#http://d")  # fmt: skip
+    assert options.etcd_servers_overrides == (
+        "/events#http://a;http://b", "apps/deployments#http://c", "/pods#http://d"
+    )  # fmt: skip
+    assert parse_override("/events#http://a;http://b") == ("", "events", ("http://a", "http://b"))
+
+
+def test_storage_backends_other_than_etcd3_are_refused() -> None:
+    assert parsed("--storage-backend=etcd3").storage_backend == "etcd3"
+    with pytest.raises(OptionsError, match="invalid, allowed values: etcd3"):
+        parsed("--storage-backend=etcd2")
+
+
+def test_a_negative_time_for_storage_is_refused() -> None:
+    with pytest.raises(OptionsError, match="can not be negative value"):
+        parsed("--storage-initialization-timeout=-1s")

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from steersman.storage.cache.cacher import Cacher
-from steersman.storage.etcd import EtcdStorage
-from steersman.storage.etcd.compaction import Compactor
-from steersman.storage.interface import Compacted, Event, StorageUnavailable
+from steersman.storage.etcd import EtcdStorage, messages
+from steersman.storage.etcd.compaction import KEY, Compactor
+from steersman.storage.interface import Compacted, Event, OutcomeUnknown, StorageUnavailable
 from tests.storage.etcd.process import EtcdProcess
 from tests.storage.storage_model import Recorder, write_at_random
 
@@ -145,8 +147,8 @@ async def test_members_that_are_away_or_silent_are_left_for_another(
 
     silent = await asyncio.start_server(hold, "127.0.0.1", 0)
     process = EtcdProcess(tmp_path / "etcd")
-    await asyncio.to_thread(process.start)
     try:
+        await asyncio.to_thread(process.start)
         port = silent.sockets[0].getsockname()[1]
         servers = [f"http://127.0.0.1:{port}", "http://127.0.0.1:1", process.url]
         for _ in range(5):  # which one is asked first is up to chance
@@ -232,3 +234,100 @@ async def test_questions_for_the_newest_revision_are_joined(store: EtcdStorage) 
     store._look = counted  # type: ignore[method-assign]
     assert await asyncio.gather(*(store.current_revision() for _ in range(100))) == [1] * 100
     assert asked <= 2
+
+
+async def test_a_write_whose_event_went_by_unseen_is_told_of_as_unknown(
+    store: EtcdStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    await store._following.stop()  # as if it started over while the answer was on its way
+    call = store._members.call
+
+    async def late(method: str, message: bytes, *, repeatable: bool) -> bytes:
+        data = await call(method, message, repeatable=repeatable)
+        store._progressed(messages.read_txn(data).revision)
+        return data
+
+    monkeypatch.setattr(store._members, "call", late)
+    async with asyncio.timeout(5):
+        with pytest.raises(OutcomeUnknown, match="was committed"):
+            await store.create("/a", b"1")
+
+
+async def test_closing_does_not_wait_for_writes_that_never_end(
+    etcd_process: EtcdProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    monkeypatch.setattr("steersman.storage.etcd.store._LAST_SECONDS", 0.1)
+    store = await opened(etcd_process)
+    await store._following.stop()
+    unseen = asyncio.ensure_future(store.create("/a", b"1"))
+    while await store.get("/a") is None:  # noqa: ASYNC110 - it is told by nobody
+        await asyncio.sleep(0.01)
+    etcd_process.pause()
+    unanswered = asyncio.ensure_future(store.create("/b", b"1"))
+    await asyncio.sleep(0.05)
+    async with asyncio.timeout(5):
+        await store.close()
+    for each in (unseen, unanswered):
+        with pytest.raises(OutcomeUnknown):
+            await each
+
+
+@pytest.mark.parametrize("value", [b"9" * 5000, b"99999999", "٣".encode(), b"-1", b"1x"])
+async def test_what_is_no_revision_in_the_key_of_compactions_is_not_believed(store: EtcdStorage, value: bytes) -> None:
+    request = messages.put_if_version(KEY, value, version=0)
+    await store._members.call(messages.TXN, request, repeatable=False)
+    compactor = Compactor(store._members)
+    await compactor.tick()
+    assert compactor.compacted == 0
+
+
+async def test_questions_that_fail_fail_for_those_who_have_asked_meanwhile(
+    store: EtcdStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    asked = asyncio.Event()
+    ends = asyncio.Event()
+
+    async def fails() -> int:
+        asked.set()
+        await ends.wait()
+        raise StorageUnavailable("nobody answers")
+
+    monkeypatch.setattr(store, "_look", fails)
+    first = asyncio.ensure_future(store.current_revision())
+    await asked.wait()
+    monkeypatch.undo()
+    second = asyncio.ensure_future(store.current_revision())
+    await asyncio.sleep(0)
+    ends.set()
+    for each in (first, second):
+        with pytest.raises(StorageUnavailable, match="nobody answers"):
+            await each
+    assert await store.current_revision() == 1
+
+
+async def test_all_begins_anew_when_etcd_has_gone_back(etcd_process: EtcdProcess) -> None:
+    """As after an etcd that was restored from a backup while servers ran on it."""
+    store = await opened(etcd_process)
+    cacher = Cacher(store, "/a/", present=lambda value, _: value, body_at=lambda body, _: body)
+    for number in range(5):
+        await store.create(f"/a/{number}", b"1")
+    await cacher.start()
+    ended: list[Exception] = []
+    cacher.watch("/a/", after_revision=None, deliver=lambda event: None, closed=ended.append)
+    etcd_process.kill()
+    shutil.rmtree(etcd_process.folder)
+    await asyncio.to_thread(etcd_process.start)
+    try:
+        async with asyncio.timeout(30):
+            while store.revision > 5:
+                with contextlib.suppress(StorageUnavailable):
+                    await store.current_revision()
+                await asyncio.sleep(0.05)
+            await cacher.wait_until_ready()
+            written = await store.create("/a/new", b"1")
+        assert ended
+        assert written.mod_revision == 2
+        assert [entry.key for entry in cacher.list("/a/")[0]] == ["/a/new"]
+    finally:
+        await cacher.stop()
+        await store.close()

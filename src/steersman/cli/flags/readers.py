@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from steersman.authorization.steps import MODES
 from steersman.controlplane.controllers import check_controllers
-from steersman.controlplane.options import ENDPOINT_RECONCILERS, STORAGE_MEDIA_TYPES
+from steersman.controlplane.options import ENDPOINT_RECONCILERS, STORAGE_MEDIA_TYPES, parse_override
 from steersman.machinery.errors.field import quote
 from steersman.machinery.go.strings import trim_space
 from steersman.machinery.go.urls import url_error
@@ -171,6 +171,25 @@ def storage(text: str) -> str:
     if text not in ("sqlite", "memory"):
         raise ValueError(f"{text!r} is neither sqlite nor memory")
     return text
+
+
+def overrides(text: str) -> tuple[str, ...]:
+    found = names(text)
+    for each in found:
+        parse_override(each)
+    return found
+
+
+def backend(text: str) -> str:
+    if text not in ("", "etcd3"):
+        raise ValueError("invalid, allowed values: etcd3. If not specified, it will default to 'etcd3'")
+    return text
+
+
+def initialization(text: str) -> float:
+    if text.startswith("-"):
+        raise ValueError("can not be negative value")
+    return seconds(text)
 
 
 def media_type(text: str) -> str:

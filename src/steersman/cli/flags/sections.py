@@ -10,6 +10,7 @@ from steersman.authorization.steps import MODES
 from steersman.cli.flags.known import ADMISSION_PLUGINS
 from steersman.cli.flags.readers import (
     address,
+    backend,
     bind_address,
     boolean,
     chance,
@@ -19,6 +20,7 @@ from steersman.cli.flags.readers import (
     file,
     folder,
     header_names,
+    initialization,
     integer,
     integers,
     issuer,
@@ -28,6 +30,7 @@ from steersman.cli.flags.readers import (
     number,
     one,
     one_file,
+    overrides,
     pairs,
     patterns,
     plugins,
@@ -124,6 +127,9 @@ SECTIONS: Final[dict[str, dict[str, Flag]]] = {
             "egress_selector_config_file", str, "EgressSelectorConfiguration: through which proxies others are asked"
         ),
         "etcd-servers": Flag("etcd_servers", names, "http(s)://HOST:PORT,... of an etcd cluster to store in", True),
+        "etcd-servers-overrides": Flag(
+            "etcd_servers_overrides", overrides, "GROUP/RESOURCE#URL;URL,... of resources in other clusters", True
+        ),
         "etcd-prefix": Flag("etcd_prefix", str, "what all keys in etcd begin with"),
         "etcd-cafile": Flag("etcd_cafile", file, "whom members of etcd have their certificates of, PEM"),
         "etcd-certfile": Flag("etcd_certfile", file, "certificate shown to etcd, PEM"),
@@ -131,6 +137,19 @@ SECTIONS: Final[dict[str, dict[str, Flag]]] = {
         "etcd-healthcheck-timeout": Flag("etcd_healthcheck_timeout", seconds, "time etcd has for /healthz and /livez"),
         "etcd-readycheck-timeout": Flag("etcd_readycheck_timeout", seconds, "time etcd has for /readyz"),
         "etcd-compaction-interval": Flag("etcd_compaction_interval", seconds, "time between compactions, 0 for never"),
+        "etcd-count-metric-poll-period": Flag(
+            "etcd_count_metric_poll_period", seconds, "0 for no metrics of how many objects are stored"
+        ),
+        "etcd-db-metric-poll-interval": Flag(
+            "etcd_db_metric_poll_interval", seconds, "time between questions how large the storage is, 0 for never"
+        ),
+        "lease-reuse-duration-seconds": Flag(
+            "lease_reuse_duration_seconds", integer, "how long a lease of etcd is given to further objects"
+        ),
+        "storage-backend": Flag("storage_backend", backend, "etcd3", values=("etcd3",)),
+        "storage-initialization-timeout": Flag(
+            "storage_initialization_timeout", initialization, "time that filling the caches may take at the start"
+        ),
         "encryption-provider-config": Flag(
             "encryption_provider_config",
             file,

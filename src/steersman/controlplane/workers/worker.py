@@ -24,6 +24,7 @@ from steersman.storage.interface import Storage
 from steersman.storage.shared.client import SharedStorage
 
 if TYPE_CHECKING:
+    from steersman.controlplane.etcd_cluster import EtcdClusters
     from steersman.net.server import HttpServer
 
 logger = logging.getLogger(__name__)
@@ -84,10 +85,10 @@ class Worker:
         """The descriptor of a file that all workers have, of which none locks more than bytes."""
         return self._words.descriptor
 
-    async def open_storage(self, options: Options) -> Storage:
+    async def open_storage(self, options: Options, clusters: EtcdClusters | None) -> Storage:
         """The storage of the whole server. Raises what that raises."""
         if self._sockets.storage is None:
-            return await open_storage(options)
+            return await open_storage(options, clusters)
         return await SharedStorage.open(self._sockets.storage, self._words, _owner_has_ended)
 
     def install(self, server: Server, storage: Storage) -> None:

@@ -19,6 +19,7 @@ from sortedcontainers import SortedList
 
 from steersman.machinery.large_work.slow_lane import is_large
 from steersman.machinery.values import times
+from steersman.storage.cache.counts import Counts
 from steersman.storage.cache.entry import Change, Entry
 from steersman.storage.cache.index import FieldIndex, ValueOf
 from steersman.storage.cache.watcher import (
@@ -123,6 +124,7 @@ class Cacher:
         them."""
         self.size = 0
         """Bytes of the objects, as they are served."""
+        self.counts = Counts()
 
     # Life
 
@@ -155,6 +157,8 @@ class Cacher:
     def _note(self, error: Undecodable | Unreadable) -> None:
         if self._was_ready and not self.unreadable:
             self.unready_since = times.monotonic()
+        if not isinstance(error, Unreadable):
+            self.counts.undecodable += 1
         self.unreadable = str(error)
         self.undecryptable = error if isinstance(error, Unreadable) else None
 
@@ -182,6 +186,8 @@ class Cacher:
         while more:
             page = await self._storage.range(self.prefix, start=start, limit=_LOAD_PAGE, revision=revision)
             revision, more = page.revision, page.more
+            self.counts.stored_lists += 1
+            self.counts.stored_fetched += len(page.items)
             for item in page.items:
                 try:
                     entries[item.key] = self._entry(item)
@@ -206,6 +212,7 @@ class Cacher:
             raise StorageUnavailable(f"the cache of {self.prefix} could not be loaded")
         self._subscription = subscription
         self._was_ready = True
+        self.counts.initializations += 1
         self._ready.set()
 
     def _reset(self, error: Exception) -> None:
@@ -256,6 +263,7 @@ class Cacher:
         """Takes events from the storage, in revision order."""
         try:
             now = self._clock()
+            self.counts.events += len(events)
             self._watchers.begin_turn()
             for event in events:
                 self._apply_one(event, now)
@@ -322,17 +330,26 @@ class Cacher:
     async def wait_current(self) -> None:
         """Waits until the cache has everything that was committed before, also by others. Raises FutureRevision if that
         takes too long, StorageUnavailable."""
-        await self.wait_fresh(await self._storage.current_revision())
+        try:
+            await self.wait_fresh(await self._storage.current_revision())
+        except (FutureRevision, StorageUnavailable):
+            self.counts.inconsistent += 1
+            raise
+        self.counts.consistent += 1
 
     async def wait_fresh(self, revision: int, *, timeout: float = FRESH_TIMEOUT) -> None:
         """Waits until the cache is at `revision`. Raises FutureRevision if that takes longer than `timeout` seconds."""
         if revision <= self.revision:
+            self.counts.waited(0.0)
             return
+        began = time.monotonic()
         try:
             async with asyncio.timeout(timeout):
                 await self._storage.wait_until(revision)
         except TimeoutError:
             raise FutureRevision(revision, self.revision) from None
+        finally:
+            self.counts.waited(time.monotonic() - began)
 
     def get(self, key: str) -> Entry | None:
         """The object, None if there is none."""

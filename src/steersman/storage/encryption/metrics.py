@@ -27,13 +27,17 @@ class TransformationMetrics:
     def __init__(self) -> None:
         self.durations: Final = Histogram(
             "apiserver_storage_transformation_duration_seconds",
-            "Seconds that sealing and opening values took",
+            "[ALPHA] Latencies in seconds of value transformation operations.",
             tuple(5e-6 * 2**power for power in range(25)),
             ("transformation_type", "transformer_prefix"),
         )
         self.operations: Final = Counter(
             "apiserver_storage_transformation_operations_total",
-            "Values that were sealed (to_storage) and opened (from_storage), and how that ended",
+            "[ALPHA] Total number of transformations. Successful transformation will have a status 'OK' and a varied "
+            "status string when the transformation fails. The status, resource, and transformation_type fields can be "
+            "used for alerting purposes. For example, you can monitor for encryption/decryption failures using the "
+            "transformation_type (e.g., from_storage for decryption and to_storage for encryption). Additionally, "
+            "these fields can be used to ensure that the correct transformers are applied to each resource.",
             ("resource", "transformation_type", "transformer_prefix", "status"),
         )
 
@@ -79,10 +83,11 @@ class EnvelopeMetrics:
         )
         self.cache_misses: Final = Counter(
             "apiserver_storage_envelope_transformation_cache_misses_total",
-            "Seeds of keys that a KMS plugin had to be asked for",
+            "[ALPHA] Total number of cache misses while accessing key decryption key(KEK).",
         )
         self.generated: Final = Histogram(
-            "apiserver_storage_data_key_generation_duration_seconds", "Seconds that making a seed took",
+            "apiserver_storage_data_key_generation_duration_seconds",
+            "[ALPHA] Latencies in seconds of data encryption key(DEK) generation operations.",
             tuple(5e-6 * 2**power for power in range(14)),
         )  # fmt: skip
         self._used: OrderedDict[tuple[str, ...], None] = OrderedDict()

@@ -12,6 +12,7 @@ from steersman.storage.etcd.members import Members
 KEY: Final = b"compact_rev_key"
 """Its version counts the compactions; its value is the revision of the last one. It has no prefix: etcd is compacted as
 a whole."""
+_MOST_DIGITS: Final = 19
 
 
 class Compactor:
@@ -47,6 +48,6 @@ class Compactor:
             self.compacted = max(self.compacted, target)
 
     def learn(self, value: bytes) -> None:
-        """Takes what the key holds."""
-        if is_digits(value.decode(errors="replace")):
+        """Takes what the key holds, if that is a revision that there has been."""
+        if is_digits(value.decode(errors="replace")) and len(value) <= _MOST_DIGITS and int(value) <= self._revision:
             self.compacted = max(self.compacted, int(value))

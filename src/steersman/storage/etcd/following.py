@@ -27,6 +27,10 @@ class _Ended(Exception):
     """A watch is over, and may be begun again elsewhere."""
 
 
+class _Disordered(Exception):
+    """A member has told what cannot be: something may be missing of what it has told before."""
+
+
 class Watch:
     """One watch on the keys from `key` to `end`, later than `after`, until it fails.
 
@@ -39,10 +43,12 @@ class Watch:
         self._on_progress = on_progress
         self._stream: Stream | None = None
         self._parts: list[Change] = []
+        self._told = 0
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def run(self, members: Members, key: bytes, end: bytes, after: int) -> None:
-        """Ends with what ends the watch: _Ended, Compacted."""
+        """Ends with what ends the watch: _Ended, _Disordered, Compacted."""
+        self._told = after
         try:
             self._stream = await members.stream(messages.WATCH, self._take, self._end)
         except CallError as error:
@@ -58,13 +64,18 @@ class Watch:
         if self._stream is not None:
             self._stream.send(messages.PROGRESS)
 
+    def disbelieve(self, why: str) -> None:
+        """Ends it with _Disordered, for what its user has found out."""
+        if not self._over.done():
+            self._over.set_exception(_Disordered(why))
+
     def _take(self, data: bytes) -> None:
         if self._over.done():
             return
         try:
             answer = messages.read_watch(data)
             self._answered(answer)
-        except (MessageError, _Ended, Compacted) as error:
+        except (MessageError, _Ended, _Disordered, Compacted) as error:
             self._over.set_exception(error if not isinstance(error, MessageError) else _Ended(str(error)))
 
     def _answered(self, answer: WatchAnswer) -> None:
@@ -78,9 +89,22 @@ class Watch:
                 self._parts = changes
                 return
             self._parts = []
+            self._in_order(changes)
             self._on_changes(changes)
         elif not answer.created:
+            self._told = max(self._told, answer.revision)
             self._on_progress(answer.revision)
+
+    def _in_order(self, changes: Sequence[Change]) -> None:
+        """Raises _Disordered for what comes after what it was before."""
+        revision = changes[0].current.mod_revision
+        if revision <= self._told:
+            raise _Disordered(f"a change at {revision} is told of after all up to {self._told} were")
+        for change in changes:
+            if change.current.mod_revision < revision:
+                raise _Disordered(f"a change at {change.current.mod_revision} is told of after one at {revision}")
+            revision = change.current.mod_revision
+        self._told = revision
 
     def _end(self, error: CallError | None) -> None:
         if not self._over.done():
@@ -129,6 +153,11 @@ class Following:
         if self._asking is None and self._wanted > self._after:
             self._asking = asyncio.get_running_loop().call_later(0.01, self._ask)
 
+    def start_over(self, why: str) -> None:
+        """What was told is not what is there: `on_gap` is told so, if a watch is running."""
+        if self._watch is not None:
+            self._watch.disbelieve(why)
+
     def _ask(self) -> None:
         self._asking = None
         if self._wanted > self._after:
@@ -147,6 +176,10 @@ class Following:
                 logger.warning("changes since revision %d are no longer kept by etcd; starting over", self._after)
                 self._after = await self._on_gap(error)
                 continue
+            except _Disordered as error:
+                logger.error("a member of etcd cannot be believed, starting over: %s", error)
+                self._members.failed()
+                self._after = await self._on_gap(Compacted(self._after))
             except _Ended as error:
                 self.trouble = str(error)
                 logger.warning("the watch on etcd has ended, and is begun again: %s", error)

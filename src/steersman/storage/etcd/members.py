@@ -3,25 +3,42 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import ssl
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
 from steersman.net.client import grpc
+from steersman.net.client.answer import BadAnswer
 from steersman.net.client.dial import Dialed, DialError, dial, host_port, told_as_go
 from steersman.net.client.grpc import CallError, Code, Stream
 from steersman.net.client.http2.connection import Http2Connection
 from steersman.net.client.http2.health import Health
 from steersman.net.upgrade import UpgradedConnection
+from steersman.storage.etcd import messages
+from steersman.storage.etcd.messages import MessageError
 from steersman.storage.interface import StorageUnavailable
 
-_HEALTH: Final = Health(read_idle=30.0, ping_timeout=10.0)
+logger = logging.getLogger(__name__)
+
+_HEALTH: Final = Health(read_idle=30.0, ping_timeout=10.0, confirms_resets=False)
 """As kube-apiserver's client asks whether a member is still there."""
 _DIAL_SECONDS: Final = 20.0
+_DIAL_SECONDS_OF_SEVERAL: Final = 3.0
+"""The same where there are others that may be asked instead."""
+_QUIET: Final = 3.0
+"""Seconds without a word from a member that owes answers: then it is asked something that it knows by itself..."""
+_SILENT: Final = 3.0
+"""...and seconds that it has for that. etcd does not let its clients send PING so often."""
+_TOO_LONG: Final = 10.0
+"""Seconds without a word from one that cannot be asked anything more."""
+_QUESTION: Final = messages.range_of(b"\0", count_only=True, serializable=True)
 _ROUNDS: Final = 3
 """How often each member is tried for a call that may be sent again."""
+_NO_WORD: Final = "the member of etcd does not answer"
 _FIRST_DELAY: Final = 0.05
 _PORT: Final = 2379
 _LEADER: Final = {"hasleader": "true"}
@@ -63,10 +80,23 @@ class Endpoint:
         return protocol.connection
 
 
-class Members:
-    """Speaks to one member at a time, over one connection, and to the next when that one fails."""
+@dataclass(slots=True)
+class Identity:
+    """Which cluster it is, known from the first member that has answered; 0 until then."""
 
-    def __init__(self, endpoints: Sequence[Endpoint], tls: ssl.SSLContext | None = None) -> None:
+    cluster: int = 0
+
+
+class Members:
+    """Speaks to one member at a time, over one connection, and to the next when that one fails.
+
+    Those of another cluster than `identity`'s are asked nothing else.
+    """
+
+    def __init__(
+        self, endpoints: Sequence[Endpoint], tls: ssl.SSLContext | None = None, identity: Identity | None = None
+    ) -> None:  # fmt: skip
+        self._identity = identity or Identity()
         self._endpoints = list(endpoints)
         random.shuffle(self._endpoints)  # so that several servers do not all ask the same one
         self._tls = tls
@@ -78,6 +108,8 @@ class Members:
         self._room: asyncio.Future[None] | None = None
         """Calls wait for this that find the connection full."""
         self._heads: dict[tuple[str, str], bytes] = {}
+        self._dial_seconds = _DIAL_SECONDS if len(self._endpoints) == 1 else _DIAL_SECONDS_OF_SEVERAL
+        self._listening: set[asyncio.Task[None]] = set()
         self._is_closed = False
 
     async def call(self, method: str, message: bytes, *, repeatable: bool) -> bytes:
@@ -108,7 +140,13 @@ class Members:
         self, method: str, on_message: Callable[[bytes], None], on_end: Callable[[CallError | None], None]
     ) -> Stream:  # fmt: skip
         """Begins a call of messages both ways, with a member that has a leader. Raises CallError."""
-        connection = await self._connected()
+        for others in reversed(range(len(self._endpoints))):
+            try:
+                connection = await self._connected()
+                break
+            except CallError as error:
+                if not (others and error.is_unsent):
+                    raise
         try:
             return Stream(connection, self._head(method, _LEADER), on_message, on_end)
         except CallError:
@@ -116,11 +154,14 @@ class Members:
             raise
 
     def failed(self) -> None:
-        """The member does not do as it should: another one is asked next."""
-        self._turn_away()
+        """The member does not do as it should: another one is asked next. One that is gone has been left already."""
+        if self._connection is not None:
+            self._turn_away()
 
     def _head(self, method: str, metadata: Mapping[str, str] | None = None) -> bytes:
-        endpoint = self._endpoint
+        return self._head_to(self._endpoint, method, metadata)
+
+    def _head_to(self, endpoint: Endpoint, method: str, metadata: Mapping[str, str] | None = None) -> bytes:
         key = endpoint.text, method
         block = self._heads.get(key)
         if block is None:
@@ -130,9 +171,12 @@ class Members:
     def _turn_away(self) -> None:
         """Leaves a member that does not answer as it should; what is under way with it may end."""
         connection, self._connection = self._connection, None
-        self._at = (self._at + 1) % len(self._endpoints)
+        self._next()
         if connection is not None:
             connection.shut_down()
+
+    def _next(self) -> None:
+        self._at = (self._at + 1) % len(self._endpoints)
 
     async def _connected(self) -> Http2Connection:
         """A connection that takes calls. Raises CallError."""
@@ -164,17 +208,54 @@ class Members:
     async def _dial(self) -> Http2Connection:
         endpoint = self._endpoints[self._at]
         try:
-            async with asyncio.timeout(_DIAL_SECONDS):
+            async with asyncio.timeout(self._dial_seconds):
                 dialed = await endpoint.connect(self._tls)
-        except (DialError, TimeoutError) as error:
-            self._turn_away()
+            connection = self._taken_over(dialed)
+        except (DialError, TimeoutError, ConnectionResetError) as error:
+            self._next()
             why = str(error) or "i/o timeout"
             raise CallError(
                 Code.UNAVAILABLE, f'connection error: desc = "transport: Error while dialing: {why}"', is_unsent=True
             ) from None
-        connection = Http2Connection(dialed, self._has_room, self._gone, _HEALTH)
+        head = self._head_to(endpoint, messages.RANGE)
+        try:
+            await self._check(connection, endpoint, head)
+        except BaseException:
+            connection.close()
+            self._next()
+            raise
         self._connection, self._endpoint = connection, endpoint
+        listening = asyncio.get_running_loop().create_task(_listen(connection, head))
+        self._listening.add(listening)
+        listening.add_done_callback(self._listening.discard)
         return connection
+
+    async def _check(self, connection: Http2Connection, endpoint: Endpoint, head: bytes) -> None:
+        """Raises CallError for a member that says nothing, or is of another cluster than the others."""
+        try:
+            async with asyncio.timeout(_SILENT):
+                cluster = messages.read_cluster(await grpc.call(connection, head, _QUESTION))
+        except TimeoutError:
+            raise CallError(Code.UNAVAILABLE, _NO_WORD, is_unsent=True) from None
+        except MessageError as error:
+            raise CallError(Code.UNAVAILABLE, str(error), is_unsent=True) from error
+        except CallError as error:
+            if error.code is Code.UNAVAILABLE:
+                raise CallError(error.code, error.details, is_unsent=True) from error
+            return  # it may not say so, as its users have rights; what is asked next tells
+        identity = self._identity
+        if identity.cluster and cluster != identity.cluster:
+            logger.error("%s is of cluster %x, the others are of %x", endpoint.text, cluster, identity.cluster)
+            raise CallError(Code.UNAVAILABLE, f"{endpoint.text} is a member of another cluster", is_unsent=True)
+        identity.cluster = cluster
+
+    def _taken_over(self, dialed: UpgradedConnection) -> Http2Connection:
+        """Raises ConnectionResetError if the other side has hung up meanwhile."""
+        try:
+            return Http2Connection(dialed, self._has_room, self._gone, _HEALTH)
+        except ConnectionResetError:
+            dialed.hang_up()
+            raise
 
     def _dialed(self, task: asyncio.Task[Http2Connection]) -> None:
         self._dialing = None
@@ -184,6 +265,7 @@ class Members:
     def _gone(self, connection: Http2Connection) -> None:
         if self._connection is connection:
             self._connection = None
+            self._next()
         self._has_room(connection)
 
     def close(self) -> None:
@@ -191,9 +273,32 @@ class Members:
         self._is_closed = True
         if self._dialing is not None:
             self._dialing.cancel()
+        for task in self._listening:
+            task.cancel()
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
+
+
+async def _listen(connection: Http2Connection, head: bytes) -> None:
+    """Ends a connection whose member owes answers and says nothing any more, long before PING tells that."""
+    time = asyncio.get_running_loop().time
+    while not connection.is_over:
+        quiet = time() - connection.last_read
+        if not connection.streams or quiet < _QUIET:
+            await asyncio.sleep(_QUIET if quiet >= _QUIET else _QUIET - quiet)
+        elif not connection.can_take:
+            if quiet >= _TOO_LONG:
+                connection.end(BadAnswer(_NO_WORD))
+            await asyncio.sleep(_QUIET)
+        else:
+            try:
+                async with asyncio.timeout(_SILENT):
+                    await grpc.call(connection, head, _QUESTION)
+            except TimeoutError:
+                connection.end(BadAnswer(_NO_WORD))
+            except CallError:
+                await asyncio.sleep(_QUIET)  # it has said something, or has as much to do as it takes
 
 
 def endpoints(texts: Sequence[str]) -> list[Endpoint]:

@@ -16,12 +16,16 @@ TXN: Final = "/etcdserverpb.KV/Txn"
 COMPACT: Final = "/etcdserverpb.KV/Compact"
 WATCH: Final = "/etcdserverpb.Watch/Watch"
 LEASE_GRANT: Final = "/etcdserverpb.Lease/LeaseGrant"
+LEASE_TIME_TO_LIVE: Final = "/etcdserverpb.Lease/LeaseTimeToLive"
+DELETE_RANGE: Final = "/etcdserverpb.KV/DeleteRange"
+PUT: Final = "/etcdserverpb.KV/Put"
 STATUS: Final = "/etcdserverpb.Maintenance/Status"
 
 NO_END: Final = b"\0"
 """As the end of a range: there is none."""
 _TARGET_VERSION, _TARGET_MOD = 0, 2
 _DELETED: Final = 1
+_LARGEST: Final = (1 << 63) - 1
 
 
 class MessageError(ValueError):
@@ -30,13 +34,14 @@ class MessageError(ValueError):
 
 @dataclass(slots=True)
 class Stored:
-    """mvccpb.KeyValue."""
+    """mvccpb.KeyValue; `lease` is 0 for a key that stays."""
 
     key: bytes
     value: bytes
     create_revision: int
     mod_revision: int
     version: int
+    lease: int = 0
 
 
 @dataclass(slots=True)
@@ -98,11 +103,14 @@ def _bytes(tag: int, value: bytes) -> bytes:
 
 
 def range_of(
-    key: bytes, end: bytes = b"", *, limit: int = 0, revision: int = 0, count_only: bool = False
+    key: bytes, end: bytes = b"", *, limit: int = 0, revision: int = 0, serializable: bool = False,
+    count_only: bool = False,
 ) -> bytes:  # fmt: skip
-    """RangeRequest: one key, or those from it to `end`."""
+    """RangeRequest: one key, or those from it to `end`. A member answers a `serializable` one by itself, and it may be
+    of the past."""
     ends = _bytes(2, end) if end else b""
-    return _bytes(1, key) + ends + _number(3, limit) + _number(4, revision) + _number(9, count_only)
+    limits = _number(3, limit) + _number(4, revision)
+    return _bytes(1, key) + ends + limits + _number(7, serializable) + _number(9, count_only)
 
 
 def put_if(key: bytes, value: bytes, *, mod_revision: int, lease: int = 0) -> bytes:
@@ -134,6 +142,29 @@ def compaction(revision: int) -> bytes:
 def lease_grant(seconds: int) -> bytes:
     """LeaseGrantRequest."""
     return _number(1, seconds)
+
+
+def lease_time_to_live(lease: int) -> bytes:
+    """LeaseTimeToLiveRequest."""
+    return _number(1, lease)
+
+
+def put(key: bytes, value: bytes, lease: int = 0) -> bytes:
+    """PutRequest."""
+    return _bytes(1, key) + _bytes(2, value) + _number(3, lease)
+
+
+def delete_range(key: bytes, end: bytes = b"") -> bytes:
+    """DeleteRangeRequest: one key, or those from it to `end`."""
+    return _bytes(1, key) + (_bytes(2, end) if end else b"")
+
+
+def read_revision(data: bytes) -> int:
+    """That of the header of any answer. Raises MessageError."""
+    try:
+        return next((_revision(data, at, end) for number, at, end in _fields(data, 0, len(data)) if number == 1), 0)
+    except IndexError:
+        raise MessageError("a message is cut off") from None
 
 
 def watch(key: bytes, end: bytes, start_revision: int) -> bytes:
@@ -193,7 +224,7 @@ def _fields(data: bytes, at: int, end: int) -> list[tuple[int, int, int]]:
 
 def _stored(data: bytes, at: int, end: int) -> Stored:
     key = value = b""
-    created = modified = version = 0
+    created = modified = version = lease = 0
     for number, first, last in _fields(data, at, end):
         if number == 1:
             key = data[first:last]
@@ -205,7 +236,9 @@ def _stored(data: bytes, at: int, end: int) -> Stored:
             version = first
         elif number == 5:
             value = data[first:last]
-    return Stored(key, value, created, modified, version)
+        elif number == 6:
+            lease = first
+    return Stored(key, value, created, modified, version, lease)
 
 
 _NUMBER: Final = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
@@ -215,10 +248,14 @@ _HEADER: Final = re.compile(rb"(?:\x08%b)?(?:\x10%b)?\x18(?=%b)" % (_NUMBER, _NU
 
 def _revision(data: bytes, at: int, end: int) -> int:
     """That of a ResponseHeader."""
-    found = _HEADER.match(data, at, end)
-    if found is not None:
-        return _varint(data, found.end())[0]
-    return next((value for number, value, _ in _fields(data, at, end) if number == 3), 0)
+    head = _HEADER.match(data, at, end)
+    if head is not None:
+        found = _varint(data, head.end())[0]
+    else:
+        found = next((value for number, value, _ in _fields(data, at, end) if number == 3), 0)
+    if found > _LARGEST:
+        raise MessageError("a revision that is none")
+    return found
 
 
 def read_range(data: bytes) -> RangeAnswer:
@@ -301,20 +338,61 @@ def _change(data: bytes, at: int, end: int) -> Change:
     return Change(deleted, current, previous)
 
 
+def read_cluster(data: bytes) -> int:
+    """The ID of the cluster in the header of any answer but a watch's, 0 if there is none. Raises MessageError."""
+    try:
+        for number, first, last in _fields(data, 0, len(data)):
+            if number == 1 and last:
+                return next((value for tag, value, end in _fields(data, first, last) if tag == 1 and not end), 0)
+    except IndexError:
+        raise MessageError("a message is cut off") from None
+    return 0
+
+
 def read_lease(data: bytes) -> int:
     """The ID of a LeaseGrantResponse. Raises MessageError."""
     return _only(data, 2)
 
 
-def read_version(data: bytes) -> str:
-    """The version of a StatusResponse. Raises MessageError."""
+@dataclass(slots=True)
+class Status:
+    """etcdserverpb.StatusResponse: of which cluster a member is, its `version`, the bytes of its file, the revision it
+    has applied, and which member is its leader (0: it knows of none)."""
+
+    cluster: int = 0
+    version: str = ""
+    size: int = 0
+    revision: int = 0
+    leader: int = 0
+
+
+def read_status(data: bytes) -> Status:
+    """Raises MessageError."""
+    found = Status()
     try:
         for number, first, last in _fields(data, 0, len(data)):
-            if number == 2:
-                return data[first:last].decode(errors="replace")
+            if number == 1:
+                found.cluster = next((value for field, value, _ in _fields(data, first, last) if field == 1), 0)
+                found.revision = _revision(data, first, last)
+            elif number == 2:
+                found.version = data[first:last].decode(errors="replace")
+            elif number == 3:
+                found.size = first
+            elif number == 4:
+                found.leader = first
     except IndexError:
         raise MessageError("a message is cut off") from None
-    return ""
+    return found
+
+
+def read_seconds_left(data: bytes) -> int:
+    """Of a LeaseTimeToLiveResponse: what is left of a lease, negative for one that is there no more. Raises
+    MessageError."""
+    try:
+        value = next((value for number, value, _ in _fields(data, 0, len(data)) if number == 3), 0)
+    except IndexError:
+        raise MessageError("a message is cut off") from None
+    return value - (1 << 64) if value >> 63 else value
 
 
 def _only(data: bytes, wanted: int) -> int:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from steersman.net.client.grpc import CallError, Code
 from steersman.storage.dispatch import Dispatcher, Registration
-from steersman.storage.etcd import following, messages
+from steersman.storage.etcd import checks, following, messages
 from steersman.storage.etcd.compaction import Compactor
 from steersman.storage.etcd.following import Following
-from steersman.storage.etcd.leases import Leases
-from steersman.storage.etcd.members import Members, endpoints, unavailable
+from steersman.storage.etcd.leases import REUSE_SECONDS, Leases
+from steersman.storage.etcd.members import Endpoint, Identity, Members, endpoints, unavailable
 from steersman.storage.etcd.messages import Change, MessageError, Stored
 from steersman.storage.interface import (
     Compacted,
@@ -43,7 +44,10 @@ ROOT: Final = "/registry"
 _START_SECONDS: Final = 20.0
 _MEMBER_SECONDS: Final = 3.0
 """A member has so long to answer at the start, before another one is asked."""
+_LAST_SECONDS: Final = 10.0
+"""Those that writes have which are under way when the store is closed."""
 _CLOSED: Final = "the store is closed"
+_UNSEEN: Final = "the write was committed, and what followed was not seen"
 _COMPACTED: Final = "required revision has been compacted"
 _FUTURE: Final = "required revision is a future revision"
 _NO_LEASE: Final = "requested lease not found"
@@ -52,6 +56,8 @@ _REFUSALS: Final = frozenset({
     Code.OUT_OF_RANGE, Code.UNIMPLEMENTED, Code.UNAUTHENTICATED,
 })  # fmt: skip
 """After these nothing was written; after others nobody knows."""
+_NOT_ALLOWED: Final = frozenset({Code.UNAUTHENTICATED, Code.PERMISSION_DENIED})
+_NO_USER: Final = "user name is empty"
 
 
 @dataclass(slots=True, eq=False)
@@ -76,7 +82,10 @@ class EtcdStorage:
     knows_newest = False
     seals = False
 
-    def __init__(self, members: Members, watched: Members, root: str) -> None:
+    def __init__(
+        self, members: Members, watched: Members, root: str, lease_reuse_seconds: int = REUSE_SECONDS,
+        on_lease: Callable[[int], None] | None = None,
+    ) -> None:  # fmt: skip
         self._members = members
         self._watched = watched
         self._root = root.rstrip("/")
@@ -84,7 +93,7 @@ class EtcdStorage:
         self._revision = 0
         self._dispatcher = Dispatcher()
         self._progress = Progress()
-        self._leases = Leases(members)
+        self._leases = Leases(members, lease_reuse_seconds, on_lease)
         self._compactor = Compactor(members)
         self._compacted = 0
         self._writes: dict[str, list[_Write]] = {}
@@ -109,20 +118,25 @@ class EtcdStorage:
         root: str = ROOT,
         compaction_interval: float = COMPACTION_INTERVAL,
         start_seconds: float = _START_SECONDS,
+        lease_reuse_seconds: int = REUSE_SECONDS,
+        on_lease: Callable[[int], None] | None = None,
     ) -> EtcdStorage:
         """Connects to a cluster of which `servers` are members, and waits until one of them answers.
 
         `tls` is for those whose URL says https. Keys that begin with `/registry` begin with `root` there; "" follows
-        all keys there are. Raises StorageUnavailable, ValueError for what is no URL of a member.
+        all keys there are. `on_lease` is told how many keys a lease was asked for, when there is a new one. Raises
+        StorageUnavailable, StorageFormatError, ValueError for what is no URL of a member.
         """
         found = endpoints(servers)
-        storage = cls(Members(found, tls), Members(found, tls), root)
+        identity = Identity()
+        storage = cls(
+            Members(found, tls, identity), Members(found, tls, identity), root, lease_reuse_seconds, on_lease
+        )  # fmt: skip
         try:
-            async with asyncio.timeout(start_seconds):
-                storage._revision = await storage._started()
-        except TimeoutError:
-            await storage.close()
-            raise StorageUnavailable(f"no member of etcd answers: {', '.join(servers)}") from None
+            storage._revision = await storage._started(found, tls, start_seconds)
+            await checks.check_members(found, tls)
+            if storage._root:
+                await checks.check_keys(storage._members, storage._root)
         except BaseException:
             await storage.close()
             raise
@@ -133,16 +147,41 @@ class EtcdStorage:
             )  # fmt: skip
         return storage
 
-    async def _started(self) -> int:
-        while True:
-            try:
-                async with asyncio.timeout(_MEMBER_SECONDS):
-                    return await self._look()
-            except TimeoutError:
-                self._members.failed()
-            except StorageUnavailable as error:
-                logger.warning("etcd does not answer: %s", error)
-                await asyncio.sleep(0.5)
+    async def _started(self, found: Sequence[Endpoint], tls: ssl.SSLContext | None, seconds: float) -> int:
+        """The newest revision, as soon as a majority of members is there to tell it. Raises StorageUnavailable."""
+        why = ""
+        try:
+            async with asyncio.timeout(seconds):
+                while True:
+                    try:
+                        async with asyncio.timeout(_MEMBER_SECONDS):
+                            return await self._look()
+                    except TimeoutError:
+                        why = "no answer"
+                        self._members.failed()
+                    except StorageUnavailable as error:
+                        why = str(error)
+                        cause = error.__cause__
+                        if (isinstance(cause, CallError) and cause.code in _NOT_ALLOWED) or _NO_USER in why:
+                            raise StorageUnavailable(
+                                f"etcd does not let this server in ({why}); its user is the name in --etcd-certfile"
+                            ) from error
+                        logger.warning("etcd does not answer: %s", error)
+                        await asyncio.sleep(0.5)
+        except TimeoutError:
+            raise StorageUnavailable(
+                checks.why_silent(found, await checks.statuses(found, tls), why or "no answer")
+            ) from None
+
+    async def size(self) -> int:
+        """The bytes of the file of the member that is asked. Raises StorageUnavailable."""
+        self._check_open()
+        try:
+            return messages.read_status(await self._members.call(messages.STATUS, b"", repeatable=True)).size
+        except CallError as error:
+            raise unavailable(error) from error
+        except MessageError as error:
+            raise StorageUnavailable(str(error)) from error
 
     # Keys
 
@@ -183,7 +222,8 @@ class EtcdStorage:
         return False
 
     async def current_revision(self) -> int:
-        """Those who ask while a question is under way share the next one: its answer is newer than they are."""
+        """Those who ask while a question is under way share the next one: its answer is newer than they are. If that
+        question fails, they need not wait as long for the same."""
         self._check_open()
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._asking.append(future)
@@ -198,7 +238,8 @@ class EtcdStorage:
                 try:
                     revision = await self._look()
                 except StorageUnavailable as error:
-                    for each in asking:
+                    since, self._asking = self._asking, []
+                    for each in asking + since:
                         if not each.done():
                             each.set_exception(error)
                 else:
@@ -210,6 +251,15 @@ class EtcdStorage:
 
     async def _look(self) -> int:
         """The newest revision, of which a majority of members knows. Raises StorageUnavailable."""
+        known = self._revision
+        revision = await self._newest()
+        if revision < known:
+            logger.error("etcd is at revision %d and was at %d, as if restored: starting over", revision, known)
+            self._following.start_over(f"etcd has gone back from revision {known} to {revision}")
+            raise StorageUnavailable("etcd has gone back")
+        return revision
+
+    async def _newest(self) -> int:
         request = messages.range_of(self._outer(f"{ROOT}/health"), limit=1, count_only=True)
         try:
             return messages.read_range(await self._members.call(messages.RANGE, request, repeatable=True)).revision
@@ -315,6 +365,8 @@ class EtcdStorage:
             if not answer.succeeded:
                 return None, None if answer.found is None else self._kv(answer.found)
             event = write.events.get(answer.revision)
+            if event is None and answer.revision <= self._revision:
+                raise OutcomeUnknown(_UNSEEN)  # it started over meanwhile
             if event is None:
                 write.revision = answer.revision
                 write.told = asyncio.get_running_loop().create_future()
@@ -361,21 +413,26 @@ class EtcdStorage:
 
     async def _start_over(self, error: Compacted) -> int:
         """What happened is no longer kept: subscribers are told so, and all begins anew from now."""
-        self._compacted = max(self._compacted, error.revision)
         while True:
             try:
-                revision = await self._look()
+                revision = await self._newest()
                 break
             except StorageUnavailable as failure:
                 logger.warning("etcd does not answer: %s", failure)
                 await asyncio.sleep(1)
-        self._dispatcher.lose(error)
+        self._compacted = min(max(self._compacted, error.revision), revision)
+        self._compactor.compacted = min(self._compactor.compacted, revision)
         self._progressed(revision)
+        self._dispatcher.lose(error)
+        self._end_writes()
+        return revision
+
+    def _end_writes(self) -> None:
+        """Those that wait for their events, which will not come."""
         for writes in self._writes.values():
             for write in writes:
                 if write.told is not None and not write.told.done():
-                    write.told.set_exception(OutcomeUnknown("the write was committed, and what followed was not seen"))
-        return revision
+                    write.told.set_exception(OutcomeUnknown(_UNSEEN))
 
     async def subscribe(
         self, prefix: str, *, after_revision: int, deliver: Deliver, lost: Lost | None = None
@@ -449,8 +506,11 @@ class EtcdStorage:
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
-        await self._idle.wait()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_SECONDS):
+                await self._idle.wait()
         await self._following.stop()
+        self._end_writes()
         self._members.close()
         self._watched.close()
         if self._asker is not None:

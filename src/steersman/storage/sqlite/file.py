@@ -55,6 +55,9 @@ _COLUMNS: Final = {
 }
 
 
+_SIBLINGS: Final = ("-journal", "-wal", "-shm")
+
+
 class FileLock:
     """An exclusive lock on a sibling of the file, held by this process until it lets go or dies."""
 
@@ -97,11 +100,11 @@ def prepare(path: Path) -> None:
     """
     if is_new(path):
         try:
-            _create(path)
+            create(path)
         except sqlite3.Error as error:
             raise StorageUnavailable(f"{path} cannot be made: {error}") from error
         return
-    _check(path)
+    check(path)
     warn_of_access(path)
     os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC))  # SQLite would open what it may not write to read only
 
@@ -154,14 +157,19 @@ def _check_version(path: Path, version: int) -> None:
         raise StorageFormatError(f"{path} has schema {version}, which no version ever wrote")
 
 
-def _create(path: Path) -> None:
+def remove(path: Path) -> None:
+    """Removes a file, and what SQLite keeps beside it. Raises OSError."""
+    for suffix in ("", *_SIBLINGS):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def create(path: Path) -> None:
     """Builds the file under another name and moves it into place, so that a half-made one is never seen."""
     draft = path.with_name(path.name + ".new")
-    for suffix in ("", "-journal", "-wal", "-shm"):  # of the path only those without a byte or a write: see is_new
-        draft.with_name(draft.name + suffix).unlink(missing_ok=True)
+    remove(draft)
+    for suffix in _SIBLINGS:  # only those without a byte or a write: see is_new
         # An index of a log, or a log without a write, says nothing without the file, and must not be taken for its own.
-        if suffix:
-            path.with_name(path.name + suffix).unlink(missing_ok=True)
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
     os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     with contextlib.closing(sqlite3.connect(draft, isolation_level=None)) as connection:
         connection.execute(f"PRAGMA page_size = {_PAGE_SIZE}")
@@ -177,7 +185,7 @@ def _create(path: Path) -> None:
     sync_folder(path.parent)
 
 
-def _check(path: Path) -> None:
+def check(path: Path) -> None:
     """Raises StorageFormatError unless the file is sound as far as can be told in milliseconds."""
     size = path.stat().st_size
     wal = path.with_name(path.name + "-wal")

@@ -235,9 +235,10 @@ class Http2Connection(Receiving):
         if answer.is_forgotten:
             return
         self._out.append(frames.rst_stream(answer.id, ErrorCode.CANCEL))
-        if not self._pending_resets:
-            self._out.append(frames.frame(frames.PING, 0, 0, _RESET_PING))
-        self._pending_resets += 1
+        if self._health.confirms_resets:
+            if not self._pending_resets:
+                self._out.append(frames.frame(frames.PING, 0, 0, _RESET_PING))
+            self._pending_resets += 1
         self.schedule()
         self.forget(answer)
 

@@ -17,6 +17,9 @@ class Health:
 
     read_idle: float = 30.0
     ping_timeout: float = 15.0
+    confirms_resets: bool = True
+    """Whether the other side is asked (PING) if it has heard of a stream that this side has given up. Servers of gRPC
+    hang up on who asks them that too often."""
 
 
 def health(variables: Mapping[str, str]) -> Health:

@@ -1,0 +1,171 @@
+"""`steersman storage`: what is stored, saved, restored, and moved between SQLite and etcd."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from steersman.cli.paths import DEFAULT_DATA_DIR, default_data_dir
+
+if TYPE_CHECKING:
+    from steersman.storage.moving.cluster import Cluster
+    from steersman.storage.moving.rows import Moved
+
+T = TypeVar("T")
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_FILE: Final = click.Path(path_type=Path, dir_okay=False)
+_MIB: Final = 1 << 20
+
+
+def _data_dir(command: Command) -> Command:
+    return click.option(
+        "--data-dir", type=click.Path(path_type=Path, file_okay=False), metavar="folder",
+        help=f"the server's folder  [default: {DEFAULT_DATA_DIR}]",
+    )(command)  # fmt: skip
+
+
+def _of_etcd(command: Command) -> Command:
+    """The flags of a server that say where etcd is."""
+    for option in (
+        click.option("--etcd-keyfile", default="", metavar="file", help="key of --etcd-certfile"),
+        click.option("--etcd-certfile", default="", metavar="file", help="certificate shown to etcd, PEM"),
+        click.option("--etcd-cafile", default="", metavar="file", help="whom members have their certificates of, PEM"),
+        click.option("--etcd-prefix", default="/registry", metavar="string", help="what all keys in etcd begin with"),
+        click.option("--etcd-servers", required=True, metavar="urls", help="http(s)://HOST:PORT,... of a cluster"),
+    ):
+        command = option(command)
+    return command
+
+
+@click.group()
+def storage() -> None:
+    """Save, restore and move what is stored."""
+
+
+@storage.command()
+@click.argument("file", type=_FILE)
+@_data_dir
+def save(file: Path, data_dir: Path | None) -> None:
+    """Write a snapshot of the SQLite storage to FILE, while the server runs or not.
+
+    It is of one moment, and checked whole. Its checksum is written to FILE.sha256. Keys and certificates in the folder
+    are not in it.
+    """
+    from steersman.storage.sqlite import snapshot
+
+    made = _told(lambda: snapshot.save(_file(data_dir), file))
+    click.echo(f"saved {file}: revision {made.revision}, {made.size / _MIB:.1f} MiB, sha256 {made.digest}")
+
+
+@storage.command()
+@click.argument("file", type=_FILE)
+@_data_dir
+@click.option(
+    "--replace", is_flag=True, help="take the place of what is stored, which is kept as steersman.db.replaced"
+)
+@click.option(
+    "--bump-revision",
+    type=click.IntRange(min=0),
+    metavar="number",
+    help="how far beyond what there was resourceVersions go on, 0 to keep those of the snapshot  "
+    "[default: 1, and 1000000 where nothing is to be replaced]",
+)
+@click.option("--skip-hash-check", is_flag=True, help="take a snapshot without FILE.sha256")
+def restore(file: Path, data_dir: Path | None, replace: bool, bump_revision: int | None, skip_hash_check: bool) -> None:
+    """Put the snapshot FILE in the place of the SQLite storage, while no server runs on it.
+
+    Clients' resourceVersions are not in the future afterwards: revisions go on beyond those there were, and watches
+    from before begin anew.
+    """
+    from steersman.storage.sqlite import snapshot
+
+    target = _file(data_dir)
+    made = _told(
+        lambda: snapshot.restore(file, target, bump=bump_revision, replaces=replace, checks_digest=not skip_hash_check)
+    )
+    click.echo(f"restored {target}: revision {made.revision}")
+
+
+@storage.command("to-etcd")
+@_data_dir
+@_of_etcd
+def to_etcd(data_dir: Path | None, **etcd: str) -> None:
+    """Copy the SQLite storage into an etcd cluster, while no server runs on either.
+
+    Below --etcd-prefix nothing may be there yet. If it is cut off, servers do not start on what is there, and running
+    it again begins anew. The SQLite storage stays as it is.
+    """
+    from steersman.storage.moving.to_etcd import copy_to_etcd
+
+    _move("copied to etcd", etcd, lambda cluster: copy_to_etcd(_file(data_dir), cluster, _tell))
+
+
+@storage.command("to-sqlite")
+@_data_dir
+@_of_etcd
+def to_sqlite(data_dir: Path | None, **etcd: str) -> None:
+    """Copy what is stored in an etcd cluster into a new SQLite storage, while no server writes it.
+
+    If it is cut off, nothing is there. What is in etcd stays as it is.
+    """
+    from steersman.machinery.private_files import make_private_folder
+    from steersman.storage.moving.to_sqlite import copy_to_sqlite
+
+    target = _file(data_dir)
+    _told(lambda: make_private_folder(target.parent))
+    _move(f"copied to {target}", etcd, lambda cluster: copy_to_sqlite(cluster, target, _tell))
+
+
+def _file(data_dir: Path | None) -> Path:
+    from steersman.controlplane.data_folder import FILE
+
+    return (data_dir or default_data_dir()) / FILE
+
+
+def _tell(text: str) -> None:
+    click.echo(text, err=True)
+
+
+def _told(work: Callable[[], T]) -> T:
+    """What `work` gives; what it cannot do is told in one line."""
+    from steersman.controlplane.options import OptionsError
+    from steersman.storage.interface import StorageFormatError, StorageLocked, StorageUnavailable
+
+    try:
+        return work()
+    except (OptionsError, OSError, StorageFormatError, StorageLocked, StorageUnavailable) as error:
+        raise click.ClickException(str(error).replace("\n", " ")) from None
+
+
+def _move(what: str, etcd: dict[str, str], copy: Callable[[Cluster], Awaitable[Moved]]) -> None:
+    moved = _told(lambda: asyncio.run(_with_cluster(etcd, copy)))
+    click.echo(f"{what}: {moved.keys} keys, {moved.size / _MIB:.1f} MiB, at revision {moved.revision}")
+
+
+async def _with_cluster(etcd: dict[str, str], copy: Callable[[Cluster], Awaitable[Moved]]) -> Moved:
+    from steersman.controlplane.etcd_cluster import tls_context
+    from steersman.controlplane.options import Options, OptionsError
+    from steersman.storage.moving.cluster import Cluster
+
+    servers = tuple(filter(None, etcd["etcd_servers"].split(",")))
+    prefix = etcd["etcd_prefix"].strip("/")
+    if not prefix or not servers:
+        raise OptionsError("--etcd-servers and --etcd-prefix: neither may be empty")
+    options = Options(
+        data_dir=default_data_dir(), etcd_cafile=etcd["etcd_cafile"], etcd_certfile=etcd["etcd_certfile"],
+        etcd_keyfile=etcd["etcd_keyfile"],
+    )  # fmt: skip
+    tls = tls_context(options, servers)
+    try:
+        cluster = Cluster(servers, tls, f"/{prefix}")
+    except ValueError as error:
+        raise OptionsError(f"--etcd-servers: {error}") from None
+    try:
+        return await copy(cluster)
+    finally:
+        cluster.close()

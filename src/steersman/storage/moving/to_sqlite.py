@@ -1,0 +1,106 @@
+"""An etcd cluster into a SQLite file.
+
+Keys, values and revisions stay as they are, so clients go on where they were; history does not: watches from before the
+copy are told so (410). The file is made under another name and put in its place when it is complete.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+from steersman.machinery.private_files import sync_folder
+from steersman.machinery.values import times
+from steersman.storage.etcd.messages import Stored
+from steersman.storage.interface import StorageFormatError, StorageUnavailable
+from steersman.storage.moving import rows
+from steersman.storage.moving.cluster import Cluster
+from steersman.storage.moving.rows import Digest, Moved
+from steersman.storage.moving.to_etcd import Tell
+from steersman.storage.sqlite.file import FileLock, connect, create, is_new, remove
+
+_CACHE_KIB: Final = 4096
+_TOLD_EVERY: Final = 5_000
+
+
+async def copy_to_sqlite(cluster: Cluster, file: Path, tell: Tell) -> Moved:
+    """Copies all there is below the root as of one revision, and reads it back; `tell` is told how far it has come.
+
+    Raises StorageLocked while a server has the file, StorageFormatError if it is there, StorageUnavailable, OSError.
+    """
+    lock = FileLock(file)
+    draft = file.with_name(file.name + ".copying")
+    try:
+        if not is_new(file):
+            raise StorageFormatError(f"{file} is there already; nothing was copied")
+        await cluster.check()
+        remove(draft)
+        create(draft)
+        with contextlib.closing(connect(draft, cache_kib=_CACHE_KIB, durable=False)) as connection:
+            moved = await _copy(cluster, connection, tell)
+        with draft.open("rb") as made:
+            await asyncio.to_thread(os.fsync, made.fileno())
+        draft.rename(file)
+        sync_folder(file.parent)
+        return moved
+    except sqlite3.Error as error:
+        raise StorageUnavailable(f"{file} cannot be made: {error}") from error
+    finally:
+        remove(draft)
+        lock.release()
+
+
+async def _copy(cluster: Cluster, connection: sqlite3.Connection, tell: Tell) -> Moved:
+    revision, _, marked = await cluster.state()
+    if marked:
+        raise StorageFormatError("what is below --etcd-prefix was not copied there completely; nothing was copied")
+    writer = _Writer(connection, revision)
+    told = 0
+    leases: dict[int, int] = {}
+    async for page in cluster.pages(revision):
+        for each in page:
+            if each.lease and each.lease not in leases:
+                leases[each.lease] = int(times.moment()) + await cluster.seconds_left(each.lease)
+        await asyncio.to_thread(writer.add, [(cluster.inner(each.key), each) for each in page], leases)
+        if writer.digest.keys - told >= _TOLD_EVERY:
+            told = writer.digest.keys
+            tell(f"{told} keys")
+    await asyncio.to_thread(writer.finish)
+    tell(f"reading {writer.digest.keys} keys back")
+    if await asyncio.to_thread(rows.digest, connection) != writer.digest:
+        raise StorageUnavailable("what was read back is not what was copied; nothing was put in place")
+    await asyncio.to_thread(connection.execute, "PRAGMA wal_checkpoint(TRUNCATE)")
+    return Moved(writer.digest.keys, writer.digest.size, writer.newest)
+
+
+class _Writer:
+    """Puts keys into a new file. It blocks, and raises sqlite3.Error."""
+
+    def __init__(self, connection: sqlite3.Connection, revision: int) -> None:
+        self._connection = connection
+        self.newest = revision
+        """Beyond all revisions there are."""
+        self._taken: set[int] = set()
+        self.digest = Digest()
+
+    def add(self, page: list[tuple[str, Stored]], leases: dict[int, int]) -> None:
+        """`leases` tells when each ends, in Unix seconds."""
+        made: list[tuple[int, str, bytes, int, int, int]] = []
+        for key, each in page:
+            revision = each.mod_revision
+            if revision in self._taken:  # keys of one transaction have the same one, rows do not
+                revision = self.newest = self.newest + 1
+            self._taken.add(revision)
+            made.append((revision, key, each.value, each.create_revision, 0, leases.get(each.lease, 0)))
+            self.digest.add(key, each.value)
+        self._connection.execute("BEGIN IMMEDIATE")
+        self._connection.executemany("INSERT INTO log VALUES (?, ?, ?, ?, ?, ?)", made)
+        self._connection.execute("COMMIT")
+
+    def finish(self) -> None:
+        """Tells that there is no history."""
+        self._connection.execute("UPDATE meta SET compact_revision = ?, compacted_revision = ?", (self.newest,) * 2)

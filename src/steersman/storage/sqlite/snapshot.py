@@ -1,0 +1,174 @@
+"""Snapshots of the file: taken while a server writes it, and put in its place while none does.
+
+A snapshot is a file of the same form, of one moment, without history that was given up. Beside it lies its checksum, as
+sha256sum writes it. All of this blocks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sqlite3
+from dataclasses import dataclass
+from hashlib import file_digest
+from pathlib import Path
+from typing import Final
+
+from steersman.machinery.private_files import sync_folder, write_whole
+from steersman.storage.interface import StorageFormatError, StorageUnavailable
+from steersman.storage.sqlite.file import FileLock, check, is_new, remove
+from steersman.storage.sqlite.log import Log
+
+BUMP: Final = 1_000_000
+"""Revisions that a restored file is ahead of its snapshot, where nobody knows how many there were since."""
+_REPLACED: Final = ".replaced"
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What is in a snapshot: its newest revision, its size in bytes, and the SHA-256 of the file."""
+
+    revision: int
+    size: int
+    digest: str
+
+
+def save(file: Path, target: Path) -> Snapshot:
+    """Writes a snapshot of a file, which a server may have open, to `target` and its checksum beside it.
+
+    Raises StorageFormatError for a file that is not ours or is damaged, StorageUnavailable, OSError.
+    """
+    if is_new(file):
+        raise StorageFormatError(f"{file} is not there")
+    draft = target.with_name(target.name + ".part")
+    remove(draft)
+    # SQLite writes into an empty file as well, which has the right access from the start.
+    os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    try:
+        with _opened(file, "ro") as source:
+            source.execute("VACUUM INTO ?", (str(draft),))
+        revision = _verified(draft)
+        made = Snapshot(revision, draft.stat().st_size, _digest(draft))
+        with draft.open("rb") as written:
+            os.fsync(written.fileno())
+        draft.rename(target)
+        write_whole(_checksum_of(target), f"{made.digest}  {target.name}\n".encode())
+    except sqlite3.Error as error:
+        raise StorageUnavailable(f"no snapshot of {file} can be made: {error}") from error
+    finally:
+        remove(draft)
+    return made
+
+
+def restore(
+    snapshot: Path, file: Path, *, bump: int | None = None, replaces: bool = False, checks_digest: bool = True
+) -> Snapshot:
+    """Puts a snapshot in the place of `file`; what was there is kept under another name, if it is to be replaced.
+
+    Its revision is `bump` beyond the newest that the snapshot and what was there have, and there is no history: no
+    client has a resourceVersion of the future, and watches from before are told so (410). 0 leaves all as it was saved;
+    None is 1 where something was there, and BUMP where nothing was.
+    Raises StorageLocked while a server has the file, StorageFormatError, StorageUnavailable, OSError.
+    """
+    if is_new(snapshot):
+        raise StorageFormatError(f"{snapshot} is not there")
+    digest = _digest(snapshot)
+    if checks_digest:
+        _check_digest(snapshot, digest)
+    lock = FileLock(file)
+    draft = file.with_name(file.name + ".restoring")
+    try:
+        before = 0
+        if not is_new(file):
+            if not replaces:
+                raise StorageFormatError(f"{file} is there already; nothing was restored")
+            before = _revision(file)
+        if bump is None:
+            bump = 1 if before else BUMP
+        remove(draft)
+        shutil.copyfile(snapshot, draft)
+        draft.chmod(0o600)
+        revision = max(_verified(draft), before)
+        if bump:
+            revision += bump
+        _prepare(draft, revision if bump else 0)
+        with draft.open("rb") as made:
+            os.fsync(made.fileno())
+        _move_away(file)
+        draft.rename(file)
+        sync_folder(file.parent)
+        return Snapshot(revision, file.stat().st_size, digest)
+    except sqlite3.Error as error:
+        raise StorageUnavailable(f"{snapshot} cannot be restored: {error}") from error
+    finally:
+        remove(draft)
+        lock.release()
+
+
+def _opened(path: Path, mode: str) -> contextlib.closing[sqlite3.Connection]:
+    uri = f"{path.absolute().as_uri()}?mode={mode}"
+    return contextlib.closing(sqlite3.connect(uri, uri=True, isolation_level=None))
+
+
+def _verified(path: Path) -> int:
+    """The newest revision of a file in which all is as it should be. Raises StorageFormatError, sqlite3.Error."""
+    check(path)
+    with _opened(path, "ro") as connection:
+        problem = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+        if problem != "ok":
+            raise StorageFormatError(f"{path} is damaged: {problem}")
+        return Log(connection).revisions()[0]
+
+
+def _revision(file: Path) -> int:
+    """The newest of a file that is to be replaced. Raises StorageFormatError if it cannot be told."""
+    try:
+        with _opened(file, "rw") as connection:
+            return Log(connection).revisions()[0]
+    except sqlite3.Error as error:
+        raise StorageFormatError(
+            f"{file} is damaged, so nobody knows its newest revision: move it away, and restore with a --bump-revision "
+            f"beyond it ({error})"
+        ) from error
+
+
+def _prepare(draft: Path, revision: int) -> None:
+    """Makes a copy of a snapshot what a server opens; with a revision, that is its newest and there is no history."""
+    with _opened(draft, "rw") as connection:
+        if revision:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute(
+                "DELETE FROM log WHERE value IS NULL OR EXISTS "
+                "(SELECT 1 FROM log n WHERE n.key = log.key AND n.revision > log.revision)"
+            )
+            connection.execute("UPDATE meta SET compact_revision = ?, compacted_revision = ?", (revision, revision))
+            connection.execute("COMMIT")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def _move_away(file: Path) -> None:
+    """Gives a file and its logs other names. The logs go last: without the file a server does not start on them."""
+    for suffix in ("", "-wal", "-shm"):
+        with contextlib.suppress(FileNotFoundError):
+            file.with_name(file.name + suffix).rename(file.with_name(f"{file.name}{_REPLACED}{suffix}"))
+
+
+def _checksum_of(snapshot: Path) -> Path:
+    return snapshot.with_name(snapshot.name + ".sha256")
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
+
+
+def _check_digest(snapshot: Path, digest: str) -> None:
+    path = _checksum_of(snapshot)
+    try:
+        told = path.read_text(errors="replace")[:64]
+    except FileNotFoundError:
+        raise StorageFormatError(f"{path} is not there, which has the checksum of the snapshot") from None
+    if told != digest:
+        raise StorageFormatError(f"{snapshot} is damaged: its checksum is {digest}, and {path} says {told}")

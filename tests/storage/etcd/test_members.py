@@ -1,0 +1,217 @@
+"""Calls of members that are away, hang up, or say nothing any more."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from steersman.net.client.grpc import CallError, Code
+from steersman.storage.etcd import EtcdStorage, members, messages
+from steersman.storage.etcd.members import Members, endpoints
+from steersman.storage.interface import StorageUnavailable
+from tests.storage.etcd.process import EtcdProcess
+from tests.storage.storage_model import Recorder
+
+ASKED = messages.range_of(b"/a")
+
+
+class Hangs:
+    """A listener that takes connections and says nothing, or hangs up at once."""
+
+    def __init__(self, *, up: bool) -> None:
+        self._up = up
+        self.taken = 0
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> Hangs:
+        self._server = await asyncio.start_server(self._take, "127.0.0.1", 0)
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        await asyncio.gather(*self._tasks)
+
+    async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.taken += 1
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.append(task)
+        if self._up:
+            writer.transport.abort()
+            return
+        with contextlib.suppress(OSError):
+            await reader.read(-1)
+        writer.transport.abort()
+
+
+async def ended(found: Members) -> None:
+    """Closes them; transports let go of their sockets in the next turn of the loop."""
+    found.close()
+    await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(members, "_QUIET", 0.1)
+    monkeypatch.setattr(members, "_SILENT", 0.1)
+
+
+@pytest.fixture
+async def hanging_up() -> AsyncIterator[Hangs]:
+    async with Hangs(up=True) as hangs:
+        yield hangs
+
+
+async def test_one_who_hangs_up_at_once_is_told_of_as_unavailable(hanging_up: Hangs) -> None:
+    found = Members(endpoints([hanging_up.url]))
+    try:
+        for _ in range(20):  # the connection ends while it is made, or just after that
+            with pytest.raises(CallError) as caught:
+                await found.call(messages.RANGE, ASKED, repeatable=False)
+            assert caught.value.code is Code.UNAVAILABLE
+    finally:
+        await ended(found)
+
+
+async def test_a_connection_that_ends_before_it_is_taken_over_was_not_used(
+    hanging_up: Hangs, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    def too_late(*_: object) -> None:
+        raise ConnectionResetError("the connection is closed")
+
+    monkeypatch.setattr(members, "Http2Connection", too_late)
+    found = Members(endpoints([hanging_up.url]))
+    with pytest.raises(CallError) as caught:
+        await found.call(messages.TXN, ASKED, repeatable=False)
+    assert caught.value.is_unsent
+    await ended(found)
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_member_that_owes_answers_and_is_silent_is_left(etcd_process: EtcdProcess) -> None:
+    async with Hangs(up=False) as silent:
+        found = Members(endpoints([silent.url, etcd_process.url]))
+        found._endpoints.sort(key=lambda each: each.text != silent.url)
+        began = time.monotonic()
+        assert messages.read_range(await found.call(messages.RANGE, ASKED, repeatable=True)).revision == 1
+        assert time.monotonic() - began < 5
+        assert silent.taken == 1
+        await ended(found)
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_write_to_a_member_that_stops_is_not_sent_again(etcd_process: EtcdProcess) -> None:
+    found = Members(endpoints([etcd_process.url]))
+    await found.call(messages.RANGE, ASKED, repeatable=True)
+    etcd_process.pause()
+    with pytest.raises(CallError) as caught:
+        await found.call(messages.TXN, ASKED, repeatable=False)
+    assert caught.value.code is Code.UNAVAILABLE
+    assert not caught.value.is_unsent
+    await ended(found)
+
+
+async def test_a_member_of_another_cluster_is_asked_for_nothing(tmp_path: Path, etcd_process: EtcdProcess) -> None:
+    foreign = EtcdProcess(tmp_path / "foreign", "--initial-cluster-token", "another")
+    await asyncio.to_thread(foreign.start)
+    store = await EtcdStorage.open([etcd_process.url], root="", compaction_interval=0)
+    for each in (store._members, store._watched):
+        each._endpoints = endpoints([etcd_process.url, foreign.url])
+        each._at = 0
+    try:
+        await store.create("/a", b"1")
+        etcd_process.kill()
+        for _ in range(3):
+            with pytest.raises(StorageUnavailable):
+                await store.create("/b", b"1")
+        with pytest.raises(StorageUnavailable, match=r"is a member of another cluster|Error while dialing"):
+            await store.get("/a")
+        await asyncio.to_thread(etcd_process.start)
+        await store.create("/c", b"1")
+    finally:
+        await store.close()
+        foreign.stop()
+    alone = await EtcdStorage.open([etcd_process.url], root="", compaction_interval=0)
+    assert [each.key for each in (await alone.range("/")).items] == ["/a", "/c"]
+    await alone.close()
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_member_that_is_there_is_kept_however_long_it_takes(etcd_process: EtcdProcess) -> None:
+    found = Members(endpoints([etcd_process.url]))
+    told: list[CallError | None] = []
+    stream = await found.stream(messages.WATCH, lambda data: None, told.append)
+    stream.send(messages.watch(b"/", b"0", 1))
+    connection = found._connection
+    await asyncio.sleep(1)  # in which nothing happens
+    assert found._connection is connection
+    assert not told
+    stream.cancel()
+    await ended(found)
+
+
+@pytest.mark.parametrize("others", [1, 3])
+async def test_the_watch_finds_the_member_that_answers(etcd_process: EtcdProcess, others: int) -> None:
+    """Whatever the number of those that do not: with one other it once came back to that each time."""
+    dead = [f"http://127.0.0.1:{port}" for port in range(1, others + 1)]
+    store = await EtcdStorage.open([etcd_process.url], root="", compaction_interval=0)
+    await store.create("/before", b"1")  # so the watch is there
+    store._watched._endpoints = endpoints([*dead, etcd_process.url])
+    store._watched._dial_seconds = 1.0
+    store._watched._at = others  # the next one is the first of the dead
+    assert store._watched._connection is not None
+    store._watched._connection.close()
+    try:
+        recorder = Recorder()
+        await store.subscribe("", after_revision=1, deliver=recorder)
+        async with asyncio.timeout(15):
+            await store.create("/a", b"1")
+        assert recorder.revisions == [2, 3]
+    finally:
+        await store.close()
+
+
+async def test_many_calls_that_are_given_up_leave_the_connection_as_it_is(etcd_process: EtcdProcess) -> None:
+    """etcd hangs up on clients that send PING often while it has nothing to say."""
+    found = Members(endpoints([etcd_process.url]))
+    await found.call(messages.RANGE, ASKED, repeatable=True)
+    connection = found._connection
+    assert connection is not None
+    for _ in range(8):
+        stream = await found.stream(messages.WATCH, lambda data: None, lambda error: None)
+        await asyncio.sleep(0.02)
+        stream.cancel()
+        await asyncio.sleep(0.02)
+    await found.call(messages.RANGE, ASKED, repeatable=True)
+    assert found._connection is connection
+    await ended(found)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("impatient")
+async def test_a_watch_on_a_member_that_stops_goes_on_elsewhere(tmp_path: Path) -> None:
+    process = EtcdProcess(tmp_path / "etcd")
+    await asyncio.to_thread(process.start)
+    store = await EtcdStorage.open([process.url], root="", compaction_interval=0)
+    recorder = Recorder()
+    try:
+        await store.subscribe("", after_revision=1, deliver=recorder)
+        await store.create("/a", b"1")
+        process.pause()
+        async with asyncio.timeout(10):
+            while not store._following.trouble:  # noqa: ASYNC110 - nothing announces it
+                await asyncio.sleep(0.02)
+        process.go_on()
+        async with asyncio.timeout(10):
+            await store.create("/b", b"1")
+        assert recorder.revisions == [2, 3]
+    finally:
+        process.go_on()
+        await store.close()
+        process.stop()

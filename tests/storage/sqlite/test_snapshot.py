@@ -1,0 +1,149 @@
+"""Snapshots are of one moment, whole, and put back without anything of the future."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import stat
+from pathlib import Path
+
+import pytest
+
+from steersman.storage.interface import Compacted, StorageFormatError, StorageLocked
+from steersman.storage.sqlite import SQLiteStorage, snapshot
+from tests.storage.storage_model import Recorder
+
+
+async def opened(path: Path) -> SQLiteStorage:
+    return await SQLiteStorage.open(path, compaction_interval=0, lease_interval=0)
+
+
+@pytest.fixture
+async def file(tmp_path: Path) -> Path:
+    path = tmp_path / "steersman.db"
+    store = await opened(path)
+    for number in range(50):
+        await store.create(f"/registry/a/{number:02}", b"value")
+    await store.close()
+    return path
+
+
+async def test_it_is_of_one_moment_while_a_server_writes(file: Path, tmp_path: Path) -> None:
+    store = await opened(file)
+    writing = True
+
+    async def write() -> int:
+        number = 0
+        while writing:  # two keys after each other, always: none is ever without the one before
+            await store.create(f"/registry/b/{number:06}/first", b"1")
+            await store.create(f"/registry/b/{number:06}/second", b"2")
+            number += 1
+        return number
+
+    writer = asyncio.create_task(write())
+    for number in range(5):
+        await asyncio.to_thread(snapshot.save, file, tmp_path / f"snapshot-{number}")
+    writing = False
+    assert await writer > 1
+    await store.close()
+    for number in range(5):
+        restored = tmp_path / f"restored-{number}.db"
+        made = snapshot.restore(tmp_path / f"snapshot-{number}", restored, bump=0)
+        again = await opened(restored)
+        keys = [item.key for item in (await again.range("/registry/b/")).items]
+        seconds = [key for key in keys if key.endswith("second")]
+        assert 0 <= len(keys) - 2 * len(seconds) <= 1
+        assert again.revision == made.revision == 51 + len(keys)
+        await again.close()
+
+
+async def test_nobody_else_may_read_it_and_its_checksum_is_that_of_sha256sum(file: Path, tmp_path: Path) -> None:
+    made = snapshot.save(file, tmp_path / "snapshot")
+    for name in ("snapshot", "snapshot.sha256"):
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
+    assert (tmp_path / "snapshot.sha256").read_text() == f"{made.digest}  snapshot\n"
+    assert not (tmp_path / "snapshot.part").exists()
+
+
+async def test_revisions_go_on_beyond_what_was_replaced(file: Path, tmp_path: Path) -> None:
+    snapshot.save(file, tmp_path / "snapshot")
+    store = await opened(file)
+    for number in range(20):
+        await store.create(f"/registry/later/{number}", b"value")
+    newest = store.revision
+    await store.close()
+    made = snapshot.restore(tmp_path / "snapshot", file, bump=1000, replaces=True)
+    assert made.revision == newest + 1000
+    store = await opened(file)
+    try:
+        assert store.revision == newest + 1000
+        assert [item.key for item in (await store.range("/registry/later/")).items] == []
+        assert len((await store.range("/registry/a/")).items) == 50
+        with pytest.raises(Compacted):
+            await store.subscribe("/registry/", after_revision=newest, deliver=Recorder())
+        assert (await store.create("/registry/new", b"value")).mod_revision == newest + 1001
+    finally:
+        await store.close()
+    kept = await opened(tmp_path / "steersman.db.replaced")
+    assert len((await kept.range("/registry/later/")).items) == 20
+    await kept.close()
+
+
+async def test_without_a_bump_all_is_as_it_was_saved(file: Path, tmp_path: Path) -> None:
+    made = snapshot.save(file, tmp_path / "snapshot")
+    assert snapshot.restore(tmp_path / "snapshot", tmp_path / "new.db", bump=0).revision == made.revision
+    store = await opened(tmp_path / "new.db")
+    recorder = Recorder()
+    await store.subscribe("/registry/", after_revision=1, deliver=recorder)
+    assert len(recorder.events) == 50
+    await store.close()
+
+
+def test_a_file_that_is_there_is_not_replaced_unasked(file: Path, tmp_path: Path) -> None:
+    snapshot.save(file, tmp_path / "snapshot")
+    before = file.read_bytes()
+    with pytest.raises(StorageFormatError, match="there already"):
+        snapshot.restore(tmp_path / "snapshot", file)
+    assert file.read_bytes() == before
+
+
+async def test_a_file_that_a_server_has_open_is_not_replaced(file: Path, tmp_path: Path) -> None:
+    store = await opened(file)
+    snapshot.save(file, tmp_path / "snapshot")
+    with pytest.raises(StorageLocked):
+        snapshot.restore(tmp_path / "snapshot", file, replaces=True)
+    await store.create("/registry/still", b"there")
+    await store.close()
+
+
+@pytest.mark.parametrize("damage", ["flipped", "cut", "no checksum"])
+async def test_a_damaged_snapshot_is_refused(file: Path, tmp_path: Path, damage: str) -> None:
+    target = tmp_path / "snapshot"
+    snapshot.save(file, target)
+    data = bytearray(target.read_bytes())
+    if damage == "flipped":
+        data[data.index(b"value")] ^= 1
+    elif damage == "cut":
+        del data[-5000:]
+    else:
+        (tmp_path / "snapshot.sha256").unlink()
+    target.write_bytes(data)
+    with pytest.raises(StorageFormatError, match="checksum"):
+        snapshot.restore(target, tmp_path / "new.db")
+    assert not (tmp_path / "new.db").exists()
+    if damage == "cut":
+        with pytest.raises(StorageFormatError, match="damaged"):
+            snapshot.restore(target, tmp_path / "new.db", checks_digest=False)
+        assert not (tmp_path / "new.db").exists()
+
+
+async def test_what_is_no_storage_is_not_saved(tmp_path: Path) -> None:
+    other = tmp_path / "other.db"
+    with sqlite3.connect(other) as connection:
+        connection.execute("CREATE TABLE a (b)")
+    connection.close()
+    with pytest.raises(StorageFormatError, match="another application"):
+        snapshot.save(other, tmp_path / "snapshot")
+    with pytest.raises(StorageFormatError, match="not there"):
+        snapshot.save(tmp_path / "none.db", tmp_path / "snapshot")
+    assert not (tmp_path / "snapshot").exists()

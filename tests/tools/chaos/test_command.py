@@ -1,0 +1,37 @@
+"""tools/chaos as a whole, for a short while."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.storage.etcd.process import program
+from tools.chaos.command import main
+
+
+@pytest.fixture(autouse=True)
+def with_go() -> None:
+    """The judge is built with it."""
+    if shutil.which("go", path=f"{os.environ.get('PATH', '')}:/usr/local/go/bin") is None:
+        pytest.skip("there is no Go")
+
+
+@pytest.mark.slow
+def test_nothing_is_broken_while_a_server_is_killed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--storage", "sqlite", "--seconds", "8", "--longest", "2", "--rest", "1", "--only", "kill-server"]
+    assert main([*arguments, "--keep", str(tmp_path / "kept")]) == 0
+    told = capsys.readouterr().out
+    assert "kill -9 of server 0" in told
+    assert "all that was promised is so" in told
+    assert main(["--judge", str(tmp_path / "kept" / "history.jsonl")]) == 0
+
+
+@pytest.mark.slow
+def test_nothing_is_broken_on_etcd(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program()
+    arguments = ["--seconds", "10", "--longest", "2", "--rest", "1", "--no-full-disk", "--only", "stop-member,compact"]
+    assert main([*arguments, "--keep", str(tmp_path / "kept")]) == 0
+    assert "not linearizable: 0" in capsys.readouterr().out

@@ -1,0 +1,1 @@
+"""Faults under load, and a judge of what came of it."""

@@ -1,0 +1,200 @@
+"""Everything goes wrong, one thing after another, and nothing that was promised may be broken.
+
+    python -m tools.chaos --seconds 120
+    python -m tools.chaos --seconds 3600 --seed 7 --keep found
+    python -m tools.chaos --storage sqlite --only kill-server,stop-server
+    python -m tools.chaos --judge found/history.jsonl
+
+Three members of etcd (the program is looked for in $STEERSMAN_REFERENCE and PATH) and two `steersman serve` on them, in
+processes of their own; proxies stand for the network between any two. Writers fight over few ConfigMaps, informers list
+and watch on either server and go on at the other, candidates elect a leader, allocators take addresses and ports out of
+small ranges. Meanwhile faults are done and undone, chosen by the seed. In the end the history of every object is judged
+by porcupine (github.com/anishathalye/porcupine, built with Go): it has to be linearizable. Every informer has to have
+been told of everything once and to know what is there, there may never have been two leaders, nothing may be given to
+two services. What is acknowledged has to be there. The exit code is 1 if anything of that is not so.
+
+With `--storage sqlite` it is one server on a folder of its own. Clock jumps are not among the faults, as they need a
+kernel or a library that lies to one process; the disk is made full where this is run as root.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import os
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import uvloop
+
+from steersman.testing import ServerNotReady, ServerProcess
+from tools.chaos import judging
+from tools.chaos.allocators import FLAGS
+from tools.chaos.asking import Violation
+from tools.chaos.faults import Targets, play, restart
+from tools.chaos.load import Load
+from tools.chaos.members import Cluster
+from tools.soak.command import endpoint_of
+
+_SERVERS = 2
+_HISTORY = "history.jsonl"
+
+
+class Run:
+    """One run; what went wrong is in `violations`."""
+
+    def __init__(self, options: argparse.Namespace, folder: Path) -> None:
+        self._options = options
+        self._folder = folder
+        self._began = time.monotonic()
+        self._is_etcd = options.storage == "etcd"
+        self._cluster = Cluster(folder, _SERVERS, own_disk=options.full_disk) if self._is_etcd else None
+        self._servers: list[ServerProcess] = []
+        self._faults: list[str] = []
+        self.violations: list[str] = []
+
+    def note(self, text: str) -> None:
+        """A line of the log of faults."""
+        line = f"{time.monotonic() - self._began:7.1f} s  {text}"
+        self._faults.append(text)
+        print(line, flush=True)
+
+    @contextlib.asynccontextmanager
+    async def _running(self) -> AsyncIterator[Targets]:
+        """All processes, until they are ended."""
+        try:
+            if self._cluster is not None:
+                await self._cluster.start()
+            for number in range(_SERVERS if self._is_etcd else 1):
+                storage = [f"--etcd-servers={self._cluster.urls(number)}"] if self._cluster is not None else []
+                self._servers.append(
+                    ServerProcess(
+                        self._folder / f"server-{number}", *storage, *FLAGS, "--etcd-compaction-interval=15s",
+                        *self._options.flag,
+                    )
+                )  # fmt: skip
+            for server in self._servers:
+                await asyncio.to_thread(server.start)
+            yield Targets(self._cluster, self._servers, random.Random(self._options.seed))
+        finally:
+            for server in self._servers:
+                server.kill()
+            if self._cluster is not None:
+                await self._cluster.stop()
+
+    async def run(self) -> None:
+        """Everything, the verdict included."""
+        async with self._running() as targets:
+            load = Load(
+                [endpoint_of(server) for server in self._servers], writers=self._options.writers,
+                informers=self._options.informers, pause=self._options.pause, seed=self._options.seed,
+            )  # fmt: skip
+            try:
+                await load.prepare()
+                await self._under_load(load, targets)
+            except* (Violation, ServerNotReady, TimeoutError, OSError) as group:
+                self.violations += [str(each) for each in _leaves(group)]
+            finally:
+                load.history.write(self._folder / _HISTORY)
+                await load.close()
+        for name, count in sorted(load.counts.items()):
+            print(f"{count:8} {name}")
+        print(f"{len(self._faults):8} faults; the longest answer took {load.longest[0]:.1f} s")
+
+    async def _under_load(self, load: Load, targets: Targets) -> None:
+        every = targets.faults()
+        names = self._options.only.split(",") if self._options.only else list(every)
+        if unknown := set(names) - every.keys():
+            sys.exit(f"no such faults: {', '.join(sorted(unknown))}; there are {', '.join(every)}")
+        playing = asyncio.ensure_future(
+            play(targets, names, self._options.longest, self._options.rest, self.note)
+        )  # fmt: skip
+
+        async def heal() -> None:
+            playing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await playing
+            self.note("everything is healed")
+            if self._cluster is not None:
+                await self._cluster.wait_healthy()
+            for server in self._servers:
+                await restart(server)
+
+        try:
+            await load.run(self._options.seconds, heal)
+            self.violations += await load.judged()
+        finally:
+            if not playing.done():
+                playing.cancel()
+            await asyncio.gather(playing, return_exceptions=True)
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    found: list[BaseException] = []
+    for each in group.exceptions:
+        found += _leaves(each) if isinstance(each, BaseExceptionGroup) else [each]
+    return found
+
+
+def _judged(program: Path, history: Path) -> list[str]:
+    """What is wrong with a history."""
+    verdict = judging.judge(program, history, history.parent)
+    print(
+        f"{verdict.operations} operations on {verdict.keys} objects, {verdict.unknown} of them with an unknown outcome"
+        f"; not linearizable: {len(verdict.wrong)}, not decided in time: {len(verdict.undecided)}"
+    )
+    pictures = dict(zip(verdict.wrong, verdict.pictures, strict=False))
+    return [f"the history of {key} is not linearizable: {pictures.get(key, '')}" for key in verdict.wrong]
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="chaos", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )  # fmt: skip
+    parser.add_argument("--storage", choices=("etcd", "sqlite"), default="etcd")
+    parser.add_argument("--seconds", type=float, default=120, help="of load (default: 120)")
+    parser.add_argument("--seed", type=int, default=1, help="chooses the faults (default: 1)")
+    parser.add_argument("--writers", type=int, default=6)
+    parser.add_argument("--informers", type=int, default=4)
+    parser.add_argument("--pause", type=float, default=0.05, help="seconds between requests of a writer")
+    parser.add_argument("--longest", type=float, default=8, help="seconds that a fault lasts at most (default: 8)")
+    parser.add_argument("--rest", type=float, default=3, help="seconds between faults (default: 3)")
+    parser.add_argument("--only", default="", help="faults to choose from, with commas between them")
+    parser.add_argument("--flag", action="append", default=[], help="of steersman serve, may be given again")
+    parser.add_argument(
+        "--full-disk", action=argparse.BooleanOptionalAction, default=sys.platform == "linux" and os.geteuid() == 0,
+        help="one member is on a small file system that is filled (default: as root)",
+    )  # fmt: skip
+    parser.add_argument("--keep", type=Path, help="folder for history, logs and pictures; else kept if it fails")
+    parser.add_argument("--judge", type=Path, metavar="HISTORY", help="only judges this one again")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit code: 1 if anything that was promised is not so."""
+    options = _options(arguments)
+    program = judging.built()
+    if options.judge is not None:
+        violations = _judged(program, options.judge)
+    else:
+        folder = options.keep or Path(tempfile.mkdtemp(prefix="steersman-chaos-"))
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            sys.exit(f"{folder} is not empty")
+        run = Run(options, folder)
+        uvloop.run(run.run())
+        violations = run.violations + _judged(program, folder / _HISTORY)
+        if options.keep is None and not violations:
+            shutil.rmtree(folder)
+        else:
+            print(f"history and logs: {folder}")
+    for each in violations:
+        print(f"VIOLATION: {each}")
+    print(f"seed {options.seed}: {'not ' if violations else ''}all that was promised is so")
+    return 1 if violations else 0
