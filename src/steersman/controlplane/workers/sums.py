@@ -9,7 +9,8 @@ from typing import Final
 _LINES: Final = 1_000
 """Between two turns of the loop."""
 _LARGEST: Final = frozenset({
-    "apiserver_resource_objects", "apiserver_storage_objects", "apiserver_storage_size_bytes", "kubernetes_build_info", "kubernetes_feature_enabled",
+    "apiserver_resource_objects", "apiserver_storage_objects", "apiserver_storage_size_bytes",
+    "kubernetes_build_info", "kubernetes_feature_enabled",
 })  # fmt: skip
 """Gauges of what all processes see alike..."""
 _LARGEST_ENDS: Final = ("_info", "_timestamp_seconds")
