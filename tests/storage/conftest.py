@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from steersman.machinery.shared_words import SharedWords
 from steersman.storage.encryption.ciphers import AESGCMCipher
 from steersman.storage.encryption.storage import EncryptedStorage
 from steersman.storage.etcd import EtcdStorage
 from steersman.storage.interface import Storage
 from steersman.storage.memory import MemoryStorage
+from steersman.storage.shared.client import SharedStorage
+from steersman.storage.shared.server import StorageServer
 from steersman.storage.sqlite import SQLiteStorage
 from tests.storage.etcd.process import EtcdProcess
 from tests.storage.storage_model import Clock
@@ -33,7 +37,7 @@ def etcd_process(tmp_path: Path) -> Iterator[EtcdProcess]:
     process.stop()
 
 
-@pytest.fixture(params=["memory", "sqlite", "encrypted", "etcd"])
+@pytest.fixture(params=["memory", "sqlite", "encrypted", "shared", "etcd"])
 def open_store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> OpenStore:
     """Opens a fresh store without background tasks; a store of SQLite or etcd opened again is the same one."""
     if request.param == "etcd":
@@ -43,7 +47,7 @@ def open_store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> 
     async def memory() -> Storage:
         return await MemoryStorage.open(compaction_interval=0, lease_interval=0, clock=clock)
 
-    async def sqlite() -> Storage:
+    async def sqlite() -> SQLiteStorage:
         return await SQLiteStorage.open(tmp_path / "store.db", compaction_interval=0, lease_interval=0, clock=clock)
 
     async def encrypted() -> Storage:
@@ -52,7 +56,34 @@ def open_store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> 
         store.expire_leases = inner.expire_leases  # type: ignore[attr-defined]
         return store
 
-    return {"memory": memory, "sqlite": sqlite, "encrypted": encrypted}[request.param]
+    async def shared() -> Storage:
+        return await opened_shared(await sqlite())
+
+    return {"memory": memory, "sqlite": sqlite, "encrypted": encrypted, "shared": shared}[request.param]
+
+
+async def opened_shared(inner: SQLiteStorage) -> SharedStorage:
+    """A storage of a worker, whose owner is in this process, and ends with it."""
+    words = SharedWords.made()
+    server = StorageServer(inner, words)
+    await server.start()
+    near, far = socket.socketpair()
+    await server.connect(near, lambda: None)
+    store = await SharedStorage.open(far, words)
+    close = store.close
+
+    async def expire_leases() -> None:
+        await inner.expire_leases()
+        await store.wait_until(inner.revision)
+
+    async def close_both() -> None:
+        await close()
+        await server.stop()
+        await inner.close()
+
+    store.expire_leases = expire_leases  # type: ignore[attr-defined]
+    store.close = close_both  # type: ignore[method-assign]
+    return store
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from steersman.cli.paths import default_data_dir
 from steersman.controlplane.options import Options, OptionsError
 
 if TYPE_CHECKING:
-    from steersman.controlplane.control_plane import Address
+    from steersman.controlplane.addresses import Address
 
 LOG_FORMAT: Final = "%(levelname).1s %(asctime)s %(name)s: %(message)s"
 
@@ -64,8 +64,10 @@ def run(
     """
     from steersman.storage.interface import StorageFormatError, StorageLocked, StorageUnavailable
 
-    _configure_logging(options.verbosity)
-    _allow_many_files()
+    if make is not None and options.workers > 1:
+        fail("--workers: not supported yet beside steersman serve", program=program)
+    configure_logging(options.verbosity)
+    allow_many_files()
     try:
         code = _run(options, tied_to, make or _control_plane, ready or say_ready)
     except (OptionsError, OSError, StorageFormatError, StorageLocked, StorageUnavailable) as error:
@@ -76,10 +78,11 @@ def run(
     os._exit(code) if code else None
 
 
-def _configure_logging(verbosity: int) -> None:
+def configure_logging(verbosity: int, who: str = "") -> None:
+    """What is logged, and how; `who` stands in each line where several processes write."""
     from steersman.server.debug_paths import log_level
 
-    logging.basicConfig(level=log_level(verbosity), format=LOG_FORMAT)
+    logging.basicConfig(level=log_level(verbosity), format=LOG_FORMAT.replace("%(name)s", f"{who}%(name)s"))
     for handler in logging.getLogger().handlers:
         handler.addFilter(_is_ours_or_a_warning)
 
@@ -95,7 +98,7 @@ def fail(text: str, *, program: str = "steersman") -> NoReturn:
     sys.exit(1)
 
 
-def _allow_many_files() -> None:
+def allow_many_files() -> None:
     """Raises the limit of open files to what the system grants, as Go programs do: every connection is one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == hard:
@@ -107,6 +110,10 @@ def _allow_many_files() -> None:
 
 
 def _control_plane(options: Options) -> Started:
+    if options.workers > 1:
+        from steersman.controlplane.workers.owner import Owner  # which most servers never need
+
+        return Owner(options)
     from steersman.controlplane.control_plane import ControlPlane
 
     return ControlPlane(options)
@@ -165,15 +172,25 @@ async def _serve(
         await asyncio.gather(starting, return_exceptions=True)
         return 0
     address = await starting
-    # What the start has made stays: no collection needs to walk it. A young collection every 700 objects, the default,
-    # takes two thirds of the time that reading a body of a million values takes, with the interpreter held.
-    gc.freeze()
-    gc.enable()
-    gc.set_threshold(50_000, 20, 50)
+    settle()
+    replace = getattr(plane, "replace_workers", None)
+    if replace is not None:
+        loop.add_signal_handler(signal.SIGHUP, replace)
     ready(address)
     await stopping
     await plane.stop()
     return 0
+
+
+def settle() -> None:
+    """Begins to collect garbage.
+
+    What the start has made stays: no collection needs to walk it. A young collection every 700 objects, the default,
+    takes two thirds of the time that reading a body of a million values takes, with the interpreter held.
+    """
+    gc.freeze()
+    gc.enable()
+    gc.set_threshold(50_000, 20, 50)
 
 
 def _follow(connection: socket.socket, stop: asyncio.Event) -> None:

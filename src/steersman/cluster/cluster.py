@@ -23,7 +23,8 @@ from steersman.controllers.selection import selected
 from steersman.controllers.services.load_balancers import LoadBalancerController
 from steersman.controllers.volumes.driver.component import ACCOUNT as SIMULATION
 from steersman.controllers.volumes.driver.objects import install
-from steersman.controlplane.control_plane import Address, ControlPlane
+from steersman.controlplane.addresses import Address
+from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.controllers import beside, own
 from steersman.controlplane.options import Options
 from steersman.endpoints.filters.observation import Observe

@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import socket
+from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from pathlib import Path
 from typing import Final
 
 from steersman.controlplane.options import Options, OptionsError
@@ -16,6 +18,16 @@ from steersman.server.server import Server
 
 _LEAST_ADDRESSES: Final = 8
 """As upstream: the server's own address, and some for services."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a started control plane is reached, and the files that clients need."""
+
+    url: str
+    kubeconfig: Path
+    ca: Path
+    ca_key: Path
 
 
 def service_ranges(options: Options) -> tuple[IPv4Network | IPv6Network, ...]:
@@ -65,17 +77,22 @@ def reachable_address(bind_address: str) -> str:
 
 async def listen(server: Server, options: Options) -> None:
     """Starts the listener. Raises OptionsError, which says what to do, if it cannot be had."""
-    address, port = options.bind_address, options.secure_port
     try:
         await server.start()
     except OSError as error:
-        match error.errno:
-            case errno.EADDRINUSE:
-                why = f"port {port} of {address} is in use by another process: end it, or take another --secure-port"
-            case errno.EADDRNOTAVAIL:
-                why = f"{address} is no address of this machine: --bind-address must be one, or 0.0.0.0 for all of them"
-            case errno.EACCES | errno.EPERM:
-                why = f"this user may not listen on port {port}: take a --secure-port of 1024 or more"
-            case _:
-                why = f"cannot listen on port {port} of {address}: {os.strerror(error.errno or 0)}"
-        raise OptionsError(why) from None
+        raise cannot_listen(options, error) from None
+
+
+def cannot_listen(options: Options, error: OSError) -> OptionsError:
+    """What to do where the listener cannot be had."""
+    address, port = options.bind_address, options.secure_port
+    match error.errno:
+        case errno.EADDRINUSE:
+            why = f"port {port} of {address} is in use by another process: end it, or take another --secure-port"
+        case errno.EADDRNOTAVAIL:
+            why = f"{address} is no address of this machine: --bind-address must be one, or 0.0.0.0 for all of them"
+        case errno.EACCES | errno.EPERM:
+            why = f"this user may not listen on port {port}: take a --secure-port of 1024 or more"
+        case _:
+            why = f"cannot listen on port {port} of {address}: {os.strerror(error.errno or 0)}"
+    return OptionsError(why)

@@ -12,6 +12,7 @@ from steersman.audit.backends.backend import Backend, IgnoringErrors, Union
 from steersman.audit.backends.buffered import Batching, Buffered, Queued
 from steersman.audit.backends.log import Lines, LogBackend, StandardOutput, as_json, as_text
 from steersman.audit.backends.rotation import Limits, LogFile
+from steersman.audit.backends.shared_log import SharedLogFile
 from steersman.audit.backends.truncation import Sizes, Truncating
 from steersman.audit.backends.webhook import WebhookBackend
 from steersman.audit.errors import Errors
@@ -41,14 +42,18 @@ _USER_AGENT: Final = "Go-http-client/1.1"
 
 
 def auditor(
-    options: AuditOptions, metrics: AuditMetrics, lane: SlowLane, executor: Executor, egress: Egress = USUAL
-) -> Auditor | None:
-    """What records requests; None where nothing is to be recorded, or nowhere. Raises OptionsError, OSError."""
+    options: AuditOptions, metrics: AuditMetrics, lane: SlowLane, executor: Executor, egress: Egress = USUAL,
+    lock: int | None = None,
+) -> Auditor | None:  # fmt: skip
+    """What records requests; None where nothing is to be recorded, or nowhere. Raises OptionsError, OSError.
+
+    `lock` is the descriptor of a file by which processes that write one log keep apart.
+    """
     if wrong := list(wrong_with(options)):
         raise OptionsError(wrong[0] if len(wrong) == 1 else f"[{', '.join(wrong)}]")
     rules = _rules(options.audit_policy_file)
     errors = Errors(metrics)
-    lines = _lines(options, executor)
+    lines = _lines(options, executor, lock)
     for name, given in (("log", lines), ("webhook", options.audit_webhook_config_file)):
         if given and rules is None:
             logger.info("No audit policy file provided, no events will be recorded for %s backend", name)
@@ -81,7 +86,7 @@ def _rules(path: str) -> Rules | None:
         raise OptionsError(f"loading audit policy file: {error}") from None
 
 
-def _lines(options: AuditOptions, executor: Executor) -> Lines | None:
+def _lines(options: AuditOptions, executor: Executor, lock: int | None) -> Lines | None:
     """What the log is written to; its file is there from the start, whether or not there is a policy."""
     path = options.audit_log_path
     if not path:
@@ -93,6 +98,8 @@ def _lines(options: AuditOptions, executor: Executor) -> Lines | None:
         compress=options.audit_log_compress,
     )  # fmt: skip
     try:
+        if lock is not None:
+            return SharedLogFile(Path(path), limits, executor.submit, lock)
         return LogFile(Path(path), limits, executor.submit)
     except OSError as error:
         raise OptionsError(f"ensureLogFile: {error.filename or path}: {error.strerror}") from None

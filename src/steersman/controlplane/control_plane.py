@@ -6,9 +6,7 @@ import logging
 import socket
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from functools import cache, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from steersman.aggregator.aggregator import Aggregator
@@ -20,6 +18,7 @@ from steersman.audit.metrics import AuditMetrics
 from steersman.authentication.issued_tokens import IssuedTokens
 from steersman.authentication.user import UserInfo
 from steersman.controlplane.addresses import (
+    Address,
     advertised_address,
     listen,
     reachable_address,
@@ -98,6 +97,7 @@ from steersman.storage.memory import MemoryStorage, Snapshot
 from steersman.store.store import Store
 
 if TYPE_CHECKING:
+    from steersman.controlplane.workers.worker import Worker
     from steersman.net.client.transport import Nearby
 
 logger = logging.getLogger(__name__)
@@ -105,16 +105,6 @@ logger = logging.getLogger(__name__)
 
 Implement = Callable[[BoundResource[Any], Services], ResourceStorage]
 """Makes what implements a resource in place of a store."""
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where a started control plane is reached, and the files that clients need."""
-
-    url: str
-    kubeconfig: Path
-    ca: Path
-    ca_key: Path
 
 
 _READ_BY_THE_SERVER: Final = (
@@ -133,18 +123,19 @@ class ControlPlane:
 
     `nearby` says how nodes, pods and services are reached whose addresses are not on the network, `kubelets` how this
     server itself reaches nodes' kubelets, which trust nobody else; `observe` is told of every request that was
-    answered.
+    answered. `worker` says what it is a part of, if this process is one of several of a server.
     """
 
     def __init__(
         self, options: Options, *, nearby: Nearby | None = None, kubelets: Nearby | None = None,
-        observe: Observe | None = None,
+        observe: Observe | None = None, worker: Worker | None = None,
     ) -> None:  # fmt: skip
         nesting.make_room()
         self.options = options
         self._nearby = nearby
         self._kubelets = kubelets
         self._observe = observe
+        self._worker = worker
         self._files: CertificateFiles | None = None
         self.storage: Storage | None = None
         self.server: Server | None = None
@@ -305,12 +296,14 @@ class ControlPlane:
 
     async def stop(self) -> None:
         """The orderly end; what was acknowledged is on disk."""
+        if self._worker is not None and self._worker.is_replaced and self.server is not None:
+            self.server.hooks.forget_pre_shutdown()
         await self._running.aclose()
         self.server = self.storage = None
 
     async def _start(self, running: AsyncExitStack) -> Address:
         """Makes one part after the other. `running` ends those that run, the last of them first."""
-        options, common = self.options, Common()
+        options, common, worker = self.options, Common(), self._worker
         running.callback(common.slow_lane.close)
         running.callback(common.executor.shutdown, wait=False, cancel_futures=True)
         watchdog = loop_watchdog(options, common)
@@ -326,7 +319,8 @@ class ControlPlane:
         ranges = service_ranges(options)
         egress = egress_of(options, common)
         clusters = etcd_clusters(options, common.registry)
-        storage = self.storage = await open_storage(options, clusters)  # first: it locks the folder
+        open_it = open_storage if worker is None else worker.open_storage
+        storage = self.storage = await open_it(options, clusters)  # first: it locks the folder
         running.push_async_callback(storage.close)
         if clusters is not None:
             await clusters.open_overrides(running)
@@ -359,7 +353,10 @@ class ControlPlane:
         authorizers.feed(stores.store)
         admission = admission_of(options, common, stores, rights, services)
         running.callback(admission.close)
-        recorder = auditor(options, AuditMetrics(common.registry), common.slow_lane, common.executor, egress)
+        recorder = auditor(
+            options, AuditMetrics(common.registry), common.slow_lane, common.executor, egress,
+            None if worker is None else worker.lock,
+        )  # fmt: skip
         if recorder is not None:
             running.push_async_callback(recorder.close)
         judge = authenticator(options, tokens, files, common.registry, None if jwt is None else jwt.anonymous)
@@ -382,7 +379,14 @@ class ControlPlane:
         endpoints = reconciler_of(options, stores.storage_of(SERVER_LEASES), stores.objects)
         kubernetes = KubernetesService(server, stores.objects, endpoints, ranges[0])
         upkeep = self._upkeep = Upkeep(
-            server, stores, services, bootstrap, kubernetes, lambda: openapi.remote, options.controllers
+            server,
+            stores,
+            services,
+            bootstrap,
+            kubernetes,
+            lambda: openapi.remote,
+            options.controllers,
+            keeps_lease=worker is None or worker.is_first,
         )
         running.push_async_callback(upkeep.stop)
         running.push_async_callback(server.stop)
@@ -404,12 +408,14 @@ class ControlPlane:
         aggregator.install()
         bootstrap.install_registration()
         aggregator.install_openapi()
+        if worker is not None:
+            worker.install(server, storage)
         server.prepare_run()
         Discovery(server).install()
         await keys.made()
         keys.install_openid(server)
         openapi.install()
-        install_debug_paths(server, options.as_flags())
+        install_debug_paths(server, options.as_flags() if worker is None else worker.given.flags)
         install_basic_paths(server)
         install_metrics(common.registry, stores, server)
         install_storage_metrics(
@@ -423,7 +429,9 @@ class ControlPlane:
             watchdog.start()
         await definitions.start()  # no client is to find that a resource is not there yet
         aggregator.follow()
-        if options.listen:
+        if worker is not None:
+            worker.listen(server)
+        elif options.listen:
             await listen(server, options)
         await server.run_post_start_hooks()
         if fair is not None:

@@ -45,20 +45,20 @@ def install_metrics(registry: Registry, stores: Iterable[Store[Any]], server: Se
                  "[BETA] A metric with a constant '1' value labeled by major, minor, git version.",
                  ("git_version", "major", "minor"), lambda: [((GIT_VERSION, MAJOR, MINOR), 1)]),
         Computed("counter", "process_cpu_seconds_total", "Total user and system CPU time spent in seconds.", (),
-                 lambda: [((), _cpu_seconds())]),
+                 lambda: [((), cpu_seconds())]),
         Computed("gauge", "process_resident_memory_bytes", "Resident memory size in bytes.", (),
-                 lambda: [((), _resident_bytes())]),
+                 lambda: [((), resident_bytes())]),
         Computed("gauge", "process_start_time_seconds",
                  "Start time of the process since unix epoch in seconds.", (), lambda: [((), started)]),
     )  # fmt: skip
 
 
-def _cpu_seconds() -> float:
+def cpu_seconds() -> float:
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
 
 
-def _resident_bytes() -> float:
+def resident_bytes() -> float:
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:

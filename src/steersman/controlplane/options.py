@@ -27,6 +27,8 @@ class Options(AuditOptions):
     unsafe_no_fsync: bool = False
     storage_media_type: str = "application/json"
     """How objects of the built-in kinds are stored; what is there already may be of any."""
+    workers: int = 1
+    """Processes that answer requests; with more than one, another one owns the storage and the port."""
     listen: bool = True
     bind_address: str = "0.0.0.0"
     secure_port: int = 6443

@@ -38,9 +38,12 @@ class Upkeep:
 
     def __init__(
         self, server: Server, stores: Stores, services: Services, bootstrap: Bootstrap,
-        kubernetes: KubernetesService, remote: Callable[[], RemoteDocuments], controllers: Sequence[str],
+        kubernetes: KubernetesService, remote: Callable[[], RemoteDocuments], controllers: Sequence[str], *,
+        keeps_lease: bool = True,
     ) -> None:  # fmt: skip
-        """`remote` gives what other servers publish of OpenAPI; `controllers` are those of the option."""
+        """`remote` gives what other servers publish of OpenAPI; `controllers` are those of the option. Of several
+        processes that are one server one `keeps_lease`."""
+        self._keeps_lease = keeps_lease
         self._server = server
         self._store = stores.store
         self._lease = IdentityLease(server, stores.objects("coordination.k8s.io", "leases"))
@@ -137,6 +140,8 @@ class Upkeep:
     # The server's identity
 
     async def _start_identity(self) -> None:
+        if not self._keeps_lease:
+            return
         await self._lease.begin()
         self._renewal = Periodic("identity lease", self._lease.renew, RENEWAL)
         self._start(self._renewal)

@@ -71,9 +71,10 @@ class Arrivals:
     if the handshake fails."""
 
     def __init__(
-        self, core: Core, listener: socket.socket, shake_hands: Callable[[Arrival, socket.socket], Awaitable[object]]
+        self, core: Core, listener: socket.socket | None,
+        shake_hands: Callable[[Arrival, socket.socket], Awaitable[object]],
     ) -> None:  # fmt: skip
-        """Raises OSError if the socket cannot listen."""
+        """Without a `listener` it only takes what it is given. Raises OSError if the socket cannot listen."""
         self.core = core
         self._listener = listener
         self._shake_hands = shake_hands
@@ -81,15 +82,17 @@ class Arrivals:
         """Those who have said something, in the order in which they did."""
         self._scheduled = False
         self._resting: asyncio.TimerHandle | None = None
-        listener.listen(BACKLOG)
-        core.loop.add_reader(listener, self._accept)
+        if listener is not None:
+            listener.listen(BACKLOG)
+            core.loop.add_reader(listener, self._accept, listener)
 
     def close(self) -> None:
         """Accepts nothing any more."""
         if self._resting is not None:
             self._resting.cancel()
-        self.core.loop.remove_reader(self._listener)
-        self._listener.close()
+        if self._listener is not None:
+            self.core.loop.remove_reader(self._listener)
+            self._listener.close()
 
     def is_ready(self, arrival: Arrival) -> None:
         """Has a handshake begin in a turn to come."""
@@ -98,26 +101,27 @@ class Arrivals:
             self._scheduled = True
             self.core.loop.call_soon(self._turn)
 
-    def _accept(self) -> None:
+    def _accept(self, listener: socket.socket) -> None:
         """Accepts what has come, for a slice of this turn."""
         clock = self.core.turns.clock
         end = clock() + SLICE
         try:
             while clock() < end:
-                sock, _ = self._listener.accept()
-                self._take(sock)
+                sock, _ = listener.accept()
+                self.take(sock)
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             return
         except OSError as error:
             log.error("no connections are accepted for a second: %s", error)
-            self.core.loop.remove_reader(self._listener)
-            self._resting = self.core.loop.call_later(_REST, self._go_on)
+            self.core.loop.remove_reader(listener)
+            self._resting = self.core.loop.call_later(_REST, self._go_on, listener)
 
-    def _go_on(self) -> None:
+    def _go_on(self, listener: socket.socket) -> None:
         self._resting = None
-        self.core.loop.add_reader(self._listener, self._accept)
+        self.core.loop.add_reader(listener, self._accept, listener)
 
-    def _take(self, sock: socket.socket) -> None:
+    def take(self, sock: socket.socket) -> None:
+        """Takes over a connection that was accepted."""
         core = self.core
         if core.is_full:
             core.counters.refused += 1

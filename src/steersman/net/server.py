@@ -72,7 +72,7 @@ class HttpServer:
         RuntimeError at a second call.
         """
         core = self._new_core()
-        sock = _listening(host, port, shares_port=shares_port)
+        sock = listening_socket(host, port, shares_port=shares_port)
         try:
             self._listener = await self._listen(core, sock)
         except BaseException:
@@ -85,10 +85,14 @@ class HttpServer:
 
     async def _listen(self, core: Core, sock: socket.socket) -> asyncio.Server | Arrivals:
         """Raises OSError."""
-        tls, limits, loop = self._tls, self._limits, core.loop
-        if tls is None:
-            create = cast(Callable[..., "asyncio.Future[asyncio.Server]"], loop.create_server)
+        if self._tls is None:
+            create = cast(Callable[..., "asyncio.Future[asyncio.Server]"], core.loop.create_server)
             return await create(lambda: _Accepted(core), sock=sock, backlog=BACKLOG)
+        return self._arrivals(core, self._tls, sock)
+
+    def _arrivals(self, core: Core, tls: ServerTLS, sock: socket.socket | None) -> Arrivals:
+        """Raises OSError."""
+        limits, loop = self._limits, core.loop
         connect = cast(Callable[..., Coroutine[Any, Any, object]], loop.connect_accepted_socket)
 
         def shake_hands(arrival: Arrival, sock: socket.socket) -> Coroutine[Any, Any, object]:
@@ -102,7 +106,21 @@ class HttpServer:
     def begin(self) -> None:
         """Takes connections that are handed to it, and listens nowhere. Raises RuntimeError at a second call."""
         self._core = self._new_core()
+        if self._tls is not None:
+            self._listener = self._arrivals(self._core, self._tls, None)
         self._check()
+
+    def take(self, sock: socket.socket) -> None:
+        """Takes over a TCP connection that another process has accepted; closes it if the server has ended."""
+        if isinstance(self._listener, Arrivals):
+            self._listener.take(sock)
+        else:
+            sock.close()
+
+    @property
+    def connections(self) -> int:
+        """How many connections are open, handshakes included."""
+        return 0 if self._core is None else len(self._core.connections)
 
     def accept(self) -> asyncio.Protocol:
         """What a connection is to be given to. Raises RuntimeError if the server has not begun, or has ended."""
@@ -177,8 +195,8 @@ class HttpServer:
         )  # fmt: skip
 
 
-def _listening(host: str, port: int, *, shares_port: bool) -> socket.socket:
-    """A socket that is bound. Raises OSError."""
+def listening_socket(host: str, port: int, *, shares_port: bool) -> socket.socket:
+    """A socket that is bound, with `HttpServer.start`'s meaning of address and port. Raises OSError."""
     is_any = host in _ANY_ADDRESS
     if is_any:
         has_both = socket.has_dualstack_ipv6()

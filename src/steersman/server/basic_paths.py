@@ -70,6 +70,8 @@ async def _metrics(server: Server, request: Request) -> Response:
     for text in server.config.registry.expose():
         pieces.append(text.encode())
         await asyncio.sleep(0)
+    if server.gather is not None:
+        pieces = await server.gather(pieces)
     return Response(200, [_METRICS_TYPE], pieces)
 
 

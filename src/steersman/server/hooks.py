@@ -45,6 +45,10 @@ class Hooks:
             for name, hook in self._post_start.items():
                 group.create_task(one(name, hook), name=f"post-start {name}")
 
+    def forget_pre_shutdown(self) -> None:
+        """Has nothing done at the end, as another process goes on with it."""
+        self._pre_shutdown.clear()
+
     async def run_pre_shutdown(self) -> None:
         """Runs every shutdown hook; one that fails is logged and does not keep the others."""
         for name, hook in self._pre_shutdown.items():

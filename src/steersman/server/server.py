@@ -72,6 +72,10 @@ class Server:
         self.healthz = HealthChecks("/healthz")
         self.livez = HealthChecks("/livez")
         self.readyz = HealthChecks("/readyz")
+        self.gather: Callable[[list[bytes]], Awaitable[list[bytes]]] | None = None
+        """Makes of this process' metrics those of a server of several."""
+        self.first: Callable[[], Awaitable[None] | None] | None = None
+        """What every request waits for, if there is anything; to be set before `prepare_run`."""
         self._http: HttpServer | None = None
         self._port = config.port
         self._handler: HttpHandler | None = None
@@ -189,7 +193,7 @@ class Server:
     def prepare_run(self) -> None:
         """Puts the filters around everything."""
         handle = chain(filters(self.config, self.lifecycle, self.requests), self.handle)
-        self._handler = _front(handle)
+        self._handler = _front(handle) if self.first is None else _behind(self.first, _front(handle))
         self.readyz.add(HealthCheck("shutdown", lambda: "shutting down" if self.lifecycle.shutting_down else None))
 
     @property
@@ -207,6 +211,15 @@ class Server:
         self._port = address[1]
         self.lifecycle.serving = True
         return address
+
+    def begin(self, port: int) -> HttpServer:
+        """Takes connections that another process has accepted on `port` and hands to `take` of what is returned."""
+        config = self.config
+        self._http = HttpServer(self.handler, limits=config.limits, tls=config.tls)
+        self._http.begin()
+        self._port = port
+        self.lifecycle.serving = True
+        return self._http
 
     async def run_post_start_hooks(self) -> None:
         """Does what is to be done at start."""
@@ -251,6 +264,16 @@ class Server:
     def http(self) -> HttpServer | None:
         """The listener while it runs, for its statistics."""
         return self._http
+
+
+def _behind(first: Callable[[], Awaitable[None] | None], handle: HttpHandler) -> HttpHandler:
+    async def behind(http: HttpRequest) -> Response:
+        waiting = first()
+        if waiting is not None:
+            await waiting
+        return await handle(http)
+
+    return behind
 
 
 def _front(handle: Handler) -> HttpHandler:

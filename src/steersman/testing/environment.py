@@ -13,7 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
-from steersman.controlplane.control_plane import Address, ControlPlane
+from steersman.controlplane.addresses import Address
+from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.options import Options
 from steersman.machinery.private_files import make_private_folder, write_whole
 from steersman.server import profiling as _profiling  # noqa: F401 - with the rest, before pytest looks at modules

@@ -93,6 +93,7 @@ SECTIONS: Final[dict[str, dict[str, Flag]]] = {
         "storage": Flag(
             "storage", storage, "sqlite (in the folder) or memory (gone at the end)", values=("sqlite", "memory")
         ),
+        "workers": Flag("workers", positive, "processes that answer requests"),
         "unsafe-no-fsync": Flag("unsafe_no_fsync", boolean, "let a power cut take the last writes", boolean=True),
         "storage-media-type": Flag(
             "storage_media_type",

@@ -26,7 +26,7 @@ from steersman.controlplane.options import Options, OptionsError
 if TYPE_CHECKING:
     from steersman.cluster.cluster import Cluster
     from steersman.cluster.configuration import Configuration
-    from steersman.controlplane.control_plane import Address
+    from steersman.controlplane.addresses import Address
 
 _DEFAULTS: Final = {"bind-address": "127.0.0.1", "allow-privileged": "true"}
 _PATIENCE: Final = 60.0

@@ -15,7 +15,7 @@ from steersman.cli.serve import fail, ready_line
 from steersman.cli.up.process_file import write_pid
 
 if TYPE_CHECKING:
-    from steersman.controlplane.control_plane import Address
+    from steersman.controlplane.addresses import Address
 
 PATIENCE: Final = 60.0
 """Seconds after which a cluster that is not ready is ended."""

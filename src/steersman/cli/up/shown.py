@@ -16,7 +16,7 @@ from steersman.cli.up.screen import Above, Screen
 
 if TYPE_CHECKING:
     from steersman.cluster.cluster import Cluster
-    from steersman.controlplane.control_plane import Address
+    from steersman.controlplane.addresses import Address
 
 _EVERY: Final = 0.5
 _OFTEN: Final = 0.1

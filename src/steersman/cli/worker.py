@@ -1,0 +1,66 @@
+"""The process of a worker of `steersman serve --workers`, which its owner starts; no command for users."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+
+from steersman.cli.serve import allow_many_files, configure_logging, settle
+from steersman.controlplane.control_plane import ControlPlane
+from steersman.controlplane.options import OptionsError
+from steersman.controlplane.workers.messages import decode_given, first_frame
+from steersman.controlplane.workers.worker import Sockets, Worker
+from steersman.machinery.shared_words import SharedWords
+from steersman.storage.interface import StorageFormatError, StorageLocked, StorageUnavailable
+
+
+def main() -> None:
+    """Serves until the owner says that it is to end, or is gone itself."""
+    import gc
+
+    import uvloop
+
+    for each in (signal.SIGINT, signal.SIGTERM):  # a terminal sends them to all; the owner knows what is to be done
+        signal.signal(each, signal.SIG_IGN)
+    words, *descriptors = map(int, sys.argv[1:])
+    link, connections, *storage = (socket.socket(fileno=each) for each in descriptors)
+    sockets = Sockets(link, connections, storage[0] if storage else None, SharedWords(words))
+    for descriptor in (words, *descriptors):
+        os.set_inheritable(descriptor, False)
+    try:
+        given = decode_given(first_frame(link))
+    except EOFError:
+        sys.exit(1)
+    configure_logging(given.options.verbosity, f"worker {given.number} ")
+    allow_many_files()
+    gc.disable()  # until the server is ready
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        code = runner.run(_work(Worker(given, sockets)))
+    sys.stdout.flush()
+    os._exit(code)
+
+
+async def _work(worker: Worker) -> int:
+    await worker.begin()
+    plane = ControlPlane(worker.given.options, worker=worker)
+    try:
+        address = await plane.start()
+    except (OptionsError, OSError, StorageFormatError, StorageLocked, StorageUnavailable) as error:
+        await worker.failed(str(error))
+        return 1
+    except BaseExceptionGroup as group:
+        await worker.failed("; ".join(str(error) for error in group.exceptions))
+        return 1
+    settle()
+    worker.ready(address)
+    await worker.ended.wait()
+    await plane.stop()
+    await worker.over()
+    return 0
+
+
+if __name__ == "__main__":
+    main()

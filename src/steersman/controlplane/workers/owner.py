@@ -1,0 +1,246 @@
+"""The owner: has the storage and the port, and keeps the workers running."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Final
+
+from steersman.controlplane.addresses import Address, cannot_listen
+from steersman.controlplane.data_folder import make_data_folder, open_storage
+from steersman.controlplane.options import Options, OptionsError
+from steersman.controlplane.workers import messages
+from steersman.controlplane.workers.handover import Handover
+from steersman.controlplane.workers.messages import Given, share
+from steersman.controlplane.workers.own_series import own_series
+from steersman.controlplane.workers.process import WorkerProcess
+from steersman.controlplane.workers.sums import Sums
+from steersman.machinery.shared_words import SharedWords
+from steersman.net.server import listening_socket
+from steersman.storage.interface import Storage
+from steersman.storage.shared.server import StorageServer
+
+logger = logging.getLogger(__name__)
+
+_LONGEST_END: Final = 70.0
+"""Seconds that a worker has for its end, beside --shutdown-delay-duration: requests have 60 of them."""
+_FIRST_PAUSE: Final = 0.1
+_LONGEST_PAUSE: Final = 30.0
+_LOOKS: Final = 5.0
+"""Seconds between two looks whether workers hang..."""
+_HANGING: Final = 30.0
+"""...and for how long one may."""
+_WELL: Final = 60.0
+"""Seconds after which a worker that ends is no longer one that cannot start."""
+
+
+def pause(failures: int) -> float:
+    """Seconds before a worker is started again that has ended so often, soon after its start."""
+    return 0.0 if failures == 0 else float(min(_FIRST_PAUSE * 2 ** min(failures - 1, 16), _LONGEST_PAUSE))
+
+
+class Owner:
+    """`await start()`, then `await stop()`. Raises what a control plane raises."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self._words: SharedWords | None = None
+        self._storage: Storage | None = None
+        self._server: StorageServer | None = None
+        self._handover: Handover | None = None
+        self._port = options.secure_port
+        self._processes: list[WorkerProcess] = []
+        self._failures: dict[int, int] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._replacing: asyncio.Task[None] | None = None
+        self._running = False
+        """Whether one that ends is to be started again."""
+        self._counted = ""
+        """What workers have counted that have ended."""
+        self._burying = asyncio.Lock()
+
+    # Start and end
+
+    async def start(self) -> Address:
+        """Starts the first worker, which makes what there is to be, then the others. Raises OptionsError, OSError and
+        the storage's errors; nothing is left running then."""
+        try:
+            return await self._start()
+        except BaseException:
+            for each in self._processes:
+                each.leaving = True
+                each.kill()
+            await asyncio.gather(*(each.gone.wait() for each in self._processes))
+            await self._release()
+            raise
+
+    async def _start(self) -> Address:
+        options = self.options
+        if options.workers > messages.MOST_WORKERS:
+            raise OptionsError(f"--workers: at most {messages.MOST_WORKERS}")
+        make_data_folder(options)
+        words = self._words = SharedWords.made()
+        if not options.etcd_servers:
+            self._storage = await open_storage(options)
+            self._server = StorageServer(self._storage, words)
+            await self._server.start()
+        try:
+            listener = listening_socket(
+                options.bind_address, options.secure_port, shares_port=options.permit_port_sharing
+            )
+            self._handover = Handover(listener, lambda: self._processes)
+            self._port = int(listener.getsockname()[1])
+            self._handover.start()
+        except OSError as error:
+            raise cannot_listen(options, error) from None
+        first = await self._started(0)
+        where = await first.ready()
+        others = await asyncio.gather(*map(self._started, range(1, options.workers)))
+        await asyncio.gather(*(each.ready() for each in others))
+        words[messages.ALL_WERE_READY] = 1
+        self._running = True
+        self._keep(self._look_after())
+        return where
+
+    async def stop(self) -> None:
+        """The orderly end of all workers, then of the storage."""
+        self._running = False
+        if self._replacing is not None:
+            self._replacing.cancel()
+        for task in tuple(self._tasks):
+            task.cancel()
+        delay = self.options.shutdown_delay_duration
+        for each in self._processes:
+            each.end()
+        if delay:
+            await asyncio.sleep(delay)
+        if self._handover is not None:
+            self._handover.stop()
+            self._handover = None
+        await asyncio.gather(*(self._over(each, _LONGEST_END + delay) for each in self._processes))
+        await self._release()
+
+    async def _over(self, process: WorkerProcess, seconds: float) -> None:
+        """Returns once it is gone; after so many seconds it is killed."""
+        try:
+            async with asyncio.timeout(seconds):
+                await process.gone.wait()
+        except TimeoutError:
+            logger.error("worker %d does not end: it is killed", process.given.number)
+            process.kill()
+            await process.gone.wait()
+
+    async def _release(self) -> None:
+        if self._handover is not None:
+            self._handover.stop()
+        if self._server is not None:
+            await self._server.stop()
+        if self._storage is not None:
+            await self._storage.close()
+        if self._words is not None:
+            self._words.close()
+
+    # Workers
+
+    async def _started(self, number: int) -> WorkerProcess:
+        """A process that begins to be the worker of this number. Raises OSError."""
+        assert self._words is not None
+        taken = {each.given.slot for each in self._processes}
+        slot = next(each for each in range(messages.MOST_PROCESSES) if each not in taken)
+        given = Given(share(self.options, number, self._port), self.options.as_flags(), number, slot, self._port)
+        process = WorkerProcess(given, self._words, self._gather, self._ended)
+        self._processes.append(process)
+        try:
+            await process.start(self._server)
+        except BaseException:
+            self._processes.remove(process)
+            raise
+        return process
+
+    def _ended(self, process: WorkerProcess) -> None:
+        """A process is gone: another one takes its place, unless that is meant to be."""
+        self._keep(self._count_in(process))
+        if process.leaving or not self._running:
+            return
+        lived = asyncio.get_running_loop().time() - process.started_at
+        if lived >= _WELL:
+            self._failures[process.given.number] = 0
+        self._keep(self._start_again(process.given.number))
+
+    async def _start_again(self, number: int) -> None:
+        failures = self._failures.get(number, 0)
+        self._failures[number] = failures + 1
+        await asyncio.sleep(pause(failures))
+        try:
+            process = await self._started(number)
+        except OSError as error:
+            logger.error("worker %d cannot be started again: %s", number, error)
+            self._keep(self._start_again(number))
+            return
+        try:
+            await process.ready()
+        except OptionsError as error:
+            logger.error("worker %d cannot be started again: %s", number, error)
+            process.kill()
+        else:
+            logger.info("worker %d runs again, as process %d", number, process.pid)
+
+    async def _look_after(self) -> None:
+        """Kills workers that hang: who is connected to one would wait for ever."""
+        while True:
+            await asyncio.sleep(_LOOKS)
+            for each in self._processes:
+                if each.hangs(_HANGING):
+                    logger.error("worker %d has done nothing for %g s: it is killed", each.given.number, _HANGING)
+                    each.kill()
+
+    def _keep(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def replace_workers(self) -> None:
+        """Puts new processes in the place of all workers, one after the other, each once it is ready."""
+        if not self._running or (self._replacing is not None and not self._replacing.done()):
+            return
+        self._replacing = asyncio.ensure_future(self._replace_all())
+
+    async def _replace_all(self) -> None:
+        for number in range(self.options.workers):
+            before = [each for each in self._processes if each.given.number == number and not each.leaving]
+            process = await self._started(number)
+            try:
+                await process.ready()
+            except OptionsError as error:
+                logger.error("worker %d is not replaced: %s", number, error)
+                process.leaving = True
+                process.kill()
+                return
+            for each in before:
+                each.end(replaced=True)
+            await asyncio.gather(*(self._over(each, _LONGEST_END) for each in before))
+        logger.info("all workers are new")
+
+    # Metrics
+
+    async def _count_in(self, process: WorkerProcess) -> None:
+        """Keeps what it has counted, so that no sum ever falls."""
+        async with self._burying:
+            sums = Sums()
+            await sums.add(self._counted, only_counts=True)
+            await sums.add(process.counted.decode(), only_counts=True)
+            self._counted = "".join(sums.lines())
+            if process in self._processes:
+                self._processes.remove(process)
+
+    def _gather(self, asking: WorkerProcess, number: int) -> None:
+        self._keep(self._answer(asking, number))
+
+    async def _answer(self, asking: WorkerProcess, number: int) -> None:
+        """Tells a worker the series of everybody: what it has itself too, as that is not to be counted again if it is
+        killed before the next time."""
+        others = [each for each in self._processes if each is not asking and each.is_ready]
+        texts, _ = await asyncio.gather(asyncio.gather(*(each.scraped() for each in others)), asking.scraped())
+        body = messages.joined([self._counted.encode(), own_series().encode(), *texts])
+        asking.gathered(number, body)

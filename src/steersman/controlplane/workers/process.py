@@ -1,0 +1,214 @@
+"""A process of a worker, as its owner sees it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Final
+
+from steersman.controlplane.addresses import Address
+from steersman.controlplane.options import OptionsError
+from steersman.controlplane.workers import messages
+from steersman.controlplane.workers.messages import Given, Kind
+from steersman.machinery.shared_words import SharedWords
+from steersman.net.link import Link, frame
+from steersman.storage.shared.server import StorageServer
+
+logger = logging.getLogger(__name__)
+
+_MODULE: Final = "steersman.cli.worker"
+_SCRAPE: Final = 3.0
+"""Seconds that a worker has to say what it has counted."""
+
+Gather = Callable[["WorkerProcess", int], None]
+
+
+class WorkerProcess:
+    """Started with `start`; `ended` is called once, when it is gone and nothing of it runs any more."""
+
+    def __init__(
+        self, given: Given, words: SharedWords, gather: Gather, ended: Callable[[WorkerProcess], None]
+    ) -> None:
+        self.given = given
+        self.leaving = False
+        """Whether it was told to end."""
+        self.started_at = asyncio.get_running_loop().time()
+        self._ready: asyncio.Future[Address] = asyncio.get_running_loop().create_future()
+        self.gone = asyncio.Event()
+        self.counted = b""
+        """What it said last of what it has counted."""
+        self._words = words
+        self._gather = gather
+        self._ended = ended
+        self._handed = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._link: Link | None = None
+        self._connections: socket.socket | None = None
+        self._ending: asyncio.Task[None] | None = None
+        self._scraping: dict[int, asyncio.Future[bytes]] = {}
+        self._last = 0
+        self._beat = 0
+        self._beat_at = self.started_at
+        for word in (messages.open_word, messages.taken_word, messages.beat_word):
+            words[word(given.slot)] = 0
+
+    async def start(self, storage: StorageServer | None) -> None:
+        """Starts it, on this storage unless it opens its own. Raises OSError."""
+        near, far = socket.socketpair()
+        self._connections, far_connections = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._connections.setblocking(False)
+        theirs = [far, far_connections]
+        if storage is not None:
+            near_storage, far_storage = socket.socketpair()
+            theirs.append(far_storage)
+            await storage.connect(near_storage, self._over)
+        descriptors = [each.fileno() for each in theirs]
+        try:
+            self._process = await asyncio.to_thread(self._launched, descriptors)
+        finally:
+            for each in theirs:
+                each.close()
+        self._link = await Link.on(near, self._received, self._over)
+        self._link.send(frame(Kind.GIVEN, 0, messages.encode(self.given)))
+
+    def _launched(self, descriptors: list[int]) -> subprocess.Popen[bytes]:
+        """The process, which has these. Blocks. Raises OSError."""
+        words = self._words.descriptor
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", _MODULE, str(words), *map(str, descriptors)],
+            stdin=subprocess.DEVNULL, pass_fds=[words, *descriptors],
+        )  # fmt: skip
+
+    async def ready(self) -> Address:
+        """Returns once it takes connections. Raises OptionsError if it ends before."""
+        return await asyncio.shield(self._ready)
+
+    # Connections
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it has been ready."""
+        return self._ready.done() and self._ready.exception() is None
+
+    def hangs(self, seconds: float) -> bool:
+        """Whether its loop has not run for so long, though it was ready."""
+        now, beat = asyncio.get_running_loop().time(), self._words[messages.beat_word(self.given.slot)]
+        if beat != self._beat or not self.is_ready:
+            self._beat, self._beat_at = beat, now
+        return now - self._beat_at > seconds
+
+    @property
+    def takes_connections(self) -> bool:
+        """Whether it may be handed any."""
+        return self.is_ready and not self.leaving and self._ending is None
+
+    @property
+    def open(self) -> int:
+        """How many it has, with those that it has not taken yet."""
+        words, slot = self._words, self.given.slot
+        return words[messages.open_word(slot)] + self._handed - words[messages.taken_word(slot)]
+
+    def hand(self, descriptor: int) -> bool:
+        """Hands a connection over; whether it was: a process that takes none may have too many waiting."""
+        assert self._connections is not None
+        try:
+            socket.send_fds(self._connections, (b"c",), (descriptor,))
+        except OSError:
+            return False
+        self._handed += 1
+        return True
+
+    # What it says
+
+    def _received(self, kind: int, number: int, body: bytes) -> None:
+        if kind == Kind.READY and not self._ready.done():
+            self._ready.set_result(messages.decode_ready(body))
+        elif kind == Kind.FAILED and not self._ready.done():
+            self._ready.set_exception(OptionsError(body.decode()))
+        elif kind == Kind.GATHER:
+            self._gather(self, number)
+        elif kind == Kind.SCRAPED:
+            self.counted = body
+            asked = self._scraping.get(number)
+            if asked is not None and not asked.done():
+                asked.set_result(body)
+
+    async def scraped(self) -> bytes:
+        """Its metrics; those it told last if it does not answer in time, or is gone."""
+        if self._link is None:
+            return self.counted
+        self._last += 1
+        number = self._last
+        asked: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._scraping[number] = asked
+        self._link.send(frame(Kind.SCRAPE, number))
+        try:
+            async with asyncio.timeout(_SCRAPE):
+                return await asked
+        except TimeoutError:
+            logger.warning("worker %d does not say what it has counted", self.given.number)
+            return self.counted
+        finally:
+            del self._scraping[number]
+
+    def gathered(self, number: int, body: bytes) -> None:
+        """Answers the worker's question for the metrics of all."""
+        if self._link is not None:
+            self._link.send(frame(Kind.GATHERED, number, body))
+
+    # The end
+
+    def end(self, *, replaced: bool = False) -> None:
+        """Has it end in an orderly way; `replaced` if another one goes on with what it does."""
+        self.leaving = True
+        if self._link is not None:
+            self._link.send(frame(Kind.REPLACED if replaced else Kind.END, 0))
+
+    def kill(self) -> None:
+        """Ends it at once."""
+        if self._process is not None:
+            self._process.kill()
+
+    def _over(self) -> None:
+        """One of its connections is: it has ended, or is of no use any more."""
+        if self._ending is None:
+            self._ending = asyncio.ensure_future(self._bury())
+
+    async def _bury(self) -> None:
+        process = self._process
+        code = 0
+        if process is not None:
+            try:
+                async with asyncio.timeout(0.5 if self.leaving else 0.05):
+                    code = await asyncio.to_thread(process.wait, 0.5)
+            except (TimeoutError, subprocess.TimeoutExpired):
+                process.kill()
+                code = await asyncio.to_thread(process.wait)
+        if self._link is not None:
+            self._link.abort()
+            self._link = None
+        if self._connections is not None:
+            self._connections.close()
+        for each in self._scraping.values():
+            if not each.done():
+                each.set_result(self.counted)
+        if not self._ready.done():
+            self._ready.set_exception(OptionsError(f"a worker has ended with {code} before it was ready"))
+        self._ready.exception()  # somebody may wait for it no more
+        if not self.leaving:
+            logger.error("worker %d (process %d) has ended: %s", self.given.number, self.pid, _how(code))
+        self.gone.set()
+        self._ended(self)
+
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return 0 if self._process is None else self._process.pid
+
+
+def _how(code: int) -> str:
+    return f"by signal {-code}" if code < 0 else f"with {code}"

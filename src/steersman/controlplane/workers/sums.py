@@ -1,0 +1,103 @@
+"""The series of several processes as those of one server, in Prometheus' text format."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+_LINES: Final = 1_000
+"""Between two turns of the loop."""
+_LARGEST: Final = frozenset({
+    "apiserver_resource_objects", "apiserver_storage_objects", "apiserver_storage_size_bytes",
+    "kubernetes_build_info", "kubernetes_feature_enabled",
+})  # fmt: skip
+"""Gauges of what all processes see alike..."""
+_LARGEST_ENDS: Final = ("_info", "_timestamp_seconds")
+"""...and how others of them end."""
+_SMALLEST: Final = "process_start_time_seconds"
+
+
+class _Family:
+    """A metric: its head, and its series in order."""
+
+    __slots__ = ("combine", "head", "kind", "series")
+
+    def __init__(self, name: str, head: str) -> None:
+        self.head = head
+        self.kind = ""
+        self.series: dict[str, float] = {}
+        self.combine: Callable[[float, float], float] = _add
+        if name == _SMALLEST:
+            self.combine = _lesser
+        elif name in _LARGEST or name.endswith(_LARGEST_ENDS):
+            self.combine = _greater
+
+
+def _add(one: float, other: float) -> float:
+    return one + other
+
+
+def _lesser(one: float, other: float) -> float:
+    return min(one, other)
+
+
+def _greater(one: float, other: float) -> float:
+    return max(one, other)
+
+
+class Sums:
+    """Texts that are added up. Counters and histograms are sums; gauges too, but for what is one for all processes."""
+
+    def __init__(self) -> None:
+        self._families: dict[str, _Family] = {}
+
+    async def add(self, text: str, *, only_counts: bool = False) -> None:
+        """Adds what one process says; `only_counts` leaves gauges out."""
+        family: _Family | None = None
+        for number, line in enumerate(text.split("\n")):
+            if number % _LINES == _LINES - 1:
+                await asyncio.sleep(0)
+            if line.startswith("# HELP "):
+                name = line.split(" ", 3)[2]
+                family = self._families.get(name)
+                if family is None:
+                    family = self._families[name] = _Family(name, line)
+            elif family is None or not line:
+                continue
+            elif line.startswith("# TYPE "):
+                family.kind = line.rpartition(" ")[2]
+            elif not only_counts or family.kind in ("counter", "histogram"):
+                series, _, value = line.rpartition(" ")
+                before = family.series.get(series)
+                found = float(value)
+                family.series[series] = found if before is None else family.combine(before, found)
+
+    def lines(self) -> Iterator[str]:
+        """The whole, in pieces of some lines."""
+        for name, family in self._families.items():
+            lines = [family.head, f"# TYPE {name} {family.kind}"]
+            for series, value in family.series.items():
+                lines.append(f"{series} {_number(value)}")
+                if len(lines) >= _LINES:
+                    yield "\n".join(lines) + "\n"
+                    lines = []
+            if lines:
+                yield "\n".join(lines) + "\n"
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value.is_integer() else repr(value)
+
+
+async def summed(texts: Sequence[str], counted: str = "") -> list[bytes]:
+    """The sum of what processes say, in pieces; of those that have ended (`counted`) only what was counted."""
+    sums = Sums()
+    for text in texts:
+        await sums.add(text)
+    await sums.add(counted, only_counts=True)
+    pieces = []
+    for piece in sums.lines():
+        pieces.append(piece.encode())
+        await asyncio.sleep(0)
+    return pieces

@@ -1,0 +1,213 @@
+"""A worker: a process of a server that answers requests on connections which it is handed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from steersman.controlplane.addresses import Address
+from steersman.controlplane.data_folder import open_storage
+from steersman.controlplane.options import Options
+from steersman.controlplane.workers import messages
+from steersman.controlplane.workers.messages import Given, Kind
+from steersman.controlplane.workers.sums import summed
+from steersman.machinery.shared_words import SharedWords
+from steersman.net.link import Link, frame
+from steersman.server.health import HealthCheck
+from steersman.server.server import Server
+from steersman.storage.interface import Storage
+from steersman.storage.shared.client import SharedStorage
+
+if TYPE_CHECKING:
+    from steersman.controlplane.etcd_cluster import EtcdClusters
+    from steersman.net.server import HttpServer
+
+logger = logging.getLogger(__name__)
+
+_COUNTING: Final = 0.25
+"""Seconds between two times that the owner is told how many connections there are."""
+_AT_ONCE: Final = 16
+"""Connections that are taken in a turn of the loop."""
+_GATHERING: Final = 5.0
+"""Seconds for which the other workers are waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sockets:
+    """What a worker was started with: `storage` is None where each opens its own."""
+
+    link: socket.socket
+    connections: socket.socket
+    storage: socket.socket | None
+    words: SharedWords
+
+
+class Worker:
+    """What a control plane asks about the server that it is a part of. `given` is what the owner has said.
+
+    The process ends at once when its owner is gone: nobody would know whether what it says still holds.
+    """
+
+    def __init__(self, given: Given, sockets: Sockets) -> None:
+        self.given = given
+        self.is_replaced = False
+        """Whether another worker is in the place of this one, which ends."""
+        self.ended = asyncio.Event()
+        """Set when the owner says that it is to end."""
+        self._sockets = sockets
+        self._words = sockets.words
+        self._link: Link | None = None
+        self._server: Server | None = None
+        self._taken = 0
+        self._counting: asyncio.TimerHandle | None = None
+        self._last = 0
+        self._gathering: dict[int, asyncio.Future[bytes]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def begin(self) -> None:
+        """Listens to the owner. Raises OSError."""
+        self._link = await Link.on(self._sockets.link, self._received, _owner_has_ended)
+
+    # What the control plane has of it
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it does what one process of a server does."""
+        return self.given.number == 0
+
+    @property
+    def lock(self) -> int:
+        """The descriptor of a file that all workers have, of which none locks more than bytes."""
+        return self._words.descriptor
+
+    async def open_storage(self, options: Options, clusters: EtcdClusters | None) -> Storage:
+        """The storage of the whole server. Raises what that raises."""
+        if self._sockets.storage is None:
+            return await open_storage(options, clusters)
+        return await SharedStorage.open(self._sockets.storage, self._words, _owner_has_ended)
+
+    def install(self, server: Server, storage: Storage) -> None:
+        """Has the server be one with those of the other workers, before it is prepared."""
+        self._server = server
+        server.gather = self._gather
+        server.add_checks(HealthCheck("workers", self._unready), only_ready=True)
+        if isinstance(storage, SharedStorage):
+            server.first = _catching_up(storage)
+
+    def _unready(self) -> str | None:
+        return None if self._words[messages.ALL_WERE_READY] else "not all workers have been ready yet"
+
+    def listen(self, server: Server) -> None:
+        """Takes the connections that it is handed."""
+        http = server.begin(self.given.port)
+        connections = self._sockets.connections
+        connections.setblocking(False)
+        asyncio.get_running_loop().add_reader(connections, self._take, http)
+        self._count(http)
+
+    def _take(self, http: HttpServer) -> None:
+        for _ in range(_AT_ONCE):
+            try:
+                data, descriptors, _, _ = socket.recv_fds(self._sockets.connections, 1, 1)
+            except BlockingIOError:
+                return
+            if not data:
+                asyncio.get_running_loop().remove_reader(self._sockets.connections)
+                return
+            for each in descriptors:
+                self._taken += 1
+                http.take(socket.socket(fileno=each))
+            self._tell(http)
+
+    def _count(self, http: HttpServer) -> None:
+        self._tell(http)
+        self._words[messages.beat_word(self.given.slot)] += 1
+        self._counting = asyncio.get_running_loop().call_later(_COUNTING, self._count, http)
+
+    def _tell(self, http: HttpServer) -> None:
+        slot = self.given.slot
+        self._words[messages.open_word(slot)] = http.connections
+        self._words[messages.taken_word(slot)] = self._taken
+
+    # Metrics
+
+    async def _gather(self, own: list[bytes]) -> list[bytes]:
+        """The series of all workers, of which these are those of this one."""
+        assert self._link is not None
+        self._last += 1
+        number = self._last
+        self._gathering[number] = answer = asyncio.get_running_loop().create_future()
+        self._link.send(frame(Kind.GATHER, number))
+        try:
+            async with asyncio.timeout(_GATHERING):
+                counted, *others = messages.parted(await answer)
+        except TimeoutError:
+            logger.warning("the other workers do not say what they have counted")
+            return own
+        finally:
+            del self._gathering[number]
+        texts = [b"".join(own), *others]
+        return await summed([each.decode() for each in texts], counted.decode())
+
+    async def _scrape(self, number: int) -> None:
+        assert self._link is not None
+        pieces: list[bytes] = []
+        if self._server is not None:
+            registry: Iterator[str] = self._server.config.registry.expose()
+            for text in registry:
+                pieces.append(text.encode())
+                await asyncio.sleep(0)
+        self._link.send(frame(Kind.SCRAPED, number, *pieces))
+
+    # What the owner says
+
+    def _received(self, kind: int, number: int, body: bytes) -> None:
+        if kind == Kind.SCRAPE:
+            task = asyncio.ensure_future(self._scrape(number))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        elif kind == Kind.GATHERED:
+            answer = self._gathering.get(number)
+            if answer is not None and not answer.done():
+                answer.set_result(body)
+        elif kind in (Kind.END, Kind.REPLACED):
+            self.is_replaced = kind == Kind.REPLACED
+            self.ended.set()
+
+    def ready(self, where: Address) -> None:
+        """Tells the owner that it takes connections."""
+        assert self._link is not None
+        self._link.send(frame(Kind.READY, 0, messages.encode(where)))
+
+    async def over(self) -> None:
+        """Tells the owner what was counted to the end, and goes."""
+        assert self._link is not None
+        if self._counting is not None:
+            self._counting.cancel()
+        await self._scrape(0)
+        await self._link.room()
+
+    async def failed(self, why: str) -> None:
+        """Tells the owner why it cannot start."""
+        assert self._link is not None
+        self._link.send(frame(Kind.FAILED, 0, why.encode()))
+        await self._link.room()
+
+
+def _catching_up(storage: SharedStorage) -> Callable[[], asyncio.Future[None] | None]:
+    """Has a request see everything that was acknowledged before it came: rights too, and what admission looks at."""
+
+    def catch_up() -> asyncio.Future[None] | None:
+        newest = storage.newest
+        return None if newest <= storage.revision else asyncio.ensure_future(storage.wait_until(newest))
+
+    return catch_up
+
+
+def _owner_has_ended() -> None:
+    os._exit(1)

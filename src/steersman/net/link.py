@@ -1,0 +1,171 @@
+"""Frames between processes of one server, over a Unix socket: a length, a kind and a number before some bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import struct
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+log = logging.getLogger(__name__)
+
+_HEAD: Final = struct.Struct("<IBI")
+LONGEST: Final = 256 << 20
+"""Bytes of a frame: the other side is no client, so one that is longer is an error of this program."""
+_SLICE: Final = 0.003
+"""Seconds of frames between two turns of the loop."""
+_MUCH: Final = 8 << 20
+"""Bytes of frames that wait, above which nothing is read."""
+
+Receive = Callable[[int, int, bytes], None]
+"""Takes the kind, the number and the bytes of a frame, on the loop."""
+
+
+def frame(kind: int, number: int, *parts: bytes) -> bytes:
+    """A frame of these bytes."""
+    return b"".join((_HEAD.pack(sum(map(len, parts)), kind, number), *parts))
+
+
+class Link(asyncio.Protocol):
+    """One end of a connection. `lost` is told once that it is over."""
+
+    def __init__(self, receive: Receive, lost: Callable[[], None]) -> None:
+        self._receive = receive
+        self._lost = lost
+        self._transport: asyncio.Transport | None = None
+        self._read = bytearray()
+        self._wanted = _HEAD.size
+        self._waiting: deque[tuple[int, int, bytes]] = deque()
+        self._bytes_waiting = 0
+        self._working = False
+        self._room: asyncio.Future[None] | None = None
+        self._full = False
+        self._posted: list[bytes] = []
+
+    @classmethod
+    async def on(cls, sock: socket.socket, receive: Receive, lost: Callable[[], None]) -> Link:
+        """A link over a connected socket, which it takes over. Raises OSError."""
+        loop = asyncio.get_running_loop()
+        _, link = await loop.create_unix_connection(lambda: cls(receive, lost), sock=sock)
+        return link
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self._wake()
+        self._lost()
+
+    # Sending
+
+    @property
+    def unsent(self) -> int:
+        """Bytes that the other side has not taken yet."""
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+
+    def send(self, data: bytes) -> None:
+        """Sends whole frames; nothing if the connection is over. What one turn of the loop sends goes out at once."""
+        if self._transport is not None:
+            self._transport.write(data)
+
+    def post(self, data: bytes) -> None:
+        """As `send`, but together with what follows from it in the next turn of the loop; for who only posts.
+
+        Who is told of an event and, a turn later, that the write is done, wakes up once.
+        """
+        if not self._posted:
+            asyncio.get_running_loop().call_soon(self._wait_a_turn)
+        self._posted.append(data)
+
+    def _wait_a_turn(self) -> None:
+        asyncio.get_running_loop().call_soon(self._send_posted)
+
+    def _send_posted(self) -> None:
+        posted, self._posted = self._posted, []
+        if posted:
+            self.send(posted[0] if len(posted) == 1 else b"".join(posted))
+
+    async def room(self) -> None:
+        """Returns once the other side has taken most of what was sent, or is gone."""
+        while self._full and self._transport is not None:
+            if self._room is None:
+                self._room = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._room)
+
+    def pause_writing(self) -> None:
+        self._full = True
+
+    def resume_writing(self) -> None:
+        self._full = False
+        self._wake()
+
+    def _wake(self) -> None:
+        room, self._room = self._room, None
+        if room is not None and not room.done():
+            room.set_result(None)
+
+    def close(self) -> None:
+        """Sends what is to be sent, and ends."""
+        if self._posted:
+            self._send_posted()
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Ends at once."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    # Receiving
+
+    def data_received(self, data: bytes) -> None:
+        read = self._read
+        read += data
+        if len(read) < self._wanted:
+            return
+        at, end = 0, len(read)
+        with memoryview(read) as view:
+            while True:
+                if end - at < _HEAD.size:
+                    self._wanted = _HEAD.size
+                    break
+                size, kind, number = _HEAD.unpack_from(view, at)
+                if size > LONGEST:
+                    log.error("a frame of %d bytes", size)
+                    self.abort()
+                    return
+                start = at + _HEAD.size
+                if end - start < size:
+                    self._wanted = _HEAD.size + size
+                    break
+                at = start + size
+                self._waiting.append((kind, number, bytes(view[start:at])))
+                self._bytes_waiting += size
+        del read[:at]
+        if not self._working:
+            self._work()
+
+    def _work(self) -> None:
+        """Hands on what has come, for a slice of this turn."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + _SLICE
+        waiting = self._waiting
+        while waiting:
+            kind, number, body = waiting.popleft()
+            self._bytes_waiting -= len(body)
+            self._receive(kind, number, body)
+            if waiting and loop.time() >= end:
+                break
+        self._working = bool(waiting)
+        if waiting:
+            loop.call_soon(self._work)
+        transport: Any = self._transport
+        if transport is not None:
+            if self._bytes_waiting > _MUCH:
+                transport.pause_reading()
+            elif not transport.is_reading() and not transport.is_closing():
+                transport.resume_reading()

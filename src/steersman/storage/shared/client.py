@@ -1,0 +1,304 @@
+"""The side of a worker: a storage that another process owns."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Final
+
+from steersman.machinery.shared_words import SharedWords
+from steersman.net.link import Link
+from steersman.storage.dispatch import Dispatcher, Registration
+from steersman.storage.interface import (
+    Compacted,
+    Conflict,
+    Deliver,
+    Event,
+    FutureRevision,
+    KeyValue,
+    Lost,
+    OutcomeUnknown,
+    Range,
+    StorageUnavailable,
+    Subscription,
+)
+from steersman.storage.keys import check_write
+from steersman.storage.progress import Progress
+from steersman.storage.shared import frames
+from steersman.storage.shared.frames import Kind
+
+_CLOSED: Final = "the store is closed"
+_GONE: Final = "the process that owns the store has ended"
+_NUMBERS: Final = 1 << 32
+
+
+class SharedStorage:
+    """A `Storage` over a connection to its owner; opened with `open`.
+
+    The owner tells of every event, in order, and of those of a write before it says that the write is done. The newest
+    revision stands in memory that both share, before anybody is told of a write: so who wants to read what is current
+    asks nobody, and waits at most for events that are on their way.
+    """
+
+    knows_newest = False
+    seals = False
+
+    def __init__(self, words: SharedWords, ended: Callable[[], None]) -> None:
+        self._words = words
+        self._ended = ended
+        self._link: Link | None = None
+        self._revision = 0
+        self._refusal = ""
+        self._dispatcher = Dispatcher()
+        self._progress = Progress()
+        self._last_number = 0
+        self._calls: dict[int, asyncio.Future[bytes]] = {}
+        self._items: dict[int, list[KeyValue]] = {}
+        """Those that have come of answers which are not whole yet."""
+        self._replays: dict[int, tuple[Registration, int]] = {}
+        self._writes: dict[str, list[dict[int, Event]]] = {}
+        """Of each key that is being written, for each who writes it: what has happened to it since, by revision."""
+        self._loop = asyncio.get_running_loop()
+        self._hello: asyncio.Future[int] = self._loop.create_future()
+        self._idle: asyncio.Future[None] | None = None
+        self._closed: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def open(
+        cls, sock: socket.socket, words: SharedWords, ended: Callable[[], None] = lambda: None
+    ) -> SharedStorage:
+        """Takes over a connection to the owner, and the words in which that tells of revisions; `ended` is called once
+        if the connection is lost. Raises OSError, StorageUnavailable."""
+        storage = cls(words, ended)
+        storage._link = await Link.on(sock, storage._received, storage._lost)
+        await storage._hello
+        return storage
+
+    # What is known
+
+    @property
+    def revision(self) -> int:
+        return self._revision
+
+    @property
+    def newest(self) -> int:
+        """The newest revision there is."""
+        return self._words[frames.NEWEST]
+
+    async def current_revision(self) -> int:
+        self._check_open()
+        return self._words[frames.NEWEST]
+
+    @property
+    def compact_revision(self) -> int:
+        return self._words[frames.COMPACTED]
+
+    @property
+    def refusal(self) -> str:
+        return self._refusal
+
+    async def is_stale(self, key: str) -> bool:
+        return False
+
+    # What comes
+
+    def _received(self, kind: int, number: int, body: bytes) -> None:
+        if kind == Kind.EVENTS:
+            events = frames.read_events(body)
+            if number:
+                self._replayed(number, events)
+            else:
+                self._committed(events)
+        elif kind == Kind.ITEMS:
+            if number in self._items:
+                self._items[number] += frames.read_items(body)
+        elif kind == Kind.HELLO:
+            self._hello.set_result(frames.read_revision(body))
+            self._revision = frames.read_revision(body)
+        elif kind == Kind.REFUSAL:
+            self._refusal = self._refusal or body.decode()
+        else:
+            call = self._calls.get(number)
+            if call is None or call.done():
+                return
+            if kind == Kind.FAILED:
+                call.set_exception(frames.read_failed(body))
+            else:
+                call.set_result(body)
+
+    def _committed(self, events: list[Event]) -> None:
+        if self._closed is None or self._writes:
+            for event in events if self._writes else ():
+                for since in self._writes.get(event.key, ()):
+                    since[event.revision] = event
+            self._dispatcher.dispatch(events)
+        self._revision = events[-1].revision
+        self._progress.reached(self._revision)
+
+    def _replayed(self, number: int, events: list[Event]) -> None:
+        if number in self._replays:
+            registration, last = self._replays[number]
+            found = [each for each in events if each.revision <= last]
+            if found:
+                registration.deliver_now(found)
+
+    def _lost(self) -> None:
+        if not self._hello.done():
+            self._hello.set_exception(StorageUnavailable(_GONE))
+        self._link = None
+        self._refusal = self._refusal or _GONE
+        for call in self._calls.values():
+            if not call.done():
+                call.set_exception(OutcomeUnknown(_GONE))
+        self._progress.fail(StorageUnavailable(_GONE))
+        if self._closed is None:
+            self._ended()
+
+    def _number(self) -> int:
+        self._last_number = number = (self._last_number + 1) % _NUMBERS or 1
+        return number
+
+    async def _call(self, number: int, request: bytes) -> bytes:
+        """Asks the owner; the body of its answer. Raises what it says, StorageUnavailable."""
+        self._check_open()
+        assert self._link is not None
+        call: asyncio.Future[bytes] = self._loop.create_future()
+        self._calls[number] = call
+        self._link.send(request)
+        try:
+            return await call
+        finally:
+            del self._calls[number]
+            if not self._calls and self._idle is not None and not self._idle.done():
+                self._idle.set_result(None)
+
+    # Reading
+
+    async def get(self, key: str, *, revision: int = 0) -> KeyValue | None:
+        number = self._number()
+        items, _ = await self._read(number, frames.get(number, key, revision))
+        return items[0] if items else None
+
+    async def range(
+        self, prefix: str, *, start: str = "", limit: int = 0, revision: int = 0, count: bool = False
+    ) -> Range:
+        number = self._number()
+        request = frames.range_of(number, prefix, start, limit, revision, count=count)
+        items, end = await self._read(number, request)
+        at, more, total = frames.read_page(end)
+        return Range(items, at, more, total)
+
+    async def _read(self, number: int, request: bytes) -> tuple[list[KeyValue], bytes]:
+        items: list[KeyValue] = []
+        self._items[number] = items
+        try:
+            return items, await self._call(number, request)
+        except OutcomeUnknown as error:
+            raise StorageUnavailable(str(error)) from error
+        finally:
+            del self._items[number]
+
+    # Writing
+
+    async def create(self, key: str, value: bytes, *, ttl: int = 0) -> KeyValue:
+        check_write(key, value)
+        event = await self._write(key, value, 0, ttl)
+        assert event.current is not None
+        return event.current
+
+    async def update(self, key: str, value: bytes, *, expected_revision: int, ttl: int = 0) -> KeyValue:
+        check_write(key, value)
+        if expected_revision <= 0:
+            raise Conflict(key, await self.get(key))
+        event = await self._write(key, value, expected_revision, ttl)
+        assert event.current is not None
+        return event.current
+
+    async def delete(self, key: str, *, expected_revision: int) -> Event:
+        check_write(key, None)
+        if expected_revision <= 0:
+            raise Conflict(key, await self.get(key))
+        return await self._write(key, b"", expected_revision, 0)
+
+    async def _write(self, key: str, value: bytes, expected_revision: int, ttl: int) -> Event:
+        if self._refusal:
+            raise StorageUnavailable(self._refusal)
+        since: dict[int, Event] = {}
+        of_key = self._writes.setdefault(key, [])
+        of_key.append(since)
+        number = self._number()
+        try:
+            done = await self._call(number, frames.write(number, key, value, expected_revision, ttl))
+            return since[frames.read_revision(done)]
+        finally:
+            of_key[:] = [each for each in of_key if each is not since]
+            if not of_key:
+                del self._writes[key]
+
+    # Telling
+
+    async def subscribe(
+        self, prefix: str, *, after_revision: int, deliver: Deliver, lost: Lost | None = None
+    ) -> Subscription:
+        self._check_open()
+        if after_revision > self._revision:
+            if after_revision > self.newest:
+                raise FutureRevision(after_revision, self.newest)
+            await self.wait_until(after_revision)
+        if after_revision < self.compact_revision:
+            raise Compacted(self.compact_revision)
+        registration = self._dispatcher.add(prefix, deliver, lost)
+        if after_revision < self._revision:
+            try:
+                await self._replay(registration, after_revision, self._revision)
+            except BaseException:
+                registration.cancel()
+                raise
+        return registration
+
+    async def _replay(self, registration: Registration, after_revision: int, last: int) -> None:
+        """Delivers what is kept up to `last`, while newer events are held back."""
+        registration.hold()
+        number = self._number()
+        self._replays[number] = (registration, last)
+        try:
+            await self._call(number, frames.replay(number, registration.prefix, after_revision, last))
+        except OutcomeUnknown as error:
+            raise StorageUnavailable(str(error)) from error
+        finally:
+            del self._replays[number]
+        registration.release()
+
+    async def wait_until(self, revision: int) -> None:
+        self._check_open()
+        if revision > self._revision:
+            await self._progress.wait(revision)
+
+    # Keeping house
+
+    async def compact(self, revision: int) -> None:
+        number = self._number()
+        await self._call(number, frames.compact(number, revision))
+
+    async def close(self) -> None:
+        """Waits for what was asked, and lets go of the connection; the owner keeps the storage open."""
+        if self._closed is None:
+            self._closed = asyncio.create_task(self._shut_down())
+        await asyncio.shield(self._closed)
+
+    async def _shut_down(self) -> None:
+        self._refusal = self._refusal or _CLOSED
+        if self._calls:
+            self._idle = self._loop.create_future()
+            await self._idle
+        if self._link is not None:
+            self._link.close()
+        self._dispatcher.clear()
+        self._progress.fail(StorageUnavailable(_CLOSED))
+
+    def _check_open(self) -> None:
+        if self._closed is not None:
+            raise StorageUnavailable(_CLOSED)
+        if self._link is None:
+            raise StorageUnavailable(_GONE)

@@ -1,0 +1,203 @@
+"""The side of the owner: what workers ask is done on its storage, and each committed event is told to all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Final
+
+from steersman.machinery.shared_words import SharedWords
+from steersman.net import eager
+from steersman.net.link import Link, frame
+from steersman.storage.interface import Event, Storage, StorageUnavailable, Subscription
+from steersman.storage.shared import frames
+from steersman.storage.shared.frames import Kind
+
+logger = logging.getLogger(__name__)
+
+MOST_UNREAD: Final = 64 << 20
+"""Bytes that a worker may have unread. One that reads so little is cut off: it would hold back nobody, but fill the
+memory."""
+
+
+class StorageServer:
+    """Serves `storage`, of which it is the only user. `words` are where the newest revision is told (see frames)."""
+
+    def __init__(self, storage: Storage, words: SharedWords) -> None:
+        self._storage = storage
+        self._words = words
+        self._workers: set[_Worker] = set()
+        self._refusal = ""
+        self._subscription: Subscription | None = None
+
+    async def start(self) -> None:
+        """Follows the storage. Raises what the storage raises."""
+        self._words[frames.NEWEST] = self._storage.revision
+        self._words[frames.COMPACTED] = self._storage.compact_revision
+        self._subscription = await self._storage.subscribe(
+            "", after_revision=self._storage.revision, deliver=self._committed
+        )
+
+    async def connect(self, sock: socket.socket, ended: Callable[[], None]) -> None:
+        """Serves a worker over a connected socket; `ended` is told when that is over. Raises OSError."""
+        worker = _Worker(self._storage, self, ended)
+        worker.link = await Link.on(sock, worker.received, worker.lost)
+        # From here on it is told of everything that happens, in this turn it is told where that begins.
+        worker.link.post(frames.revision_frame(Kind.HELLO, 0, self._storage.revision))
+        if self._refusal:
+            worker.link.post(frame(Kind.REFUSAL, 0, self._refusal.encode()))
+        self._workers.add(worker)
+
+    def forget(self, worker: _Worker) -> None:
+        """A worker is gone."""
+        self._workers.discard(worker)
+
+    def _committed(self, events: Sequence[Event]) -> None:
+        """Tells all workers, before the writers are told that it is done."""
+        self._words[frames.NEWEST] = events[-1].revision
+        self._words[frames.COMPACTED] = self._storage.compact_revision
+        for data in frames.events(0, events):
+            self._tell(data)
+
+    def _tell(self, data: bytes) -> None:
+        for worker in tuple(self._workers):
+            worker.link.post(data)
+            if worker.link.unsent > MOST_UNREAD:
+                logger.error("a worker does not read what it is told: it is cut off")
+                worker.link.abort()
+
+    def look(self) -> None:
+        """Tells workers what no event says: that the storage takes no writes any more, and what was compacted."""
+        self._words[frames.COMPACTED] = self._storage.compact_revision
+        if self._storage.refusal and not self._refusal:
+            self._refusal = self._storage.refusal
+            self._tell(frame(Kind.REFUSAL, 0, self._refusal.encode()))
+
+    async def stop(self) -> None:
+        """Cuts all workers off; the storage stays open."""
+        if self._subscription is not None:
+            self._subscription.cancel()
+        for worker in tuple(self._workers):
+            worker.link.close()
+            await worker.finish()
+
+
+class _Worker:
+    """One that is connected."""
+
+    link: Link
+
+    def __init__(self, storage: Storage, server: StorageServer, ended: Callable[[], None]) -> None:
+        self._storage = storage
+        self._server = server
+        self._ended = ended
+        self._loop = asyncio.get_running_loop()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._verbs: Final[dict[int, Callable[[int, bytes], Coroutine[object, object, None]]]] = {
+            Kind.WRITE: self._write, Kind.GET: self._get, Kind.RANGE: self._range, Kind.REPLAY: self._replay,
+            Kind.COMPACT: self._compact,
+        }  # fmt: skip
+
+    def lost(self) -> None:
+        """The connection is over. Writes that are under way are finished."""
+        self._server.forget(self)
+        self._ended()
+
+    async def finish(self) -> None:
+        """Returns once nothing is under way."""
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def received(self, kind: int, number: int, body: bytes) -> None:
+        """A request has come."""
+        task = eager.start(self._loop, self._answer(self._verbs[kind], number, body))
+        if task is not None:
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _answer(
+        self, verb: Callable[[int, bytes], Coroutine[object, object, None]], number: int, body: bytes
+    ) -> None:  # fmt: skip
+        try:
+            await verb(number, body)
+        except StorageUnavailable as error:
+            self.link.post(frames.failed(number, error))
+            self._server.look()
+        except Exception as error:
+            answer = frames.failed(number, error)
+            if frames.is_unforeseen(error):
+                logger.exception("a request of a worker failed")
+            self.link.post(answer)
+
+    async def _write(self, number: int, body: bytes) -> None:
+        key, value, expected, ttl = frames.read_write(body)
+        storage = self._storage
+        if not value:
+            revision = (await storage.delete(key, expected_revision=expected)).revision
+        elif expected:
+            revision = (await storage.update(key, value, expected_revision=expected, ttl=ttl)).mod_revision
+        else:
+            revision = (await storage.create(key, value, ttl=ttl)).mod_revision
+        self.link.post(frames.revision_frame(Kind.DONE, number, revision))
+
+    async def _get(self, number: int, body: bytes) -> None:
+        key, revision = frames.read_get(body)
+        found = await self._storage.get(key, revision=revision)
+        if found is not None:
+            for data in frames.items(number, (found,)):
+                self.link.post(data)
+        self.link.post(frames.page(number, self._storage.revision, -1, more=False))
+
+    async def _range(self, number: int, body: bytes) -> None:
+        prefix, start, limit, revision, count = frames.read_range(body)
+        found = await self._storage.range(prefix, start=start, limit=limit, revision=revision, count=count)
+        for data in frames.items(number, found.items):
+            self.link.post(data)
+            await self.link.room()
+        self.link.post(frames.page(number, found.revision, found.count, more=found.more))
+
+    async def _replay(self, number: int, body: bytes) -> None:
+        prefix, after, last = frames.read_replay(body)
+        while after < last:
+            events, is_all = await _kept(self._storage, prefix, after)
+            for data in frames.events(number, [each for each in events if each.revision <= last]):
+                self.link.post(data)
+                await self.link.room()
+            if is_all:
+                break
+            after = events[-1].revision
+        self.link.post(frames.revision_frame(Kind.DONE, number, last))
+
+    async def _compact(self, number: int, body: bytes) -> None:
+        await self._storage.compact(frames.read_revision(body))
+        self._server.look()
+        self.link.post(frames.revision_frame(Kind.DONE, number, self._storage.compact_revision))
+
+
+_ENOUGH: Final = 4 << 20
+"""Bytes of events that are read before they are sent."""
+
+
+async def _kept(storage: Storage, prefix: str, after: int) -> tuple[list[Event], bool]:
+    """The next events that are kept, and whether these are all there are now. Raises Compacted, FutureRevision."""
+    events: list[Event] = []
+    size = 0
+    reading: asyncio.Task[Subscription]
+
+    def deliver(found: Sequence[Event]) -> None:
+        nonlocal size
+        events.extend(found)
+        size += sum(len(each.current.value) if each.current is not None else 64 for each in found)
+        if size >= _ENOUGH and not reading.done():
+            reading.cancel()
+
+    reading = asyncio.ensure_future(storage.subscribe(prefix, after_revision=after, deliver=deliver))
+    try:
+        (await reading).cancel()
+    except asyncio.CancelledError:
+        if not (reading.cancelled() and size >= _ENOUGH):
+            reading.cancel()
+            raise
+        return events, False
+    return events, True
