@@ -113,9 +113,7 @@ def stored(environment: ThreadedEnvironment) -> dict[str, bytes]:
         storage = environment.environment.plane.storage
         assert storage is not None
         found = {each.key: each.value for each in (await storage.range("/")).items}
-        return {
-            key: value for key, value in found.items() if "leases/" not in key and "/default/kubernetes" not in key
-        }
+        return {key: value for key, value in found.items() if "leases/" not in key and "/default/kubernetes" not in key}
 
     return environment.run(values())
 
