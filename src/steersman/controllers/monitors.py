@@ -25,8 +25,9 @@ _NEEDED: Final = frozenset({"delete", "list", "watch"})
 _IGNORED: Final = frozenset({("", "events"), ("events.k8s.io", "events")})
 _AGAIN_AFTER: Final = 30.0
 """Seconds until it is looked whether there are other resources."""
-_AGAIN_AFTER_FAILURE: Final = 1.0
-"""The same if something could not be found out; twice as long each further time."""
+_AGAIN_SOON: Final = 1.0
+"""The same after a change, which is told of somewhat later, and if something could not be found out; twice as long each
+further time."""
 _SOON: Final = 0.1
 _OF_OTHERS: Final = 64 << 20
 """Bytes of JSON of a resource that another server answers, beyond which its objects are not followed."""
@@ -94,7 +95,7 @@ class Monitors:
         return self._monitors.items()
 
     async def _follow(self) -> None:
-        after_failure = _AGAIN_AFTER_FAILURE
+        delay, was_all = _AGAIN_SOON, True
         while True:
             is_all = False
             try:
@@ -102,15 +103,18 @@ class Monitors:
                 self._looked.set()
             except (StatusError, Unreachable) as error:
                 logger.warning("what is served cannot be found out: %s", error)
-            wait = _AGAIN_AFTER if is_all else min(after_failure, _AGAIN_AFTER)
-            after_failure = _AGAIN_AFTER_FAILURE if is_all else wait * 2
+            if was_all and not is_all:
+                delay = _AGAIN_SOON
+            was_all = is_all
             try:
-                async with asyncio.timeout(wait):
+                async with asyncio.timeout(delay):
                     await self._look.wait()
             except TimeoutError:
+                delay = min(delay * 2, _AGAIN_AFTER)
                 continue
             await asyncio.sleep(_SOON)
             self._look.clear()
+            delay = _AGAIN_SOON
 
     async def _put_right(self) -> bool:
         """Follows what is served now. False if that could not be found out of all groups."""

@@ -68,6 +68,8 @@ class EtcdProcess:
     def pause(self) -> None:
         """Stops it as it stands: it answers nothing, and nothing is closed."""
         self._signal(signal.SIGSTOP)
+        assert self._process is not None
+        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WNOWAIT)
 
     def go_on(self) -> None:
         """Ends a pause."""

@@ -141,11 +141,8 @@ async def test_members_that_are_away_or_silent_are_left_for_another(
 ) -> None:  # fmt: skip
     monkeypatch.setattr("steersman.storage.etcd.store._MEMBER_SECONDS", 0.3)
 
-    async def hold(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read()
-        writer.close()
-
-    silent = await asyncio.start_server(hold, "127.0.0.1", 0)
+    held: list[asyncio.StreamWriter] = []
+    silent = await asyncio.start_server(lambda _, writer: held.append(writer), "127.0.0.1", 0)
     process = EtcdProcess(tmp_path / "etcd")
     try:
         await asyncio.to_thread(process.start)
@@ -158,6 +155,8 @@ async def test_members_that_are_away_or_silent_are_left_for_another(
     finally:
         process.stop()
         silent.close()
+        for each in held:
+            each.close()
 
 
 async def test_nobody_who_answers_is_told_of() -> None:
