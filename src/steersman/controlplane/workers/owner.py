@@ -31,6 +31,9 @@ _LOOKS: Final = 5.0
 """Seconds between two looks whether workers hang..."""
 _HANGING: Final = 30.0
 """...and for how long one may."""
+_FIRST_REQUESTS: Final = 2.0
+"""Seconds that connections which have just come have for their first request, before a worker that is replaced ends:
+those without a request are closed then."""
 _WELL: Final = 60.0
 """Seconds after which a worker that ends is no longer one that cannot start."""
 
@@ -217,6 +220,9 @@ class Owner:
                 process.leaving = True
                 process.kill()
                 return
+            for each in before:
+                each.leaving = True  # it is handed no connections any more
+            await asyncio.sleep(_FIRST_REQUESTS)
             for each in before:
                 each.end(replaced=True)
             await asyncio.gather(*(self._over(each, _LONGEST_END) for each in before))
