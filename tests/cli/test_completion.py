@@ -47,7 +47,9 @@ def bash(programs: Path, *words: str) -> list[str]:
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash on this machine")
 @pytest.mark.parametrize(("words", "offered"), [
     (("steersman", "kub"), ["kubeconfig"]),
-    (("steersman", "serve", "--stor"), ["--storage", "--storage-media-type", "--storage-backend", "--storage-initialization-timeout"]),
+    (("steersman", "serve", "--storage-"), [
+        "--storage-media-type", "--storage-backend", "--storage-initialization-timeout",
+    ]),
     (("steersman", "up", "--nod"), ["--nodes"]),
     (("steersman", "up", "--storage", "m"), ["memory"]),
     (("steersman", "up", "--storage", "=", "m"), ["memory"]),
