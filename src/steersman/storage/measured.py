@@ -23,6 +23,7 @@ from steersman.storage.interface import (
     StorageUnavailable,
     Subscription,
 )
+from steersman.storage.wrapping import WrappingStorage
 
 T = TypeVar("T")
 
@@ -50,13 +51,12 @@ class CallMetrics:
         registry.add(self.seconds, self.calls, self.errors)
 
 
-class MeasuredStorage:
+class MeasuredStorage(WrappingStorage):
     """See the module. One for each resource."""
 
     def __init__(self, inner: Storage, resource: GroupResource, metrics: CallMetrics) -> None:
-        self.knows_newest = inner.knows_newest
+        super().__init__(inner)
         self.seals = inner.seals
-        self._inner = inner
         self._metrics = metrics
         self._get, self._list, self._list_with_count, self._create, self._update, self._delete = (
             (operation, resource.group, resource.resource)
@@ -98,21 +98,6 @@ class MeasuredStorage:
 
     # What is passed on
 
-    @property
-    def revision(self) -> int:
-        return self._inner.revision
-
-    @property
-    def compact_revision(self) -> int:
-        return self._inner.compact_revision
-
-    @property
-    def refusal(self) -> str:
-        return self._inner.refusal
-
-    async def current_revision(self) -> int:
-        return await self._inner.current_revision()
-
     async def is_stale(self, key: str) -> bool:
         return await self._inner.is_stale(key)
 
@@ -120,12 +105,3 @@ class MeasuredStorage:
         self, prefix: str, *, after_revision: int, deliver: Deliver, lost: Lost | None = None
     ) -> Subscription:
         return await self._inner.subscribe(prefix, after_revision=after_revision, deliver=deliver, lost=lost)
-
-    async def wait_until(self, revision: int) -> None:
-        await self._inner.wait_until(revision)
-
-    async def compact(self, revision: int) -> None:
-        await self._inner.compact(revision)
-
-    async def close(self) -> None:
-        await self._inner.close()

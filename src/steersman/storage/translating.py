@@ -28,6 +28,7 @@ from steersman.storage.interface import (
     Subscription,
     Undecodable,
 )
+from steersman.storage.wrapping import WrappingStorage
 
 _TURN: Final = 0.003
 """Seconds of work between two turns of the loop."""
@@ -36,14 +37,13 @@ _MOST_WAITING: Final = 10_000
 starts over."""
 
 
-class TranslatingStorage:
+class TranslatingStorage(WrappingStorage):
     """See the module. One for each resource, as each has its own form."""
 
     def __init__(self, inner: Storage, form: StoredForm, lane: SlowLane) -> None:
-        self.knows_newest = inner.knows_newest
+        super().__init__(inner)
         self.seals = inner.seals
         """True as well once anything was met that is no value: then `is_stale` is to be asked."""
-        self._inner = inner
         self._form = form
         self._lane = lane
         self._under_way: dict[bytes, bytes] = {}
@@ -57,27 +57,10 @@ class TranslatingStorage:
             return self._inner.revision
         return min(self._inner.revision, *(feed.told for feed in self._behind))
 
-    async def current_revision(self) -> int:
-        return await self._inner.current_revision()
-
-    @property
-    def compact_revision(self) -> int:
-        return self._inner.compact_revision
-
-    @property
-    def refusal(self) -> str:
-        return self._inner.refusal
-
     async def wait_until(self, revision: int) -> None:
         await self._inner.wait_until(revision)
         for feed in [feed for feed in self._behind if feed.told < revision]:
             await feed.caught_up.wait()
-
-    async def compact(self, revision: int) -> None:
-        await self._inner.compact(revision)
-
-    async def close(self) -> None:
-        await self._inner.close()
 
     # Reading
 

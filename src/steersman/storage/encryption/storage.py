@@ -29,6 +29,7 @@ from steersman.storage.interface import (
     Unwritable,
 )
 from steersman.storage.keys import check_write
+from steersman.storage.wrapping import WrappingStorage
 
 logger = logging.getLogger(__name__)
 
@@ -41,41 +42,16 @@ _MOST_WAITING: Final = 10_000
 """Events of the past that a subscriber may be owed while a key is fetched."""
 
 
-class EncryptedStorage:
+class EncryptedStorage(WrappingStorage):
     """See the module. One for each resource, as each has its own transformer."""
 
     seals = True
 
     def __init__(self, inner: Storage, transformer: Transformer) -> None:
-        self.knows_newest = inner.knows_newest
-        self._inner = inner
+        super().__init__(inner)
         self._transformer = transformer
         self._under_way: dict[bytes, bytes] = {}
         """What is being written, as it is stored -> as it was given: whoever is told of it need not open it."""
-
-    @property
-    def revision(self) -> int:
-        return self._inner.revision
-
-    async def current_revision(self) -> int:
-        return await self._inner.current_revision()
-
-    @property
-    def compact_revision(self) -> int:
-        return self._inner.compact_revision
-
-    @property
-    def refusal(self) -> str:
-        return self._inner.refusal
-
-    async def wait_until(self, revision: int) -> None:
-        await self._inner.wait_until(revision)
-
-    async def compact(self, revision: int) -> None:
-        await self._inner.compact(revision)
-
-    async def close(self) -> None:
-        await self._inner.close()
 
     # Reading
 

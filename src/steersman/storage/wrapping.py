@@ -1,0 +1,37 @@
+"""What storages have in common whose values lie in another one: what is not about values is that one's."""
+
+from __future__ import annotations
+
+from steersman.storage.interface import Storage
+
+
+class WrappingStorage:
+    """Passes on what is known of the revisions, and keeping house; the rest of the contract is the subclass's."""
+
+    def __init__(self, inner: Storage) -> None:
+        self.knows_newest = inner.knows_newest
+        self._inner = inner
+
+    @property
+    def revision(self) -> int:
+        return self._inner.revision
+
+    async def current_revision(self) -> int:
+        return await self._inner.current_revision()
+
+    @property
+    def compact_revision(self) -> int:
+        return self._inner.compact_revision
+
+    @property
+    def refusal(self) -> str:
+        return self._inner.refusal
+
+    async def wait_until(self, revision: int) -> None:
+        await self._inner.wait_until(revision)
+
+    async def compact(self, revision: int) -> None:
+        await self._inner.compact(revision)
+
+    async def close(self) -> None:
+        await self._inner.close()
