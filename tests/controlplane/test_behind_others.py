@@ -166,3 +166,67 @@ async def test_names_that_are_taken_and_objects_that_have_changed_are_found(serv
     assert (await servers.late.delete(f"{path}/d")).status == 200
     await servers.make(path, "e")
     assert (await servers.late.post(f"{path}?dryRun=All", {"metadata": {"name": "e"}})).status == 409
+
+
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+async def changed_elsewhere(servers: Servers, **changes: Any) -> Any:
+    """The other server's newest of an object of which the late one knows an older one, with `data.a` of "1"."""
+    await servers.make(CONFIG_MAPS, "c", data={"a": "1"})
+    assert (await servers.late.get(f"{CONFIG_MAPS}/c")).status == 200
+    servers.view.hold()
+    answer = await servers.other.patch(f"{CONFIG_MAPS}/c", changes)
+    assert answer.status == 200, answer.json()
+    return answer.json()
+
+
+async def test_what_changes_nothing_of_an_old_object_changes_the_newest(servers: Servers) -> None:
+    await changed_elsewhere(servers, data={"a": "2"})
+    answer = await servers.late.patch(f"{CONFIG_MAPS}/c", {"data": {"a": "1"}})
+    assert (answer.status, answer.json()["data"]) == (200, {"a": "1"})
+    assert (await servers.other.get(f"{CONFIG_MAPS}/c")).json() == answer.json()
+
+
+async def test_an_update_of_the_newest_object_is_no_conflict(servers: Servers) -> None:
+    newest = await changed_elsewhere(servers, data={"a": "2"})
+    assert (await servers.late.put(f"{CONFIG_MAPS}/c", {**newest, "data": {"a": "3"}})).status == 200
+
+
+async def test_a_patch_that_is_true_of_the_newest_object_alone_is_applied(servers: Servers) -> None:
+    await changed_elsewhere(servers, data={"a": "2"})
+    patch = [{"op": "test", "path": "/data/a", "value": "2"}, {"op": "replace", "path": "/data/a", "value": "3"}]
+    answer = await servers.late.patch(f"{CONFIG_MAPS}/c", patch, "application/json-patch+json")
+    assert (answer.status, answer.json().get("data")) == (200, {"a": "3"})
+
+
+async def test_a_dry_run_goes_by_the_newest_object(servers: Servers) -> None:
+    await changed_elsewhere(servers, data={"b": "2"})
+    answer = await servers.late.patch(f"{CONFIG_MAPS}/c?dryRun=All", {"data": {"c": "3"}})
+    assert answer.json()["data"] == {"a": "1", "b": "2", "c": "3"}
+
+
+async def test_preconditions_are_those_of_the_newest_object(servers: Servers) -> None:
+    newest = await changed_elsewhere(servers, data={"a": "2"})
+    only = {"preconditions": {"resourceVersion": newest["metadata"]["resourceVersion"]}}
+    assert (await servers.late.delete(f"{CONFIG_MAPS}/c", only)).status == 200
+
+
+async def test_what_another_has_deleted_is_gone(servers: Servers) -> None:
+    for request in (
+        lambda path: servers.late.delete(path),
+        lambda path: servers.late.patch(path, {"data": {"a": "1"}}),  # which changes nothing of what it was
+        lambda path: servers.late.patch(path, {"data": {"a": "2"}}),
+    ):
+        servers.view.release()
+        await changed_elsewhere(servers)
+        assert (await servers.other.delete(f"{CONFIG_MAPS}/c")).status == 200
+        assert (await request(f"{CONFIG_MAPS}/c")).status == 404
+
+
+async def test_a_finalizer_given_elsewhere_keeps_an_object(servers: Servers) -> None:
+    await changed_elsewhere(servers, metadata={"finalizers": ["example.com/kept"]})
+    answer = await servers.late.delete(f"{CONFIG_MAPS}/c")
+    assert answer.status == 200
+    assert answer.json()["metadata"]["finalizers"] == ["example.com/kept"]
+    assert (await servers.other.get(f"{CONFIG_MAPS}/c")).json()["metadata"]["deletionTimestamp"]

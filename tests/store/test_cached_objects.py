@@ -69,15 +69,42 @@ async def test_what_must_be_current_is_asked_for_and_what_may_be_old_is_not(
     client: StoreClient, storage: OfMany
 ) -> None:
     await client.create("a")
-    reads = (lambda: client.get("a"), lambda: client.list(selecting()), lambda: client.set("a", 1))
-    for read in reads:
+    for read in (lambda: client.get("a"), lambda: client.list(selecting()), lambda: client.delete("a", dry_run=True)):
         before = storage.asked
         await read()
         assert storage.asked == before + 1
     before = storage.asked
+    await client.set("a", 1)  # storage compares what it replaces
     await client.get("a", version="0")
     await client.list(selecting(resource_version="0"))
     assert storage.asked == before
+
+
+async def test_what_ends_without_a_write_is_held_against_what_is_newest(client: StoreClient, storage: OfMany) -> None:
+    made = await client.create("a", metadata={"finalizers": ["example.com/kept"]})
+    await client.delete("a")
+    old = {**made, "metadata": {**made["metadata"], "resourceVersion": "1"}}
+    endings = {
+        "a change of nothing": lambda: client.change("a", lambda old: None),
+        "a conflict": lambda: refusal(client.put(old)),
+        "nothing there": lambda: refusal(client.set("b", 1)),
+        "nothing to delete": lambda: refusal(client.delete("b")),
+        "deleted already": lambda: client.delete("a"),
+        "another one": lambda: refusal(client.delete("a", preconditions={"uid": "of another"})),
+    }
+    for name, end in endings.items():
+        before = storage.asked
+        await end()
+        assert storage.asked == before + 1, name
+
+
+async def test_objects_of_a_collection_are_asked_for_once(client: StoreClient, storage: OfMany) -> None:
+    for name in "abc":
+        await client.create(name)
+    before = storage.asked
+    await client.store.delete_collection(client.context(), DeleteOptions(), selecting())
+    assert await client.names() == []
+    assert storage.asked == before + 2  # one of them for the names
 
 
 async def test_a_read_waits_for_what_another_has_written(client: StoreClient, storage: OfMany) -> None:

@@ -35,6 +35,7 @@ from steersman.store.storage_errors import available, not_decoded, not_decrypted
 
 _NO_KEYS: Final = frozenset({".", ".."})
 """Namespaces that upstream makes no keys of."""
+_INTERNAL_ERROR: Final = 500
 
 T = TypeVar("T")
 
@@ -185,6 +186,24 @@ class CachedObjects(Generic[T]):
         """Waits until the cache has everything that is committed, anywhere. Raises StatusError 429, 504."""
         if not self.cacher.is_current:
             await available(self.cacher.wait_current())
+
+    def is_optimistic(self, ctx: Context) -> bool:
+        """Whether a write may begin with what the cache has, though others may have written since.
+
+        Storage refuses to replace what is not the newest; where a request ends without writing, what it has concluded
+        is held against `is_overtaken`. That is upstream's order too (`GuaranteedUpdate`), as most writes are the only
+        ones on their object.
+        """
+        return not (self.cacher.is_current or ctx.dry_run)
+
+    async def is_overtaken(self, key: str, entry: Entry, error: StatusError | None = None) -> bool:
+        """Whether another write came before a request that has gone by this entry and ended without a write of its own,
+        with this error if there is one. Raises StatusError 429, 504."""
+        if error is not None and error.code >= _INTERNAL_ERROR:
+            return False  # what failed is not the object
+        await self.wait_current()
+        newest = await self.find(key)
+        return newest is None or newest.revision != entry.revision
 
     async def catches_up(self) -> bool:
         """Whether the cache comes to have everything that is committed, in time. Raises StatusError 429."""

@@ -39,7 +39,7 @@ async def delete(
     """
     store.strategy.check_delete(ctx, name)
     _warn(store, ctx, options)
-    return await _delete_named(store, ctx, name, options, check)
+    return await _delete_named(store, ctx, name, options, check, is_listed=False)
 
 
 def _warn(store: StoredObjects[Any], ctx: Context, options: DeleteOptions) -> None:
@@ -48,19 +48,39 @@ def _warn(store: StoredObjects[Any], ctx: Context, options: DeleteOptions) -> No
 
 
 async def _delete_named(
-    store: StoredObjects[Any], ctx: Context, name: str, options: DeleteOptions, check: CheckDelete | None
+    store: StoredObjects[Any],
+    ctx: Context,
+    name: str,
+    options: DeleteOptions,
+    check: CheckDelete | None,
+    *,
+    is_listed: bool,
 ) -> Deleted:
+    """`is_listed`: the object has just been found in a list of what is newest."""
     key = store.key(ctx.action.namespace, name)
     asked = options.grace_period_seconds
-    for _ in range(_ATTEMPTS):
-        await store.wait_current()
+    optimistic = not is_listed and store.is_optimistic(ctx)
+    for attempt in range(_ATTEMPTS):
+        if not optimistic and (attempt or not is_listed):
+            await store.wait_current()
         entry = await store.find(key)
         if entry is None:
+            if optimistic:
+                optimistic = False
+                continue
             raise store.not_found(ctx, name)
         options.grace_period_seconds = asked
-        done = await _delete_once(store, ctx, key, entry, options, check)
+        try:
+            done = await _delete_once(store, ctx, key, entry, options, check)
+        except StatusError as error:
+            if not optimistic or not await store.is_overtaken(key, entry, error):
+                raise
+            done = None
+        if done is not None and done.item is entry and optimistic and await store.is_overtaken(key, entry):
+            done = None
         if done is not None:
             return done
+        optimistic = False
     raise errors.server_timeout(store.resource.group_resource, "delete", 1)
 
 
@@ -209,7 +229,7 @@ async def _delete_listed(
     _, name, _ = labels_of(item.body)
     own = replace(ctx)  # told of the same warnings, with a lane of its own
     try:
-        await _delete_named(store, own, name, msgspec.structs.replace(options), order.check)
+        await _delete_named(store, own, name, msgspec.structs.replace(options), order.check, is_listed=True)
     except _NotReached:
         return
     except StatusError as error:

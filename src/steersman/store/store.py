@@ -209,10 +209,15 @@ class Store(StoredObjects[T], WriteRules[T]):
             await self.warm()
         rules = self._rules(change)
         key = self.key(ctx.action.namespace, name)
+        optimistic = self.is_optimistic(ctx)
         for _ in range(_UPDATE_ATTEMPTS):
-            await self.wait_current()
+            if not optimistic:
+                await self.wait_current()
             entry = await self.find(key)
             if entry is None:
+                if optimistic:
+                    optimistic = False
+                    continue
                 if not (change.may_create or rules.strategy.allow_create_on_update):
                     raise self.not_found(ctx, name)
                 created = await self._create_on_update(ctx, key, change, rules)
@@ -222,9 +227,15 @@ class Store(StoredObjects[T], WriteRules[T]):
             if ctx.lane is None and (is_large(entry.body) or self.resource.in_slow_lane or self.kind.takes_long):
                 ctx.lane = self.slow_lane.of(ctx.user.name)
             work = self._update_once(ctx, key, entry, change, rules)
-            item = await (work if rules.allocator is None else uninterrupted(work))
-            if item is not None:
+            try:
+                item = await (work if rules.allocator is None else uninterrupted(work))
+            except StatusError as error:
+                if not optimistic or not await self.is_overtaken(key, entry, error):
+                    raise
+                item = None
+            if item is not None and not (optimistic and item is entry and await self.is_overtaken(key, entry)):
                 return Updated(item, False)
+            optimistic = False
         raise errors.server_timeout(self.resource.group_resource, "update", 1)
 
     def _rules(self, change: Change) -> _Rules[T]:
