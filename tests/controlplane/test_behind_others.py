@@ -11,6 +11,8 @@ from steersman.authentication.user import UserInfo
 from steersman.controlplane import control_plane
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.options import Options
+from steersman.storage.cache.cacher import Cacher
+from steersman.storage.interface import FutureRevision
 from steersman.storage.memory import MemoryStorage
 from steersman.testing.client import Client
 from tests.controlplane.shared_storage import View
@@ -230,3 +232,57 @@ async def test_a_finalizer_given_elsewhere_keeps_an_object(servers: Servers) -> 
     assert answer.status == 200
     assert answer.json()["metadata"]["finalizers"] == ["example.com/kept"]
     assert (await servers.other.get(f"{CONFIG_MAPS}/c")).json()["metadata"]["deletionTimestamp"]
+
+
+def tell_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From here on a server is not told of what others write, however long it waits."""
+    wait_fresh = Cacher.wait_fresh
+
+    async def fail(cacher: Cacher, revision: int, **more: Any) -> None:
+        if cacher.revision < revision:
+            raise FutureRevision(revision, cacher.revision)
+        await wait_fresh(cacher, revision, **more)
+
+    monkeypatch.setattr(Cacher, "wait_fresh", fail)
+
+
+async def test_storage_answers_for_a_cache_that_is_told_nothing(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await changed_elsewhere(servers, data={"a": "2"})
+    tell_nothing(monkeypatch)
+    for name in "de":
+        await servers.make(CONFIG_MAPS, name, data={"large": "x" * 500_000})
+    newest = (await servers.other.get(CONFIG_MAPS)).json()
+    waited = servers.view.waited
+    assert (await servers.late.get(f"{CONFIG_MAPS}/c")).json()["data"] == {"a": "2"}
+    assert (await servers.late.get(CONFIG_MAPS)).json() == newest
+    assert (await servers.late.get(f"{CONFIG_MAPS}?resourceVersion=0")).json()["items"][-1]["metadata"]["name"] == "c"
+    pages = (await servers.late.get(f"{CONFIG_MAPS}?limit=1")).json()
+    first, end = newest["items"][0], newest["metadata"]["resourceVersion"]
+    assert (pages["items"], pages["metadata"]["resourceVersion"]) == ([first], end)
+    assert pages["metadata"]["remainingItemCount"] == len(newest["items"]) - 1
+    named = (await servers.late.get(f"{CONFIG_MAPS}?fieldSelector=metadata.name=e&limit=1")).json()
+    assert [each["metadata"]["name"] for each in named["items"]] == ["e"]
+    assert servers.view.waited == waited
+    counted = (await servers.late.get("/metrics")).body
+    assert b'consistent_read_total{group="",resource="configmaps",success="true",fallback="true"} 4\n' in counted
+
+
+async def test_writes_of_a_server_that_is_told_nothing_go_by_what_is_stored(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await servers.late.post(CONFIG_MAPS, {"metadata": {"name": "d"}})  # it has seen that there are no quotas
+    await changed_elsewhere(servers, data={"a": "2"})
+    tell_nothing(monkeypatch)
+    patch = [{"op": "test", "path": "/data/a", "value": "2"}, {"op": "replace", "path": "/data/a", "value": "3"}]
+    answer = await servers.late.patch(f"{CONFIG_MAPS}/c", patch, "application/json-patch+json")
+    assert (answer.status, answer.json().get("data")) == (200, {"a": "3"})
+
+
+async def test_what_a_server_is_not_told_of_can_be_deleted(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
+    servers.view.hold()
+    tell_nothing(monkeypatch)
+    await servers.make(CONFIG_MAPS, "c")
+    assert (await servers.late.delete(f"{CONFIG_MAPS}/c")).status == 200
+    assert (await servers.other.get(f"{CONFIG_MAPS}/c")).status == 404

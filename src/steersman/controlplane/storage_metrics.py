@@ -94,9 +94,13 @@ def install_storage_metrics(
     def consistent_reads() -> Iterator[tuple[Labels, float]]:
         for cacher, counted in _filled(stores):
             counts = cacher.counts
-            for success, number in (("true", counts.consistent), ("false", counts.inconsistent)):
+            for success, fallback, number in (
+                ("true", "false", counts.consistent),
+                ("true", "true", counts.bypassed),
+                ("false", "false", counts.inconsistent),
+            ):
                 if number:
-                    yield (counted.group, counted.resource, success, "false"), number
+                    yield (counted.group, counted.resource, success, fallback), number
 
     def read_waits() -> Iterator[tuple[Labels, list[float]]]:
         for cacher, counted in _filled(stores):

@@ -29,7 +29,7 @@ from steersman.storage.interface import (
 from steersman.storage.keys import check_write
 from steersman.storage.maintenance import COMPACTION_INTERVAL, LEASE_INTERVAL, Background
 from steersman.storage.progress import Progress
-from steersman.storage.rewind import bounds, past_range, present_range
+from steersman.storage.rewind import past_count, past_range, present_count, present_range
 
 _REVISION = attrgetter("revision")
 _REPLAY_SLICE = 500
@@ -130,19 +130,14 @@ class MemoryStorage:
         self._check_read(revision)
         if not revision or revision == self._revision:
             items, more = present_range(self._keys, self._values, prefix, start, limit)
-            total = self._count(prefix, start) if count else -1
+            total = present_count(self._keys, prefix, start) if count else -1
             return Range(items, self._revision, more, total)
         undone = {event.key: event.previous for event in reversed(self._log_after(revision))}
         items, more = past_range(self._keys, self._values, undone, prefix, start, limit)
         total = -1
         if count:
-            total = len(past_range(self._keys, self._values, undone, prefix, start, 0)[0]) if more else len(items)
+            total = past_count(self._keys, self._values, undone, prefix, start)
         return Range(items, revision, more, total)
-
-    def _count(self, prefix: str, start: str) -> int:
-        low, high = bounds(prefix, start)
-        end: int = len(self._keys) if high is None else self._keys.bisect_left(high)
-        return end - int(self._keys.bisect_left(low))
 
     async def create(self, key: str, value: bytes, *, ttl: int = 0) -> KeyValue:
         check_write(key, value)

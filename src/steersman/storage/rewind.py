@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from steersman.storage.keys import prefix_end
@@ -59,3 +59,20 @@ def past_range(
     if limit and len(found) > limit:
         return found[:limit], True
     return found, False
+
+
+def present_count(keys: SortedList, prefix: str, start: str) -> int:
+    """How many keys there are under `prefix` from `start` on."""
+    low, high = bounds(prefix, start)
+    end: int = len(keys) if high is None else keys.bisect_left(high)
+    return end - int(keys.bisect_left(low))
+
+
+def past_count(
+    keys: SortedList, values: Container[str], undone: Mapping[str, V | None], prefix: str, start: str
+) -> int:  # fmt: skip
+    """As `present_count`, with `undone` in place of what the keys in it hold now."""
+    low, high = bounds(prefix, start)
+    changed = (key for key in undone if key >= low and (high is None or key < high))
+    returned = sum((undone[key] is not None) - (key in values) for key in changed)
+    return present_count(keys, prefix, start) + returned

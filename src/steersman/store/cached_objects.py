@@ -23,7 +23,6 @@ from steersman.storage.cache.cacher import Cacher
 from steersman.storage.cache.entry import Entry
 from steersman.storage.interface import (
     SEALED,
-    FutureRevision,
     Range,
     Storage,
     StorageUnavailable,
@@ -159,6 +158,11 @@ class CachedObjects(Generic[T]):
         """The object, None if there is none. Raises StatusError 429 while that cannot be told, 500 (`stored`)."""
         return self.cacher.get(key) if self.cacher.undecryptable is None else await self.stored(key)
 
+    async def newest(self, key: str) -> Entry | None:
+        """The object as it is now, whoever wrote it, None if there is none; out of storage where the cache does not
+        come to have everything in time. Raises StatusError 429, 500 (`stored`)."""
+        return await (self.find(key) if await self.catches_up() else self.stored(key))
+
     def decode(self, item: Item) -> T:
         """The object of an item, the caller's own copy."""
         return self.kind.decode(item.body)
@@ -198,31 +202,24 @@ class CachedObjects(Generic[T]):
 
     async def is_overtaken(self, key: str, entry: Entry, error: StatusError | None = None) -> bool:
         """Whether another write came before a request that has gone by this entry and ended without a write of its own,
-        with this error if there is one. Raises StatusError 429, 504."""
+        with this error if there is one. Raises StatusError (`newest`)."""
         if error is not None and error.code >= _INTERNAL_ERROR:
             return False  # what failed is not the object
-        await self.wait_current()
-        newest = await self.find(key)
+        newest = await self.newest(key)
         return newest is None or newest.revision != entry.revision
 
     async def catches_up(self) -> bool:
         """Whether the cache comes to have everything that is committed, in time. Raises StatusError 429."""
-        try:
-            await self.cacher.wait_current()
-        except FutureRevision:
-            return False
-        except StorageUnavailable as error:
-            raise not_ready(error) from error
-        return True
+        return self.cacher.is_current or await available(self.cacher.catches_up())
 
     async def wait_fresh(self, revision: int) -> None:
         """Waits until the cache is at `revision`. Raises StatusError 504 if that does not come about, 429."""
         if self.cacher.revision < revision:
             await available(self.cacher.wait_fresh(revision))
 
-    def range_at(self, revision: int, prefix: str, *, start: str, limit: int) -> Awaitable[Range]:
+    def range_at(self, revision: int, prefix: str, *, start: str, limit: int, count: bool = False) -> Awaitable[Range]:
         """What storage had at a revision. Raises Compacted, StatusError 429, 504."""
-        return available(self.storage.range(prefix, start=start, limit=limit, revision=revision))
+        return available(self.storage.range(prefix, start=start, limit=limit, revision=revision, count=count))
 
     def item(self, key: str, revision: int, value: bytes) -> Item:
         """What was just written: the cached entry unless it has changed again already."""

@@ -61,9 +61,8 @@ async def _delete_named(
     asked = options.grace_period_seconds
     optimistic = not is_listed and store.is_optimistic(ctx)
     for attempt in range(_ATTEMPTS):
-        if not optimistic and (attempt or not is_listed):
-            await store.wait_current()
-        entry = await store.find(key)
+        is_known = optimistic or (is_listed and not attempt)
+        entry = await (store.find(key) if is_known else store.newest(key))
         if entry is None:
             if optimistic:
                 optimistic = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from steersman.machinery.errors import field
 from steersman.machinery.errors import status as errors
@@ -18,16 +18,22 @@ from steersman.rest.capabilities import EXACT, Listing, ListOptions
 from steersman.rest.context import Context
 from steersman.storage.cache.cacher import Cacher
 from steersman.storage.cache.entry import Entry
-from steersman.storage.interface import Compacted
+from steersman.storage.interface import Compacted, KeyValue
+from steersman.storage.keys import after
 from steersman.store import continue_token
 from steersman.store.cached_objects import CachedObjects
 from steersman.store.selection import Accept
+from steersman.store.storage_errors import available
 
 _SLICE: Final = 16
 _SLICE_BYTES: Final = 256 << 10
 """Objects, and bytes of them, that are looked at between two looks at the clock."""
 _TURN: Final = 0.005
 """Seconds of such work between two turns of the loop."""
+_FIRST_PART: Final = 500
+_PART: Final = 5_000
+_PART_BYTES: Final = 4 << 20
+"""Objects that are asked of storage first, and at most, and about how many bytes of them, in each part after that."""
 
 
 def parse_version(text: str, *, plain: bool = False) -> int:
@@ -51,10 +57,13 @@ async def list_items(store: CachedObjects[Any], ctx: Context, options: ListOptio
             raise errors.bad_request("specifying resource version is not allowed when using continue")
         return await _continue(store, ctx, prefix, options, limit=0 if version else options.limit)
     if not version:
-        await store.wait_current()
-        return await _list_now(store, ctx, prefix, options, limit=options.limit)
+        if await store.catches_up():
+            return await _list_now(store, ctx, prefix, options, limit=options.limit)
+        newest = await available(store.storage.current_revision())
+        return await _list_at(store, ctx, prefix, options, newest, "", limit=options.limit, token="")
     revision = parse_version(version)
     if revision and (options.resource_version_match == EXACT or (options.limit and not options.resource_version_match)):
+        await store.wait_fresh(revision)
         return await _list_at(store, ctx, prefix, options, revision, "", limit=options.limit, token="")
     if revision:
         await store.wait_fresh(revision)
@@ -146,6 +155,7 @@ async def _continue(
     if revision < 0:
         await store.wait_current()
         revision = store.cacher.revision
+    await store.wait_fresh(revision)
     token = continue_token.encode(start.rstrip("\0"), prefix, -1)
     return await _list_at(store, ctx, prefix, options, revision, start, limit=limit, token=token)
 
@@ -156,51 +166,84 @@ async def _list_at(
 ) -> Listing:  # fmt: skip
     """The list as it was at `revision`, from `start` on; `token` goes on inconsistently where that is gone."""
     accept = store.accept(ctx, options)
-    cacher = store.cacher
-    await store.wait_fresh(revision)
     try:
-        found, more = await _entries_at(store, prefix, revision, start, limit if accept is None else 0)
+        if accept is None:
+            page = await _page_at(store, prefix, revision, start, limit, counts=True)
+        else:
+            page = await _page_at(store, prefix, revision, start, 0, counts=False)
     except Compacted:
         raise (continue_token.expired_page(token) if token else continue_token.expired_list()) from None
+    found = page.entries
     if accept is not None:
         if store.converts:
             found = await store.seen(ctx, found)
         items, last = await _select(found, accept, limit, any_large=True)
         return Listing(items, revision, continue_token.encode(last, prefix, revision) if last else "")
-    if not more:
+    if not page.more:
         return Listing(found, revision)
-    last = found[-1].key
-    remaining = None
-    if revision == cacher.revision:
-        after, _ = cacher.list(prefix, start=last + "\0")
-        remaining = len(after)
-    else:
-        after, _ = await _entries_at(store, prefix, revision, last + "\0", 0)
-        remaining = len(after)
-    return Listing(found, revision, continue_token.encode(last, prefix, revision), remaining)
+    return Listing(found, revision, continue_token.encode(found[-1].key, prefix, revision), page.remaining)
 
 
-async def _entries_at(
-    store: CachedObjects[Any], prefix: str, revision: int, start: str, limit: int
-) -> tuple[Sequence[Entry], bool]:
-    """From the cache while it remembers that revision, from storage after that. Raises Compacted."""
+class _Page(NamedTuple):
+    """Entries, whether more follow, and how many if that was asked for."""
+
+    entries: Sequence[Entry]
+    more: bool
+    remaining: int | None
+
+
+async def _page_at(
+    store: CachedObjects[Any], prefix: str, revision: int, start: str, limit: int, *, counts: bool
+) -> _Page:  # fmt: skip
+    """From the cache if it is there yet and while it remembers that revision, else from storage. Raises Compacted."""
     cacher = store.cacher
-    try:
-        if revision == cacher.revision:
-            entries, more = cacher.list(prefix, start=start, limit=limit)
-        else:
+    if revision <= cacher.revision:
+        try:
             entries, more = cacher.list_at(revision, prefix, start=start, limit=limit)
-    except Compacted:
-        pass
-    else:
-        _count(cacher, len(entries), len(entries))
-        return entries, more
-    found = await store.range_at(revision, prefix, start=start, limit=limit)
-    cacher.counts.stored_lists += 1
-    cacher.counts.stored_fetched += len(found.items)
+        except Compacted:
+            pass
+        else:
+            _count(cacher, len(entries), len(entries))
+            remaining = cacher.count_at(revision, prefix, after(entries[-1].key)) if more and counts else None
+            return _Page(entries, more, remaining)
+    return await _stored_page(store, prefix, revision, start, limit, counts=counts)
+
+
+async def _stored_page(
+    store: CachedObjects[Any], prefix: str, revision: int, start: str, limit: int, *, counts: bool
+) -> _Page:
+    """Read in parts, each of about `_PART_BYTES`. Raises Compacted."""
+    entries: list[Entry] = []
+    total: int | None = None
+    wanted = _FIRST_PART
+    while True:
+        if limit:
+            wanted = min(wanted, limit - len(entries))
+        part = await store.range_at(revision, prefix, start=start, limit=wanted, count=counts and total is None)
+        if counts and total is None:
+            total = part.count
+        size = await _present(store, part.items, entries)
+        store.cacher.counts.stored_lists += 1
+        store.cacher.counts.stored_fetched += len(part.items)
+        if not part.more or len(entries) == limit:
+            return _Page(entries, part.more, None if total is None else total - len(entries))
+        start = after(part.items[-1].key)
+        wanted = max(1, min(_PART, _PART_BYTES * len(part.items) // max(size, 1)))
+
+
+async def _present(store: CachedObjects[Any], items: Sequence[KeyValue], entries: list[Entry]) -> int:
+    """Adds stored values to `entries`, as they are served, and gives their size in bytes; others have the loop in
+    between whenever that has taken a while."""
     present = store.kind.present
-    entries = [Entry(each.key, present(each.value, each.mod_revision), each.mod_revision) for each in found.items]
-    return entries, found.more
+    until = perf_counter() + _TURN
+    size = 0
+    for each in items:
+        entries.append(Entry(each.key, present(each.value, each.mod_revision), each.mod_revision))
+        size += len(each.value)
+        if perf_counter() > until:
+            await asyncio.sleep(0)
+            until = perf_counter() + _TURN
+    return size
 
 
 EVERYTHING: Final = (labels.Selector(), fields.Selector())

@@ -183,8 +183,7 @@ class Store(StoredObjects[T], WriteRules[T]):
 
     async def _is_there(self, key: str) -> bool:
         if self.cacher.undecryptable is None:
-            await self.wait_current()
-            return self.cacher.get(key) is not None
+            return await self.newest(key) is not None
         try:
             return await self.storage.get(key) is not None
         except (Undecodable, Unreadable):
@@ -211,9 +210,7 @@ class Store(StoredObjects[T], WriteRules[T]):
         key = self.key(ctx.action.namespace, name)
         optimistic = self.is_optimistic(ctx)
         for _ in range(_UPDATE_ATTEMPTS):
-            if not optimistic:
-                await self.wait_current()
-            entry = await self.find(key)
+            entry = await (self.find(key) if optimistic else self.newest(key))
             if entry is None:
                 if optimistic:
                     optimistic = False

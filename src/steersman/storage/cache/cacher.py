@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
 from typing import Final
 
@@ -47,7 +47,7 @@ from steersman.storage.interface import (
     Unreadable,
 )
 from steersman.storage.keys import after
-from steersman.storage.rewind import bounds, past_range, present_range
+from steersman.storage.rewind import past_count, past_range, present_count, present_range
 
 logger = logging.getLogger(__name__)
 
@@ -331,10 +331,25 @@ class Cacher:
         """Waits until the cache has everything that was committed before, also by others. Raises FutureRevision if that
         takes too long, StorageUnavailable."""
         try:
-            await self.wait_fresh(await self._storage.current_revision())
+            await self._come_up()
         except (FutureRevision, StorageUnavailable):
             self.counts.inconsistent += 1
             raise
+
+    async def catches_up(self) -> bool:
+        """As `wait_current`, but gives False for what takes too long: the caller asks the storage then."""
+        try:
+            await self._come_up()
+        except FutureRevision:
+            self.counts.bypassed += 1
+            return False
+        except StorageUnavailable:
+            self.counts.inconsistent += 1
+            raise
+        return True
+
+    async def _come_up(self) -> None:
+        await self.wait_fresh(await self._storage.current_revision())
         self.counts.consistent += 1
 
     async def wait_fresh(self, revision: int, *, timeout: float = FRESH_TIMEOUT) -> None:
@@ -365,9 +380,7 @@ class Cacher:
         """How many objects there are under `prefix` from the key `start` on."""
         if not self._ready.is_set():
             self._not_ready()
-        low, high = bounds(prefix, start)
-        end: int = len(self._keys) if high is None else self._keys.bisect_left(high)
-        return end - int(self._keys.bisect_left(low))
+        return present_count(self._keys, prefix, start)
 
     def list(self, prefix: str, *, start: str = "", limit: int = 0) -> tuple[Sequence[Entry], bool]:
         """At most `limit` (0: all) objects under `prefix`, in key order, from the key `start` on (inclusive), as of
@@ -387,19 +400,27 @@ class Cacher:
     def list_at(self, revision: int, prefix: str, *, start: str = "", limit: int = 0) -> tuple[Sequence[Entry], bool]:
         """As `list`, at an older revision. Raises Compacted if the event window does not reach back to it (the
         storage may), or storage has forgotten it, FutureRevision if it has not happened yet."""
-        if revision >= self.revision:
-            if revision > self.revision:
-                raise FutureRevision(revision, self.revision)
-            return self.list(prefix, start=start, limit=limit)
-        if not self._ready.is_set():
-            self._not_ready()
-        oldest = max(self._window.start, self._storage.compact_revision)
-        if revision < oldest:
-            raise Compacted(oldest)
-        undone = self._window.undo(revision)
+        undone = self._changed_since(revision)
         if not undone:
             return present_range(self._keys, self._entries, prefix, start, limit)
         return past_range(self._keys, self._entries, undone, prefix, start, limit)
+
+    def count_at(self, revision: int, prefix: str, start: str) -> int:
+        """How many objects there were under `prefix` from the key `start` on. Raises as `list_at`."""
+        return past_count(self._keys, self._entries, self._changed_since(revision), prefix, start)
+
+    def _changed_since(self, revision: int) -> Mapping[str, Entry | None]:
+        """What each key that has changed since held at `revision`."""
+        if not self._ready.is_set():
+            self._not_ready()
+        if revision >= self.revision:
+            if revision > self.revision:
+                raise FutureRevision(revision, self.revision)
+            return {}
+        oldest = max(self._window.start, self._storage.compact_revision)
+        if revision < oldest:
+            raise Compacted(oldest)
+        return self._window.undo(revision)
 
     def _not_ready(self) -> None:
         why = f": {self.unreadable}" if self.unreadable else ""

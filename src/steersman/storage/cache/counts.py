@@ -13,8 +13,8 @@ class Counts:
     """Of one cache, since it was made."""
 
     __slots__ = (
-        "consistent", "events", "fetched", "inconsistent", "initializations", "listed", "lists", "read_waits",
-        "stored_fetched", "stored_lists", "undecodable",
+        "bypassed", "consistent", "events", "fetched", "inconsistent", "initializations", "listed", "lists",
+        "read_waits", "stored_fetched", "stored_lists", "undecodable",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -28,8 +28,9 @@ class Counts:
         """Lists out of the cache, the objects they looked at, and those they gave."""
         self.stored_lists = self.stored_fetched = 0
         """Ranges read from storage, and the objects in them."""
-        self.consistent = self.inconsistent = 0
-        """Reads that asked for the newest there is, and had it; and those that could not wait for it."""
+        self.consistent = self.inconsistent = self.bypassed = 0
+        """Reads that asked for the newest there is, and had it; that could not even ask; and that went to storage, as
+        the cache did not have it in time."""
         self.read_waits = [0.0] * (len(READ_WAITS) + 2)
         """Reads by how long they waited for a revision, and the sum of the seconds."""
 
