@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -97,7 +97,8 @@ class Worker:
         server.gather = self._gather
         server.add_checks(HealthCheck("workers", self._unready), only_ready=True)
         if isinstance(storage, SharedStorage):
-            server.first = _catching_up(storage)
+            # Rights too, and what admission looks at, are those that were acknowledged before a request came.
+            server.first = storage.catching_up
 
     def _unready(self) -> str | None:
         return None if self._words[messages.ALL_WERE_READY] else "not all workers have been ready yet"
@@ -197,16 +198,6 @@ class Worker:
         assert self._link is not None
         self._link.send(frame(Kind.FAILED, 0, why.encode()))
         await self._link.room()
-
-
-def _catching_up(storage: SharedStorage) -> Callable[[], asyncio.Future[None] | None]:
-    """Has a request see everything that was acknowledged before it came: rights too, and what admission looks at."""
-
-    def catch_up() -> asyncio.Future[None] | None:
-        newest = storage.newest
-        return None if newest <= storage.revision else asyncio.ensure_future(storage.wait_until(newest))
-
-    return catch_up
 
 
 def _owner_has_ended() -> None:

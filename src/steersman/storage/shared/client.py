@@ -275,6 +275,16 @@ class SharedStorage:
         if revision > self._revision:
             await self._progress.wait(revision)
 
+    def catching_up(self) -> asyncio.Future[None] | None:
+        """Completes once every subscriber has been told of all events that are committed now; None if they have been.
+
+        Raises StorageUnavailable, as the future does."""
+        newest = self.newest
+        if newest <= self._revision:
+            return None
+        self._check_open()
+        return self._progress.wait(newest)
+
     # Keeping house
 
     async def compact(self, revision: int) -> None:
