@@ -518,9 +518,14 @@ async def test_other_encodings_are_kept_within_a_bound(store: Storage) -> None:
     for entry in entries:
         cacher.remember(entry, "table", b"x" * 200)
         cacher.remember(entry, "protobuf", b"x" * 100)
-    kept = [entry.key[-1] for entry in entries if entry.representations]
-    assert kept == ["7", "8", "9"]
-    assert entries[-1].representations == {"table": b"x" * 200, "protobuf": b"x" * 100}
+    whole = {"table": b"x" * 200, "protobuf": b"x" * 100}
+    assert [entry.representations for entry in entries] == [whole] * 3 + [{"protobuf": b"x" * 100}] + [None] * 6
+    for _ in range(16):  # it is asked for again and again
+        cacher.remember(entries[9], "table", b"x" * 200)
+    assert [number for number, entry in enumerate(entries) if entry.representations] == [1, 2, 3, 9]
+    await store.update(entries[2].key, b"2", expected_revision=entries[2].revision)
+    cacher.remember(entries[3], "table", b"x" * 200)
+    assert [number for number, entry in enumerate(entries) if entry.representations] == [1, 3, 9]
     await cacher.stop()
 
 

@@ -62,7 +62,10 @@ _HISTORY_LIMIT: Final = 10_000
 _RELOAD_DELAY: Final = 1.0
 _MAX_RELOAD_DELAY: Final = 60.0
 REPRESENTATIONS_LIMIT: Final = 16 << 20
-"""Bytes of objects, all their encodings together, up to which other encodings are remembered."""
+"""Bytes up to which other encodings of objects are remembered."""
+_ADMITTED: Final = 16
+"""One in so many encodings is remembered in place of the oldest where there is no room: were it each, a list of more
+than there is room for would never find any that the one before it has left."""
 
 
 class Cacher:
@@ -116,8 +119,10 @@ class Cacher:
         """When that began, in seconds of the monotonic clock; long ago for one that has not been ready since the start:
         a kube-apiserver takes a minute to start then."""
         self._encoded: OrderedDict[Entry, int] = OrderedDict()
-        """The entries with other encodings and what each takes, the oldest first."""
+        """The entries with other encodings and what these take: former ones first, which only events still tell of,
+        then the oldest."""
         self._encoded_size = 0
+        self._without_room = 0
         self._representations_limit = representations_limit
         self.large = 0
         """How many of the objects are large (machinery.large_work.slow_lane): where none is, nobody has to weigh
@@ -295,6 +300,8 @@ class Cacher:
             del self._entries[key]
             self._keys.remove(key)
         if previous is not None:
+            if previous in self._encoded:
+                self._encoded.move_to_end(previous, last=False)
             self.size -= len(previous.body)
             if is_large(previous.body):
                 self.large -= 1
@@ -427,21 +434,30 @@ class Cacher:
         raise self._unavailable(f"the cache of {self.prefix} is not ready{why}")
 
     def remember(self, entry: Entry, kind: object, encoded: bytes) -> None:
-        """Keeps another encoding of an entry in its `representations`, dropping the oldest beyond the bound."""
-        kept = entry.representations
-        if kept is None:
-            kept = entry.representations = {}
-        added = len(encoded) - len(kept.get(kind, b""))
+        """Keeps another encoding of an entry in its `representations`, if there is room, or once in a while in place of
+        the oldest."""
+        kept = dict(entry.representations or ())
         kept[kind] = encoded
-        size = self._encoded.get(entry)
-        if size is None:
-            size, added = 0, len(entry.body) + sum(map(len, kept.values()))
-        self._encoded[entry] = size + added
-        self._encoded_size += added
-        while self._encoded_size > self._representations_limit and self._encoded:
-            oldest, size = self._encoded.popitem(last=False)
-            oldest.representations = None
-            self._encoded_size -= size
+        before, size = self._encoded.get(entry, 0), sum(map(len, kept.values()))
+        room = self._representations_limit - size + before
+        while self._encoded_size > room and self._entries.get((first := next(iter(self._encoded))).key) is not first:
+            self._drop_first()
+        if self._encoded_size > room:
+            self._without_room += 1
+            if self._without_room % _ADMITTED or size > self._representations_limit:
+                return
+        entry.representations = kept
+        self._encoded[entry] = size
+        self._encoded_size += size - before
+        if self._entries.get(entry.key) is not entry:
+            self._encoded.move_to_end(entry, last=False)
+        while self._encoded_size > self._representations_limit:
+            self._drop_first()
+
+    def _drop_first(self) -> None:
+        first, size = self._encoded.popitem(last=False)
+        first.representations = None
+        self._encoded_size -= size
 
     # Watching
 
