@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -65,6 +65,9 @@ def installed(server: ServerProcess, metrics: MetricsServer, kubectl_binary: str
         kubectl("create", "-f", "-", f"--namespace={namespace}", stdin=json.dumps(pod))
     kubectl("apply", "-f", "-", "--namespace=kube-system", stdin=manifests(metrics))
     kubectl("wait", "--for=condition=Available", f"apiservice/{VERSION}.{GROUP}", "--timeout=30s")
+    until = monotonic() + 30  # what it serves is asked for once it is available, as by kube-apiserver
+    while "NodeMetrics" not in kubectl.run("api-resources", f"--api-group={GROUP}").stdout and monotonic() < until:
+        sleep(0.1)
     return kubectl
 
 

@@ -30,6 +30,8 @@ class Fault:
     text: str
     do: Step
     undo: Step
+    starts_server: bool = False
+    """Whether undoing it starts a server, which needs its storage."""
 
 
 @dataclass
@@ -68,7 +70,7 @@ class Targets:
 
     def _kill_server(self) -> Fault:
         number, server = self._server()
-        return Fault(f"kill -9 of server {number}", _in_thread(server.kill), lambda: restart(server))
+        return Fault(f"kill -9 of server {number}", _in_thread(server.kill), lambda: restart(server), True)
 
     def _terminate_server(self) -> Fault:
         number, server = self._server()
@@ -88,7 +90,7 @@ class Targets:
                     raise Violation(f"server {number} does not end on SIGTERM: {error}") from error
             await restart(server)
 
-        return Fault(f"SIGTERM to server {number}", do, undo)
+        return Fault(f"SIGTERM to server {number}", do, undo, True)
 
     def _stop_server(self) -> Fault:
         number, server = self._server()
@@ -311,5 +313,5 @@ async def _one_round(chosen: Sequence[Fault], seconds: float) -> None:
     for each in chosen:
         await each.do()
     await asyncio.sleep(seconds)
-    for each in reversed(chosen):  # a server starts when its storage is there again
+    for each in sorted(chosen, key=lambda fault: fault.starts_server):
         await each.undo()

@@ -248,6 +248,8 @@ _HEADER: Final = re.compile(rb"(?:\x08%b)?(?:\x10%b)?\x18(?=%b)" % (_NUMBER, _NU
 
 def _revision(data: bytes, at: int, end: int) -> int:
     """That of a ResponseHeader."""
+    if not end:
+        raise MessageError("a number where a header belongs")
     head = _HEADER.match(data, at, end)
     if head is not None:
         found = _varint(data, head.end())[0]
