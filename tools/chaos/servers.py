@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import signal
 from collections.abc import Sequence
 from pathlib import Path
 
 from steersman.testing import ServerProcess
 from tools.chaos.lies import Liar
+from tools.chaos.lies.disk_images import Power
 
 
 class Server(ServerProcess):
@@ -23,7 +25,14 @@ class Server(ServerProcess):
         told = folder.with_name(f"{folder.name}.lies")
         self.liar = Liar(library, told, folder) if library is not None else None
         super().__init__(folder, *flags, under=under, environment=self.liar.environment if self.liar else {})
+        self.power = Power(self.liar.journal, random.Random(number)) if self.liar is not None else None
         self.name = f"server {number}"
+
+    def launch(self) -> None:
+        """As that of every server; what it did before is known then."""
+        if self.power is not None:
+            self.power.catch_up()
+        super().launch()
 
     def workers(self) -> list[int]:
         """The processes of its workers, without those that have just ended; none for a server of one process."""

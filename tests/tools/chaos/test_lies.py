@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import random
+import shutil
+import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from tools.chaos.lies import ALL, Liar, built
+from tools.chaos.lies.disk_images import Power
 
 _TELLS_THE_TIME = "import datetime, time; print(time.time(), datetime.datetime.now().timestamp(), time.time_ns() / 1e9)"
 _ASKED = """
@@ -104,3 +110,33 @@ def test_other_files_are_written(liar: Liar, tmp_path: Path) -> None:
     liar.fail_syncs(ALL)
     with writing(liar, tmp_path / "elsewhere.db") as process:
         assert written(process, 1) == "ok"
+
+
+def test_what_was_synced_survives_the_loss_of_power(liar: Liar, tmp_path: Path) -> None:
+    path = tmp_path / "disk" / "a.db"
+    power = Power(liar.journal, random.Random(1))
+    with writing(liar, path) as process:
+        assert [written(process, number) for number in (1, 2)] == ["ok", "ok"]
+        liar.fail_syncs(1)
+        assert written(process, 3) == "SQLITE_IOERR_FSYNC"
+        process.kill()
+    power.cut()
+    assert numbers(path) in ([1, 2], [1, 2, 3])
+    liar.mend_disk()
+    with writing(liar, path) as process:
+        assert written(process, 4) == "ok"
+        process.kill()
+    power.cut()
+    assert numbers(path)[-1] == 4
+    assert numbers(path)[:2] == [1, 2]
+
+
+def numbers(path: Path) -> list[int]:
+    """What is there, found in a copy: to read a file of SQLite is to change it."""
+    with (
+        tempfile.TemporaryDirectory() as copy,
+        contextlib.closing(
+            sqlite3.connect(shutil.copytree(path.parent, copy, dirs_exist_ok=True) + f"/{path.name}")
+        ) as db,
+    ):
+        return [number for (number,) in db.execute("SELECT n FROM t ORDER BY n")]

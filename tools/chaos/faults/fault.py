@@ -28,6 +28,8 @@ class Fault:
     undo: Step
     starts_server: bool = False
     """Whether undoing it starts a server, which needs its storage."""
+    found: str = ""
+    """What is to be said when it is undone."""
 
 
 Makers = Mapping[str, Callable[[], Fault]]
@@ -111,7 +113,7 @@ async def play(
         chosen = [makers[each]() for each in chance.sample(names, min(len(names), 2 if chance.random() < 0.2 else 1))]
         seconds = chance.uniform(0.2, 1.0) * longest
         note(f"{' and '.join(each.text for each in chosen)}, for {seconds:.1f} s")
-        undone = asyncio.ensure_future(_one_round(chosen, seconds))
+        undone = asyncio.ensure_future(_one_round(chosen, seconds, note))
         try:
             await asyncio.shield(undone)
         except asyncio.CancelledError:
@@ -119,9 +121,11 @@ async def play(
             raise
 
 
-async def _one_round(chosen: Sequence[Fault], seconds: float) -> None:
+async def _one_round(chosen: Sequence[Fault], seconds: float, note: Callable[[str], None]) -> None:
     for each in chosen:
         await each.do()
     await asyncio.sleep(seconds)
     for each in sorted(chosen, key=lambda fault: fault.starts_server):
         await each.undo()
+        if each.found:
+            note(f"  {each.found}")

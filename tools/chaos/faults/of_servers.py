@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import random
 import signal
@@ -10,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from tools.chaos.asking import Violation
-from tools.chaos.faults.fault import Fault, Makers, in_thread, restart, sends
+from tools.chaos.faults.fault import Fault, Makers, in_thread, nothing, restart, sends
 from tools.chaos.lies import ALL, Liar
 from tools.chaos.servers import Server, send
 
@@ -43,6 +44,7 @@ class ServerFaults:
                 found |= {
                     "slow-sync": self._slow_sync, "failing-sync": self._failing_sync,
                     "failing-write": self._failing_write, "no-space": self._no_space,
+                    "power-cut": self._power_cut,
                 }  # fmt: skip
         return found
 
@@ -138,6 +140,19 @@ class ServerFaults:
                 await restart(server)
 
         return Fault(f"the disk of {server.name} {text}{', which goes on' if goes_on else ''}", done, undo, True)
+
+    def _power_cut(self) -> Fault:
+        server = self._server()
+        fault = Fault(f"the power of {server.name} is cut", nothing, lambda: restart(server), True)
+
+        async def do() -> None:
+            power = server.power
+            assert power is not None
+            await in_thread(server.kill)()
+            fault.found = f"{server.name} has lost {await asyncio.to_thread(power.cut)}"
+
+        fault.do = do
+        return fault
 
     def _slow_sync(self) -> Fault:
         return self._disk("is slow", lambda liar: liar.slow_syncs(_SLOW_SYNC))

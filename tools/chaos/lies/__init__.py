@@ -55,11 +55,14 @@ class Liar:
     """What one process, and those that it starts, are told."""
 
     def __init__(self, library: Path, told: Path, disk: Path) -> None:
-        """What is told is kept in the file `told`; writes fail below the folder `disk`."""
+        """What is told is kept in the file `told`; writes fail below the folder `disk`, and are noted beside `told`."""
         told.write_bytes(bytes(8 * len(Field)))
+        self.journal = told.with_suffix(".journal")
+        """What was done to the disk, for `disk_images`."""
         with told.open("r+b") as file:
             self._fields = mmap.mmap(file.fileno(), 0)
         self.environment = {"LD_PRELOAD": str(library), "CHAOS_LIES": str(told), "CHAOS_DISK": str(disk.resolve())}
+        self.environment["CHAOS_JOURNAL"] = str(self.journal)
         """What the process has to be started with."""
 
     def _tell(self, field: Field, number: int) -> None:

@@ -28,7 +28,7 @@ from steersman.storage.keys import check_write
 from steersman.storage.maintenance import COMPACTION_INTERVAL, LEASE_INTERVAL, Background
 from steersman.storage.progress import Progress
 from steersman.storage.sqlite import compaction
-from steersman.storage.sqlite.file import FileLock, connect, is_new, prepare
+from steersman.storage.sqlite.file import FileLock, connect, is_new, keep_log, prepare
 from steersman.storage.sqlite.log import FIRST_PAGE, Log, next_page
 from steersman.storage.sqlite.reader import Readers
 from steersman.storage.sqlite.writer import Write, Writer, tell
@@ -220,8 +220,7 @@ class SQLiteStorage:
                     future.set_exception(write.outcome)
 
     def _failed(self, batch: list[Write], error: Exception) -> None:
-        if getattr(error, "sqlite_errorname", "") in _FATAL:
-            self._refusal = f"the disk failed to keep a write ({_fault(error)}); restart to read what it has"
+        if self._is_fatal(error):
             batch, self._pending = batch + self._pending, []
         self._flush()
         for write in batch:
@@ -229,6 +228,13 @@ class SQLiteStorage:
                 failure = StorageUnavailable(f"nothing was written: {_fault(error)}")
                 failure.__cause__ = error
                 write.future.set_exception(failure)
+
+    def _is_fatal(self, error: Exception) -> bool:
+        """Whether nothing can be written any more, which is refused from now on."""
+        if getattr(error, "sqlite_errorname", "") not in _FATAL:
+            return False
+        self._refusal = f"the disk failed to keep a write ({_fault(error)}); restart to read what it has"
+        return True
 
     # Reading
 
@@ -319,6 +325,7 @@ class SQLiteStorage:
                 await self._run_slices(compaction.delete_slice)
                 await self._run_slices(compaction.vacuum_slice)
             except sqlite3.Error as error:
+                self._is_fatal(error)
                 raise StorageUnavailable(f"compaction failed: {_fault(error)}") from error
 
     async def _run_slices(self, work: Callable[[Log], bool]) -> None:
@@ -391,6 +398,8 @@ def _open_file(path: Path, quota_bytes: int, *, durable: bool) -> tuple[FileLock
     is_new(path)
     lock = FileLock(path)
     try:
+        if durable:
+            keep_log(path)
         prepare(path)
         connection = connect(path, cache_kib=_WRITER_CACHE_KIB, durable=durable)
         try:
