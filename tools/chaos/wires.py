@@ -17,6 +17,8 @@ _NOBODY: Final = "02:00:00:00:00:01"
 """A hardware address that is nobody's."""
 _OURS: Final = "02:00:00:00:00:02"
 _DEVICE: Final = "eth0"
+_MOST: Final = 250
+"""Bridges on one machine."""
 
 
 def impossible() -> str:
@@ -93,15 +95,20 @@ class Wires:
     """The bridge, which has the addresses of proxies, and the machines on it."""
 
     def __init__(self) -> None:
-        number = os.getpid() % 250
-        self.name = f"chaos{number}"
-        self._network = f"10.213.{number}"
+        self.name = self._network = ""
         self._addresses = 0
         self.machines: list[Machine] = []
 
     def open(self) -> None:
-        """Makes the bridge."""
-        _ip("link", "add", self.name, "address", _OURS, "type", "bridge")  # else that of its ports, which come and go
+        """Makes the bridge, under a number that no other has. Raises CalledProcessError."""
+        for number in range(1, _MOST + 1):
+            self.name, self._network = f"chaos{number}", f"10.213.{number}"
+            try:  # with an address of its own: else it has that of one of its ports, which come and go
+                _ip("link", "add", self.name, "address", _OURS, "type", "bridge")
+                break
+            except subprocess.CalledProcessError:
+                if number == _MOST:
+                    raise
         _ip("link", "set", self.name, "up")
         self.own_address()  # that of what comes from proxies; each proxy listens on one of its own
 

@@ -113,8 +113,8 @@ def prepare(path: Path) -> None:
 def keep_log(path: Path) -> None:
     """Writes the log of writes over itself and syncs it, before anybody reads what is in it.
 
-    To be called with the lock held. Who wrote it may have ended before it was synced, or because a sync failed: then the
-    kernel takes for written what is not on the disk, and shows it until the power goes. Raises OSError.
+    To be called with the lock held. Who wrote it may have ended before it was synced, or because a sync failed: then
+    the kernel takes for written what is not on the disk, and shows it until the power goes. Raises OSError.
     """
     try:
         descriptor = os.open(path.with_name(path.name + "-wal"), os.O_RDWR | os.O_CLOEXEC)
