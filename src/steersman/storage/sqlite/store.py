@@ -100,7 +100,7 @@ class SQLiteStorage:
         lease_interval: float = LEASE_INTERVAL,
         quota_bytes: int = 0,
         durable: bool = True,
-        clock: Callable[[], float] = times.moment,
+        clock: Callable[[], float] = times.steady_moment,
     ) -> SQLiteStorage:
         """Opens the file at `path`, making it (not its directory) if it is not there.
 
