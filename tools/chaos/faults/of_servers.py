@@ -17,6 +17,8 @@ from tools.chaos.servers import Server, send
 
 _JUMPS: Final = (-7200.0, -900.0, -45.0, -2.0, 2.0, 45.0, 900.0, 7200.0)
 """Seconds by which a clock jumps."""
+_BACKDATED: Final = 3600.0
+"""Seconds before their making from which the certificates of a server's clients are valid."""
 _STAYS: Final = 0.4
 """How often a clock stays wrong after its fault, until the next one."""
 _SLOW_SYNC: Final = 0.3
@@ -111,7 +113,8 @@ class ServerFaults:
     # The clock
 
     def _clock_jump(self) -> Fault:
-        server, seconds, stays = self._server(), self._chance.choice(_JUMPS), self._chance.random() < _STAYS
+        server, seconds = self._server(), self._chance.choice(_JUMPS)
+        stays = self._chance.random() < _STAYS and seconds > -_BACKDATED  # else it lets nobody in until the next one
         liar = _liar(server)
 
         async def do() -> None:
