@@ -81,7 +81,7 @@ def written(process: subprocess.Popen[str], number: int) -> str:
     return process.stdout.readline().strip()
 
 
-def test_a_disk_fails_as_often_as_it_is_told_to(liar: Liar, tmp_path: Path) -> None:
+def test_a_disk_fails_as_often_as_it_is_told_to(liar: Liar, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with writing(liar, tmp_path / "disk" / "a.db") as process:
         assert written(process, 1) == "ok"
         liar.fail_syncs(1)
@@ -94,6 +94,10 @@ def test_a_disk_fails_as_often_as_it_is_told_to(liar: Liar, tmp_path: Path) -> N
         assert written(process, 6) == "SQLITE_FULL"
         liar.mend_disk()
         assert written(process, 7) == "ok"
+    liar.fail_reads(ALL)
+    with writing(liar, tmp_path / "disk" / "a.db") as process:
+        assert process.wait() == 1
+    assert "disk I/O error" in capfd.readouterr().err
 
 
 def test_syncs_take_longer(liar: Liar, tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ class ServerFaults:
                 found |= {
                     "slow-sync": self._slow_sync, "failing-sync": self._failing_sync,
                     "failing-write": self._failing_write, "no-space": self._no_space,
-                    "power-cut": self._power_cut,
+                    "failing-read": self._failing_read, "power-cut": self._power_cut,
                 }  # fmt: skip
         return found
 
@@ -170,6 +170,10 @@ class ServerFaults:
             f"fails to write {_times(times)}{', half of it' if torn else ''}",
             lambda liar: liar.fail_writes(times, errno.EIO, torn=torn),
         )
+
+    def _failing_read(self) -> Fault:
+        times = self._chance.choice(_FAILURES)
+        return self._disk(f"fails to read {_times(times)}", lambda liar: liar.fail_reads(times))
 
     def _no_space(self) -> Fault:
         torn = self._chance.random() < 0.5

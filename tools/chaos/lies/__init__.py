@@ -35,6 +35,7 @@ class Field(IntEnum):
     WRITES_FAILING = 4
     WRITE_ERROR = 5
     WRITES_TORN = 6
+    READS_FAILING = 7
 
 
 def built() -> Path | None:
@@ -87,7 +88,11 @@ class Liar:
         self._tell(Field.WRITES_TORN, torn)
         self._tell(Field.WRITES_FAILING, how_many)
 
+    def fail_reads(self, how_many: int) -> None:
+        """The next reads of files fail."""
+        self._tell(Field.READS_FAILING, how_many)
+
     def mend_disk(self) -> None:
-        """Writes and syncs do what they say."""
-        for field in (Field.SYNCS_FAILING, Field.SYNC_DELAY, Field.WRITES_FAILING):
+        """Reads, writes and syncs do what they say."""
+        for field in (Field.SYNCS_FAILING, Field.SYNC_DELAY, Field.WRITES_FAILING, Field.READS_FAILING):
             self._tell(field, 0)

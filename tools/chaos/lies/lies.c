@@ -28,6 +28,7 @@ struct lies {
     int64_t writes_failing; /* how many of the next writes fail; -1 for all */
     int64_t write_error;
     int64_t writes_torn;    /* whether a write that fails has written its first half */
+    int64_t reads_failing;  /* how many of the next reads fail with EIO; -1 for all */
 };
 
 static struct lies truth;
@@ -174,6 +175,18 @@ ssize_t pwrite64(int file, const void *bytes, size_t size, off64_t at)
     }
     return written;
 }
+
+ssize_t pread64(int file, void *bytes, size_t size, off64_t at)
+{
+    char path[4096];
+    if (told->reads_failing && is_on_disk(file, path) && fails(&told->reads_failing)) {
+        errno = EIO;
+        return -1;
+    }
+    return syscall(SYS_pread64, file, bytes, size, at);
+}
+
+ssize_t pread(int file, void *bytes, size_t size, off_t at) { return pread64(file, bytes, size, at); }
 
 ssize_t pwrite(int file, const void *bytes, size_t size, off_t at) { return pwrite64(file, bytes, size, at); }
 
