@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.chaos.lies import Liar, built
+from tools.chaos.lies import ALL, Liar, built
 from tools.chaos.lies.disk_images import Power
 
 _STORE = """
@@ -57,6 +57,11 @@ class Store:
         self._process.stdin.flush()
         return self._process.stdout.readline().strip()
 
+    def errors(self) -> str:
+        """What it said before it ended."""
+        assert self._process.stderr is not None
+        return self._process.stderr.read()
+
 
 @pytest.fixture
 def liar(tmp_path: Path) -> Liar:
@@ -72,7 +77,7 @@ def running(liar: Liar, tmp_path: Path) -> Iterator[Store]:
     """A store that is killed in the end."""
     with subprocess.Popen(
         [sys.executable, "-c", _STORE, str(tmp_path / "disk" / "store.db")], env=os.environ | liar.environment,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
         try:
             yield Store(process)
@@ -103,3 +108,15 @@ def test_nothing_is_written_after_compaction_failed_to_sync(liar: Liar, tmp_path
         liar.fail_syncs(1)
         assert "SQLITE_IOERR_FSYNC" in store.asked("compact")
         assert "restart" in store.asked("create /b")
+
+
+def test_a_log_that_cannot_be_kept_is_not_read(liar: Liar, tmp_path: Path) -> None:
+    with running(liar, tmp_path) as store:
+        assert store.asked("create /a") == "ok"
+    liar.fail_syncs(ALL)
+    with running(liar, tmp_path) as store:
+        assert store.keys == []
+        assert "store.db-wal cannot be kept: Input/output error" in store.errors()
+    liar.mend_disk()
+    with running(liar, tmp_path) as store:
+        assert store.keys == ["/a"]

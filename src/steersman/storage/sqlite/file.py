@@ -114,19 +114,19 @@ def keep_log(path: Path) -> None:
     """Writes the log of writes over itself and syncs it, before anybody reads what is in it.
 
     To be called with the lock held. Who wrote it may have ended before it was synced, or because a sync failed: then
-    the kernel takes for written what is not on the disk, and shows it until the power goes. Raises OSError.
+    the kernel takes for written what is not on the disk, and shows it until the power goes. Raises StorageUnavailable.
     """
+    log = path.with_name(path.name + "-wal")
     try:
-        descriptor = os.open(path.with_name(path.name + "-wal"), os.O_RDWR | os.O_CLOEXEC)
+        with log.open("rb+", buffering=0) as file:
+            at = 0
+            while piece := os.pread(file.fileno(), _PIECE, at):
+                at += os.pwrite(file.fileno(), piece, at)
+            os.fsync(file.fileno())
     except FileNotFoundError:
         return
-    try:
-        at = 0
-        while piece := os.pread(descriptor, _PIECE, at):
-            at += os.pwrite(descriptor, piece, at)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    except OSError as error:
+        raise StorageUnavailable(f"{log} cannot be kept: {error.strerror}") from error
 
 
 def is_new(path: Path) -> bool:
