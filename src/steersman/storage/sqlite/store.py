@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -19,6 +19,7 @@ from steersman.storage.interface import (
     FutureRevision,
     KeyValue,
     Lost,
+    OutcomeUnknown,
     Range,
     StorageFormatError,
     StorageUnavailable,
@@ -220,14 +221,14 @@ class SQLiteStorage:
                     future.set_exception(write.outcome)
 
     def _failed(self, batch: list[Write], error: Exception) -> None:
-        if self._is_fatal(error):
-            batch, self._pending = batch + self._pending, []
+        if not self._is_fatal(error):
+            self._flush()
+            _refuse(batch, lambda: StorageUnavailable(f"nothing was written: {_fault(error)}"), error)
+            return
+        pending, self._pending = self._pending, []
         self._flush()
-        for write in batch:
-            if not write.future.done():
-                failure = StorageUnavailable(f"nothing was written: {_fault(error)}")
-                failure.__cause__ = error
-                write.future.set_exception(failure)
+        _refuse(batch, lambda: OutcomeUnknown(self._refusal), error)  # a restart may find it in the log
+        _refuse(pending, lambda: StorageUnavailable(self._refusal), error)
 
     def _is_fatal(self, error: Exception) -> bool:
         """Whether nothing can be written any more, which is refused from now on."""
@@ -373,6 +374,15 @@ class SQLiteStorage:
     def _check_open(self) -> None:
         if self._closed is not None:
             raise StorageUnavailable("the store is closed")
+
+
+def _refuse(batch: Sequence[Write], failure: Callable[[], StorageUnavailable], cause: Exception) -> None:
+    """Who waits for these writes is told of it."""
+    for write in batch:
+        if not write.future.done():
+            told = failure()
+            told.__cause__ = cause
+            write.future.set_exception(told)
 
 
 def _fault(error: Exception) -> str:
