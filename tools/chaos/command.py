@@ -137,14 +137,10 @@ class Run:
     async def _under_load(self, load: Load, targets: Targets) -> None:
         chance = random.Random(self._options.seed)
         makers = _chosen(targets.makers(chance), self._options.only)
-        playing = asyncio.ensure_future(
-            play(makers, chance, self._options.longest, self._options.rest, self.note)
-        )  # fmt: skip
 
         async def heal() -> None:
             playing.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await playing
+            await asyncio.gather(playing, return_exceptions=True)
             targets.mend()
             self.note("everything is healed")
             if targets.cluster is not None:
@@ -152,13 +148,10 @@ class Run:
             for server in targets.servers:
                 await restart(server)
 
-        try:
+        async with asyncio.TaskGroup() as group:  # either ends with the other, if it fails
+            playing = group.create_task(play(makers, chance, self._options.longest, self._options.rest, self.note))
             await load.run(self._options.seconds, heal)
             self.violations += await load.judged()
-        finally:
-            if not playing.done():
-                playing.cancel()
-            await asyncio.gather(playing, return_exceptions=True)
 
 
 def _chosen(makers: Makers, only: str) -> Makers:
