@@ -1,0 +1,178 @@
+"""How long compaction of the SQLite file keeps writes and reads waiting.
+
+    python -m bench.compaction_micro [--history 100000] [--keys 2000] [--size 1500] [--rate 200]
+
+A store with many overwritten revisions gets writes and reads at an even rate, first for some seconds as it is, then
+while it is compacted. Told are the latencies from when each was due, and what the writer's thread did at a time: wall
+and processor time of its longest job of each kind. What a job's processor time does not explain is the disk, or others
+who use the cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import random
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import uvloop
+
+from steersman.storage.interface import KeyValue
+from steersman.storage.sqlite import SQLiteStorage, compaction
+from steersman.storage.sqlite.writer import Writer
+
+PREFIX = "/registry/configmaps/default/"
+
+
+class Jobs:
+    """What the writer's thread did, by kind: wall and processor seconds of each job."""
+
+    def __init__(self) -> None:
+        self.took: dict[str, list[tuple[float, float]]] = {}
+
+    def timed(self, kind: str, work: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            wall, cpu = time.perf_counter(), time.thread_time()
+            try:
+                return work(*arguments)
+            finally:
+                took = (time.perf_counter() - wall, time.thread_time() - cpu)
+                self.took.setdefault(kind, []).append(took)
+
+        return call
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Times the jobs of stores that are opened meanwhile."""
+        with mock.patch.object(Writer, "commit", self.timed("commit", Writer.commit)):
+            with mock.patch.multiple(
+                compaction,
+                **{name: self.timed(name, getattr(compaction, name)) for name in SLICES if hasattr(compaction, name)},
+            ):
+                yield
+
+    def tell(self) -> None:
+        for kind, took in self.took.items():
+            wall, cpu = max(took)
+            total = sum(each[0] for each in took)
+            most = max(each[1] for each in took)
+            print(
+                f"  {kind:14} x{len(took):<6} {total * 1e3:8.0f} ms in all, longest {wall * 1e3:7.1f} ms"
+                f" (CPU {cpu * 1e3:5.1f} ms), most CPU {most * 1e3:5.1f} ms"
+            )
+        self.took.clear()
+
+
+SLICES = ("begin", "delete_slice", "vacuum_slice", "checkpoint")
+
+
+class Load:
+    """Writes and reads at an even rate, each when it is due, whether or not those before have been answered."""
+
+    def __init__(self, store: SQLiteStorage, items: list[KeyValue], size: int, rate: int) -> None:
+        self.store, self.items, self.size, self.rate = store, items, size, rate
+        self.value = random.Random(2).randbytes(size)
+        self.writes: list[float] = []
+        self.reads: list[float] = []
+
+    async def write(self, number: int) -> None:
+        place = number % len(self.items)
+        item = self.items[place]
+        self.items[place] = await self.store.update(item.key, self.value, expected_revision=item.mod_revision)
+
+    async def read(self, number: int) -> None:
+        await self.store.get(self.items[number * 7 % len(self.items)].key)
+
+    async def run(self, done: Callable[[], bool]) -> None:
+        """Goes on until `done`."""
+        loop = asyncio.get_running_loop()
+        began, number = loop.time(), 0
+        tasks: set[asyncio.Task[None]] = set()
+
+        async def one(work: Awaitable[None], due: float, into: list[float]) -> None:
+            await work
+            into.append(loop.time() - due)
+
+        while not done():
+            due = began + number / self.rate
+            await asyncio.sleep(max(0.0, due - loop.time()))
+            for work, into in ((self.write(number), self.writes), (self.read(number), self.reads)):
+                task = asyncio.create_task(one(work, due, into))
+                tasks.add(task)
+                task.add_done_callback(tasks.discard)
+            number += 1
+        await asyncio.gather(*tasks)
+
+    def tell(self, name: str) -> None:
+        for kind, took in (("write", self.writes), ("read", self.reads)):
+            took.sort()
+            p50, p99 = took[len(took) // 2], took[len(took) * 99 // 100]
+            late = sum(each > 0.1 for each in took)
+            print(
+                f"{name}: {kind:5} x{len(took):<6} p50 {p50 * 1e3:6.2f} ms  p99 {p99 * 1e3:6.2f} ms"
+                f"  longest {took[-1] * 1e3:6.1f} ms, {late} over 100 ms"
+            )
+            took.clear()
+
+
+async def measure(folder: Path, history: int, keys: int, size: int, rate: int, seconds: float) -> None:
+    jobs = Jobs()
+    with jobs.watched():
+        store = await SQLiteStorage.open(folder / "store.db", compaction_interval=0, lease_interval=0)
+        chance = random.Random(1)
+        items = list(
+            await asyncio.gather(
+                *(store.create(f"{PREFIX}object-{number:06}", chance.randbytes(size)) for number in range(keys))
+            )
+        )
+        for start in range(0, history, 250):
+            places = [(start + number) % keys for number in range(min(250, history - start))]
+            changed = await asyncio.gather(
+                *(store.update(items[at].key, chance.randbytes(size), expected_revision=items[at].mod_revision)
+                  for at in places)
+            )  # fmt: skip
+            for at, item in zip(places, changed, strict=True):
+                items[at] = item
+        print(f"{history} overwritten revisions of {keys} objects, {size} bytes each:"
+              f" {(folder / 'store.db').stat().st_size >> 20} MiB")  # fmt: skip
+        jobs.took.clear()
+        gc.freeze()
+        load = Load(store, items, size, rate)
+        end = time.monotonic() + seconds
+        await load.run(lambda: time.monotonic() > end)
+        load.tell("as it is  ")
+        jobs.tell()
+        began, cpu = time.perf_counter(), time.process_time()
+        compacting = asyncio.create_task(store.compact(store.revision))
+        await load.run(compacting.done)
+        await compacting
+        load.tell("compacting")
+        print(f"  compacted in {time.perf_counter() - began:.1f} s, CPU of all {time.process_time() - cpu:.1f} s")
+        jobs.tell()
+        sizes = ", ".join(f"{path.name} {path.stat().st_size >> 20} MiB" for path in sorted(folder.glob("store.db*")))
+        print(f"  {sizes}")
+        await store.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--history", type=int, default=100_000, help="overwritten revisions")
+    parser.add_argument("--keys", type=int, default=2_000, help="objects that are overwritten")
+    parser.add_argument("--size", type=int, default=1_500, help="bytes of each")
+    parser.add_argument("--rate", type=int, default=200, help="writes, and as many reads, a second")
+    parser.add_argument("--seconds", type=float, default=10, help="how long it is measured before it is compacted")
+    parser.add_argument("--folder", type=Path, help="where the file is made (default: a temporary folder)")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+        uvloop.run(measure(Path(folder), given.history, given.keys, given.size, given.rate, given.seconds))
+
+
+if __name__ == "__main__":
+    main()
