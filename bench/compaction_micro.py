@@ -17,7 +17,7 @@ import random
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -52,15 +52,10 @@ class Jobs:
     @contextmanager
     def watched(self) -> Iterator[None]:
         """Times the jobs of stores that are opened meanwhile."""
-        with mock.patch.object(Writer, "commit", self.timed("commit", Writer.commit)):
-            with mock.patch.multiple(
-                compaction,
-                **{name: self.timed(name, getattr(compaction, name)) for name in SLICES},
-            ):
-                with mock.patch.object(
-                    Checkpointer, "_play_the_rest", self.timed("checkpoint", Checkpointer._play_the_rest)
-                ):
-                    yield
+        with ExitStack() as stack:
+            for kind, owner, name in JOBS:
+                stack.enter_context(mock.patch.object(owner, name, self.timed(kind, getattr(owner, name))))
+            yield
 
     def tell(self) -> None:
         for kind, took in self.took.items():
@@ -74,7 +69,13 @@ class Jobs:
         self.took.clear()
 
 
-SLICES = ("begin", "delete_slice", "vacuum_slice")
+JOBS = (
+    ("commit", Writer, "commit"),
+    ("end of log", Checkpointer, "_play_the_rest"),
+    ("begin", compaction, "begin"),
+    ("delete slice", compaction, "delete_slice"),
+    ("vacuum slice", compaction, "vacuum_slice"),
+)
 
 
 class Load:
@@ -160,8 +161,8 @@ async def measure(folder: Path, history: int, keys: int, size: int, rate: int, s
         load.tell("compacting")
         print(f"  compacted in {time.perf_counter() - began:.1f} s, CPU of all {time.process_time() - cpu:.1f} s")
         jobs.tell()
-        sizes = ", ".join(f"{path.name} {path.stat().st_size >> 20} MiB" for path in sorted(folder.glob("store.db*")))
-        print(f"  {sizes}")
+        size_of = {name: (folder / name).stat().st_size >> 20 for name in ("store.db", "store.db-wal")}
+        print(f"  file {size_of['store.db']} MiB, log {size_of['store.db-wal']} MiB")
         await store.close()
 
 

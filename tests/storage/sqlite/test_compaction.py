@@ -91,6 +91,20 @@ async def test_a_slice_gives_back_as_many_pages_as_it_was_asked_for(store: SQLit
     assert free(log) == before - 100
 
 
+async def test_a_slice_deletes_large_values_in_small_numbers(store: SQLiteStorage) -> None:
+    sizes = [100] * 10 + [300_000] * 3 + [100] * 10
+    item = await store.create("/a", b"1")  # revision 2
+    for value in sizes:
+        item = await store.update("/a", os.urandom(value), expected_revision=item.mod_revision)
+    await store._writer.run(lambda log: compaction.begin(log, store.revision))
+    reached = []
+    while await store._writer.run(lambda log: compaction.delete_slice(log, 20)):
+        reached.append(store._log.revisions()[2])
+    # Revisions 3 to 13 replaced small values, each of 14 to 16 one that takes 74 pages.
+    assert reached == [14, 15, 16]
+    assert store._log.connection.execute("SELECT revision FROM log").fetchall() == [(store.revision,)]
+
+
 async def test_the_log_is_played_into_the_file_beside_the_commits(path: Path, store: SQLiteStorage) -> None:
     await overwritten(store, 250, 8, 2000)
     await store._checkpointer.caught_up()

@@ -12,10 +12,11 @@ _HOLD: Final = 0.01
 """Seconds that a slice aims to hold the writer's thread."""
 _LONGEST_REST: Final = 0.1
 """Seconds between slices at most, if they take long."""
-_REVISIONS: Final = (20, 500)
-"""How many revisions a slice looks at: the least and the most."""
-_PAGES: Final = (8, 512)
+_DELETED: Final = (32, 512)
+"""How many pages a slice deletes from: the least, with which compaction begins, and the most."""
+_GIVEN_BACK: Final = (8, 256)
 """How many pages are given back to the file system at once."""
+_PAGE: Final = 4096
 _FREE_PAGES_KEPT: Final = 1024
 """Free pages up to this many, or up to a quarter of the file, are kept for what is written next."""
 
@@ -39,11 +40,11 @@ class Slices:
     """A part of compaction, cut so that a slice takes about as long whatever the disk, the sizes and others do."""
 
     def __init__(self, work: Callable[[Log, int], bool], bounds: tuple[int, int]) -> None:
-        """`work` does so much of it, and says whether there is more."""
+        """`work` does so many pages of it, and says whether there is more."""
         self._work = work
         self._bounds = bounds
         self.size = bounds[0]
-        """How much the next slice does."""
+        """How many pages the next slice does."""
         self.rest = 0.0
         """Seconds for which the writer should be left to others after the last slice: as long as that took."""
 
@@ -59,24 +60,33 @@ class Slices:
 
 def deletes() -> Slices:
     """Deletes what `begin` gave up."""
-    return Slices(delete_slice, _REVISIONS)
+    return Slices(delete_slice, _DELETED)
 
 
 def vacuums() -> Slices:
     """Gives free pages back to the file system if there are many."""
-    return Slices(vacuum_slice, _PAGES)
+    return Slices(vacuum_slice, _GIVEN_BACK)
 
 
-def delete_slice(log: Log, revisions: int) -> bool:
-    """Deletes what so many revisions replaced; whether there is more to delete.
+def delete_slice(log: Log, pages: int) -> bool:
+    """Deletes what the next revisions replaced, on about so many pages; whether there is more to delete.
 
     Every write names the one it replaced, so what is dead is found without looking at what lives: the replaced rows
-    and the deletes of each slice of revisions.
+    and the deletes of each slice of revisions. One value is deleted in one slice, however large it is.
     """
     _, target, done = log.revisions()
     if done >= target:
         return False
-    upto = min(done + revisions, target)
+    upto = min(done + pages, target)
+    (full,) = log.connection.execute(
+        """SELECT min(revision) FROM (
+               SELECT n.revision, sum(1 + ifnull(length(p.value), 0) / ?) OVER (ORDER BY n.revision) AS pages
+               FROM log n LEFT JOIN log p ON p.revision = n.prev_revision
+               WHERE n.revision > ? AND n.revision <= ?)
+           WHERE pages >= ?""",
+        (_PAGE, done, upto, pages),
+    ).fetchone()
+    upto = upto if full is None else full
     connection = log.connection
     connection.execute("BEGIN IMMEDIATE")
     try:

@@ -335,9 +335,10 @@ class SQLiteStorage:
         """Runs all slices on the writer's thread, which has as long for batches in between as for them."""
 
         def run(log: Log) -> bool:
-            rows = slices.size
+            pages = slices.size
             more = slices.run(log)
-            self._checkpointer.wrote(pages_of(rows, 0))
+            # Those that it does, and as many of the index or of what points to them.
+            self._checkpointer.wrote(2 * pages)
             return more
 
         while await self._writer.run(run) and not self._refusal:
