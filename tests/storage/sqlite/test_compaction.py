@@ -153,5 +153,15 @@ async def test_a_log_that_cannot_be_played_is_told_and_nothing_is_lost(
     await store.close()
 
 
-def test_the_pages_of_a_commit_are_those_of_its_values_and_of_the_index() -> None:
-    assert [pages_of(1, 100), pages_of(64, 64 * 1500), pages_of(1, 1 << 20)] == [3, 89, 258]
+@pytest.mark.parametrize(("rows", "size"), [(1, 100), (1, 100_000), (16, 1500), (250, 1000)])
+async def test_the_pages_of_a_commit_are_about_as_many_as_go_into_the_log(
+    store: SQLiteStorage, rows: int, size: int
+) -> None:
+    def length(log: Log) -> int:
+        return int(log.connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1])
+
+    for number in range(20 if rows == 1 else 4):
+        await asyncio.gather(*(store.create(f"/{key}-{number}", os.urandom(size)) for key in range(rows)))
+        pages = await store._writer.run(length)
+        assert pages is not None
+        assert pages / 2 <= pages_of(rows, rows * size) <= pages * 4

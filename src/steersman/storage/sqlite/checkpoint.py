@@ -34,9 +34,9 @@ _PLAY: Final = "PRAGMA wal_checkpoint(PASSIVE)"
 def pages_of(rows: int, size: int) -> int:
     """About how many pages a commit of so many rows, of `size` bytes together, puts into the log.
 
-    Those of the values, one of the index for each row, as keys lie apart, and one that counts or points.
+    One write was found to take four. Many share those of the table, and some of the index.
     """
-    return 1 + rows + -(-size // _PAGE)
+    return 3 + rows // 4 + -(-size // _PAGE)
 
 
 class Checkpointer:

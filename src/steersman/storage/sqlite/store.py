@@ -337,8 +337,7 @@ class SQLiteStorage:
         def run(log: Log) -> bool:
             pages = slices.size
             more = slices.run(log)
-            # Those that it does, and as many of the index or of what points to them.
-            self._checkpointer.wrote(2 * pages)
+            self._checkpointer.wrote(pages)
             return more
 
         while await self._writer.run(run) and not self._refusal:
