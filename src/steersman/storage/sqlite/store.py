@@ -23,6 +23,7 @@ from steersman.storage.interface import (
     StorageFormatError,
     StorageUnavailable,
     Subscription,
+    Waiter,
 )
 from steersman.storage.keys import check_write
 from steersman.storage.maintenance import COMPACTION_INTERVAL, LEASE_INTERVAL, Background
@@ -177,15 +178,19 @@ class SQLiteStorage:
         return await self._write(key, None, expected_revision, 0)
 
     def _write(self, key: str, value: bytes | None, expected_revision: int, ttl: int) -> asyncio.Future[Event]:
+        future: asyncio.Future[Event] = self._loop.create_future()
+        self.submit(key, value, expected_revision, ttl, future)
+        return future
+
+    def submit(self, key: str, value: bytes | None, expected_revision: int, ttl: int, waiter: Waiter) -> None:
+        """See interface.OwnStorage."""
         if self._refusal:
             raise StorageUnavailable(self._refusal)
-        future: asyncio.Future[Event] = self._loop.create_future()
-        self._pending.append(Write(key, value, expected_revision, ttl, future))
+        self._pending.append(Write(key, value, expected_revision, ttl, waiter))
         if not self._committing and not self._flush_scheduled:
             self._flush_scheduled = True
             self._idle.clear()
             self._loop.call_soon(self._flush)
-        return future
 
     def _flush(self) -> None:
         """Hands what is pending to the writer, at most one batch at a time."""
@@ -221,13 +226,13 @@ class SQLiteStorage:
             self._revision = events[-1].revision
             self._progress.reached(self._revision)
         for write in batch:
-            future = write.future
-            if not future.done():
+            waiter = write.waiter
+            if not waiter.done():
                 if type(write.outcome) is Event:
-                    future.set_result(write.outcome)
+                    waiter.set_result(write.outcome)
                 else:
                     assert isinstance(write.outcome, Exception)
-                    future.set_exception(write.outcome)
+                    waiter.set_exception(write.outcome)
 
     def _failed(self, batch: list[Write], error: Exception) -> None:
         if getattr(error, "sqlite_errorname", "") in _FATAL:
@@ -235,10 +240,10 @@ class SQLiteStorage:
             batch, self._pending = batch + self._pending, []
         self._flush()
         for write in batch:
-            if not write.future.done():
+            if not write.waiter.done():
                 failure = StorageUnavailable(f"nothing was written: {_fault(error)}")
                 failure.__cause__ = error
-                write.future.set_exception(failure)
+                write.waiter.set_exception(failure)
 
     # Reading
 
