@@ -124,7 +124,7 @@ static int is_on_disk(int file, char path[4096])
  */
 enum { FILES = 16, DESCRIPTORS = 4096 };
 static struct {
-    char path[256];
+    char path[4096];
     int failures;
 } failing[FILES];
 static int told_of[DESCRIPTORS]; /* how many failures of its file a descriptor knows of, and 1; 0 for a new one */
