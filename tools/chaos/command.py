@@ -130,6 +130,7 @@ class Run:
             finally:
                 load.history.write(self._folder / _HISTORY)
                 await load.close()
+        self.violations += load.judged()
         for name, count in sorted(load.counts.items()):
             print(f"{count:8} {name}")
         print(f"{self._faults:8} faults; the longest answer took {load.longest[0]:.1f} s")
@@ -151,7 +152,7 @@ class Run:
         async with asyncio.TaskGroup() as group:  # either ends with the other, if it fails
             playing = group.create_task(play(makers, chance, self._options.longest, self._options.rest, self.note))
             await load.run(self._options.seconds, heal)
-            self.violations += await load.judged()
+            self.violations += await load.missing()
 
 
 def _chosen(makers: Makers, only: str) -> Makers:
