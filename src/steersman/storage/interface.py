@@ -88,7 +88,8 @@ class StorageUnavailable(Exception):
 
 
 class OutcomeUnknown(StorageUnavailable):
-    """The connection was lost, or time ran out, while a write was under way: it may have been committed, or not."""
+    """The connection was lost, time ran out, or the disk failed, while a write was under way: it may have been
+    committed, or not."""
 
 
 class StorageLocked(Exception):

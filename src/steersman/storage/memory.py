@@ -60,7 +60,7 @@ class MemoryStorage:
         *,
         compaction_interval: float = COMPACTION_INTERVAL,
         lease_interval: float = LEASE_INTERVAL,
-        clock: Callable[[], float] = times.moment,
+        clock: Callable[[], float] = times.steady_moment,
     ) -> None:
         self._values: dict[str, KeyValue] = {}
         self._keys: SortedList = SortedList()
@@ -84,7 +84,7 @@ class MemoryStorage:
         *,
         compaction_interval: float = COMPACTION_INTERVAL,
         lease_interval: float = LEASE_INTERVAL,
-        clock: Callable[[], float] = times.moment,
+        clock: Callable[[], float] = times.steady_moment,
     ) -> MemoryStorage:
         """A fresh store with its background tasks running; to be closed."""
         storage = cls(compaction_interval=compaction_interval, lease_interval=lease_interval, clock=clock)

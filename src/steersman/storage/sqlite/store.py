@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -19,6 +19,7 @@ from steersman.storage.interface import (
     FutureRevision,
     KeyValue,
     Lost,
+    OutcomeUnknown,
     Range,
     StorageFormatError,
     StorageUnavailable,
@@ -30,7 +31,7 @@ from steersman.storage.maintenance import COMPACTION_INTERVAL, LEASE_INTERVAL, B
 from steersman.storage.progress import Progress
 from steersman.storage.sqlite import compaction
 from steersman.storage.sqlite.checkpoint import Checkpointer, pages_of
-from steersman.storage.sqlite.file import FileLock, connect, is_new, prepare
+from steersman.storage.sqlite.file import FileLock, connect, is_new, keep_log, prepare
 from steersman.storage.sqlite.log import FIRST_PAGE, Log, next_page
 from steersman.storage.sqlite.reader import Readers
 from steersman.storage.sqlite.writer import Write, Writer, tell
@@ -110,7 +111,7 @@ class SQLiteStorage:
         lease_interval: float = LEASE_INTERVAL,
         quota_bytes: int = 0,
         durable: bool = True,
-        clock: Callable[[], float] = times.moment,
+        clock: Callable[[], float] = times.steady_moment,
     ) -> SQLiteStorage:
         """Opens the file at `path`, making it (not its directory) if it is not there.
 
@@ -235,15 +236,21 @@ class SQLiteStorage:
                     waiter.set_exception(write.outcome)
 
     def _failed(self, batch: list[Write], error: Exception) -> None:
-        if getattr(error, "sqlite_errorname", "") in _FATAL:
-            self._refusal = f"the disk failed to keep a write ({_fault(error)}); restart to read what it has"
-            batch, self._pending = batch + self._pending, []
+        if not self._is_fatal(error):
+            self._flush()
+            _refuse(batch, lambda: StorageUnavailable(f"nothing was written: {_fault(error)}"), error)
+            return
+        pending, self._pending = self._pending, []
         self._flush()
-        for write in batch:
-            if not write.waiter.done():
-                failure = StorageUnavailable(f"nothing was written: {_fault(error)}")
-                failure.__cause__ = error
-                write.waiter.set_exception(failure)
+        _refuse(batch, lambda: OutcomeUnknown(self._refusal), error)  # a restart may find it in the log
+        _refuse(pending, lambda: StorageUnavailable(self._refusal), error)
+
+    def _is_fatal(self, error: Exception) -> bool:
+        """Whether nothing can be written any more, which is refused from now on."""
+        if getattr(error, "sqlite_errorname", "") not in _FATAL:
+            return False
+        self._refusal = f"the disk failed to keep a write ({_fault(error)}); restart to read what it has"
+        return True
 
     # Reading
 
@@ -334,6 +341,7 @@ class SQLiteStorage:
                 await self._run_slices(compaction.deletes())
                 await self._run_slices(compaction.vacuums())
             except sqlite3.Error as error:
+                self._is_fatal(error)
                 raise StorageUnavailable(f"compaction failed: {_fault(error)}") from error
 
     async def _run_slices(self, slices: compaction.Slices) -> None:
@@ -391,6 +399,15 @@ class SQLiteStorage:
             raise StorageUnavailable("the store is closed")
 
 
+def _refuse(batch: Sequence[Write], failure: Callable[[], StorageUnavailable], cause: Exception) -> None:
+    """Who waits for these writes is told of it."""
+    for write in batch:
+        if not write.waiter.done():
+            told = failure()
+            told.__cause__ = cause
+            write.waiter.set_exception(told)
+
+
 def _fault(error: Exception) -> str:
     """What clients are told of a failure of the file: in words of ours, with SQLite's name for it."""
     name = str(getattr(error, "sqlite_errorname", ""))
@@ -414,6 +431,8 @@ def _open_file(path: Path, quota_bytes: int, *, durable: bool) -> tuple[FileLock
     is_new(path)
     lock = FileLock(path)
     try:
+        if durable:
+            keep_log(path)
         prepare(path)
         connection = connect(path, cache_kib=_WRITER_CACHE_KIB, durable=durable)
         try:
