@@ -1,4 +1,4 @@
-"""Two servers on one etcd, of which one is told nothing any more: its watch on etcd is away, and its calls are answered.
+"""Two servers on one etcd, of which one is told nothing any more: its watch is away, and its calls are answered.
 
 What it has to know it then reads out of etcd. Its own writes are acknowledged when the watch is back, so writes are
 judged here without being made: dry runs, and refusals.
@@ -75,7 +75,9 @@ async def servers(etcd: EtcdProcess, tmp_path: Path, monkeypatch: pytest.MonkeyP
         )  # fmt: skip
         planes.append(ControlPlane(options))
         await planes[-1].start()
-    monkeypatch.setitem(Cacher.wait_fresh.__kwdefaults__, "timeout", _PATIENCE)  # type: ignore[attr-defined]
+    defaults = Cacher.wait_fresh.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(defaults, "timeout", _PATIENCE)
     made = Servers(*planes)
     await etcd_of(planes[1])._following.stop()
     yield made
@@ -122,7 +124,7 @@ async def test_quotas_and_limit_ranges_count(servers: Servers) -> None:
     assert all("exceeded quota: no" in answer.json()["message"] for answer in refused)
 
 
-async def test_a_namespace_without_quotas_is_looked_into_once(servers: Servers, monkeypatch) -> None:
+async def test_a_namespace_without_quotas_is_looked_into_once(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
     looks = []
     ranged = EtcdStorage.range
 
@@ -139,7 +141,7 @@ async def test_a_namespace_without_quotas_is_looked_into_once(servers: Servers, 
 
 
 async def test_tokens_are_judged_by_what_is_stored(servers: Servers) -> None:
-    told, untold = servers.planes
+    told = servers.planes[0]
     await servers.make("/api/v1/namespaces", "new")
     await servers.make("/api/v1/namespaces/new/serviceaccounts", "robot")
     path = "/api/v1/namespaces/new/serviceaccounts/robot/token"
@@ -153,7 +155,8 @@ async def test_tokens_are_judged_by_what_is_stored(servers: Servers) -> None:
     secret = await told.objects("", "secrets").get(ctx, "kept")
     assert told.sign_token is not None
     legacy = told.sign_token(legacy_claims(account, secret))
-    assert (await servers.told.patch("/api/v1/namespaces/new/secrets/kept", {"stringData": {"token": legacy}})).status == 200
+    filled = await servers.told.patch("/api/v1/namespaces/new/secrets/kept", {"stringData": {"token": legacy}})
+    assert filled.status == 200
     for token in (bound, legacy):
         review = await servers.untold.post("/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": token}})
         status = review.json()["status"]

@@ -35,6 +35,7 @@ from steersman.controlplane.authenticators import (
 )
 from steersman.controlplane.authorizers import AuthorizerChain
 from steersman.controlplane.bootstrap import Bootstrap
+from steersman.controlplane.cache_checks import CacheChecks
 from steersman.controlplane.configuration import (
     Common,
     admission_of,
@@ -395,6 +396,9 @@ class ControlPlane:
             encryption.install(server)
         if clusters is not None:
             clusters.install(server, running)
+            checks = CacheChecks(stores, clusters.keys_of)
+            running.push_async_callback(checks.periodic.stop)
+            checks.periodic.start()
         aggregator = Aggregator(
             server, stores.store, stores.objects, common.registry, lambda: openapi.remote,
             aggregation_of(options, egress), nearby=self._nearby,
