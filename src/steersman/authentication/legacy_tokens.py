@@ -63,8 +63,8 @@ class LegacyTokens(SignedTokens):
     """Knows service accounts by tokens that are the same as in their secret.
 
     `secret` and `account` find what tokens name, `look_up` has them find what another server has just made; `used` is
-    told of namespace and name of a secret whose token is used for the first time in a day. Unless it `looks_up`, a token
-    is good whatever has become of its secret.
+    told of namespace and name of a secret whose token is used for the first time in a day. Unless it `looks_up`, a
+    token is good whatever has become of its secret.
     """
 
     def __init__(

@@ -74,6 +74,7 @@ from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.runtime_config import RuntimeConfig
 from steersman.controlplane.storage_health import wrong_with
 from steersman.controlplane.storage_metrics import install_storage_metrics
+from steersman.controlplane.stored_versions.rewriting import agreement_on
 from steersman.controlplane.stores import Stores
 from steersman.controlplane.token_keys import OwnTokenKeys, TokenKeys
 from steersman.controlplane.upkeep import Upkeep
@@ -350,6 +351,10 @@ class ControlPlane:
         runtime = RuntimeConfig(options.runtime_config)
         bound = [bind(each, services) for each in built_in_resources(runtime)]
         served = [(each, stores.add(each)) for each in bound]
+        agreement = None if storage.knows_newest else agreement_on(storage, stores)
+        if agreement is not None:
+            await agreement.join()
+            running.push_async_callback(agreement.leave)
         await fill(stores, options)
         authorizers.feed(stores.store)
         admission = admission_of(options, common, stores, rights, services)
@@ -441,6 +446,8 @@ class ControlPlane:
         if fair is not None:
             await fair.begin()
         upkeep.follow()
+        if agreement is not None:
+            agreement.begin()
         authorizers.follow(server_id(socket.gethostname()))
         return self._announced(server.external_address.port)
 

@@ -12,7 +12,7 @@ from sortedcontainers import SortedDict
 from steersman.controlplane.computed import AnsweringStorage, ComputedStorage
 from steersman.controlplane.objects import StoreObjects
 from steersman.controlplane.stored_forms import stored_form
-from steersman.kinds.stored_form import JSON
+from steersman.kinds.stored_form import JSON, StoredForm
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.rest.bound import BoundResource
@@ -49,6 +49,8 @@ class Stores:
         self._prefixes: SortedDict = SortedDict()
         """Prefix of keys -> the resource that is stored there; none begins with another."""
         self._filling: list[asyncio.Task[None]] = []
+        self.forms: Final[dict[GroupResource, StoredForm]] = {}
+        """How objects of built-in kinds are stored."""
 
     def add(self, bound: BoundResource[Any]) -> ResourceStorage:
         """Makes what implements a resource; a store fills its cache when it is first used, if nobody starts it.
@@ -72,6 +74,7 @@ class Stores:
         storage = self.storage_of(bound.resource.group_resource)
         form = stored_form(bound.resource, self._media_type)
         if form is not None:
+            self.forms[bound.resource.group_resource] = form
             storage = TranslatingStorage(storage, form, self._slow_lane)
         return kind(bound, storage, self._slow_lane)
 

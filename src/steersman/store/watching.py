@@ -16,7 +16,6 @@ from steersman.store.cached_objects import CachedObjects
 from steersman.store.selection import Accept
 from steersman.store.storage_errors import StorageNotReady, end_of_watch, not_ready
 
-
 logger = logging.getLogger(__name__)
 
 

@@ -286,7 +286,7 @@ class EtcdStorage:
         self, prefix: str, start: str, limit: int, revision: int
     ) -> tuple[list[tuple[str, int]], bool]:  # fmt: skip
         """The keys under `prefix` from `start` on, at most `limit`, each with its mod_revision, and whether more
-        follow, as it all was at a revision: without the values. Raises Compacted, FutureRevision, StorageUnavailable."""
+        follow, as it all was at a revision: no values. Raises Compacted, FutureRevision, StorageUnavailable."""
         low, high = self._range_of(prefix, start)
         request = messages.range_of(low, high, limit=limit, revision=revision, keys_only=True)
         found = await self._read(request, revision)
