@@ -73,7 +73,7 @@ async def test_the_start_goes_on_without_them(
     storage.may_be_read.set()
     assert (await listed).status == 429  # that of the first time, which is tried again
     async with asyncio.timeout(10):
-        while (await client.get("/readyz")).status != 200:
+        while (await client.get("/readyz")).status != 200:  # noqa: ASYNC110 - it is asked over the wire
             await asyncio.sleep(0.02)
     assert storage.reads == 2
     assert (await client.get(PODS)).json()["items"] == []

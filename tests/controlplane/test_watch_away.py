@@ -15,13 +15,14 @@ from typing import Any
 import pytest
 
 from steersman.authentication.user import UserInfo
+from steersman.controllers.tokens.account_tokens import legacy_claims
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.options import Options
-from steersman.controllers.tokens.account_tokens import legacy_claims
 from steersman.rest.context import loopback
 from steersman.storage.cache.cacher import Cacher
 from steersman.storage.etcd import EtcdStorage
 from steersman.storage.wrapping import WrappingStorage
+from steersman.store import watching
 from steersman.testing.client import Client
 from tests.storage.etcd.process import EtcdProcess
 
@@ -124,7 +125,9 @@ async def test_quotas_and_limit_ranges_count(servers: Servers) -> None:
     assert all("exceeded quota: no" in answer.json()["message"] for answer in refused)
 
 
-async def test_a_namespace_without_quotas_is_looked_into_once(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_namespace_without_quotas_is_looked_into_once(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
     looks = []
     ranged = EtcdStorage.range
 
@@ -203,11 +206,28 @@ async def test_labels_of_a_new_namespace_select_it(servers: Servers) -> None:
 async def test_a_watch_without_a_version_begins_and_is_told_later(servers: Servers) -> None:
     path = "/api/v1/namespaces/default/configmaps"
     await servers.make(path, "later")
-    async with asyncio.timeout(30):
-        watching = await servers.untold.open("GET", f"{path}?watch=1&fieldSelector=metadata.name=later")
-        assert watching.status == 200
+    async with asyncio.timeout(60):
+        stream = await servers.untold.open("GET", f"{path}?watch=1&fieldSelector=metadata.name=later")
+        assert stream.status == 200
         refused = await servers.untold.get(f"{path}?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan")
         assert refused.status == 504, refused.json()
         await servers.back()
-        first = await anext(aiter(watching))
+        first = await anext(aiter(stream))
     assert json.loads(first)["object"]["metadata"]["name"] == "later"
+
+
+async def test_a_watch_without_a_version_begins_while_etcd_says_nothing(
+    servers: Servers, etcd: EtcdProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "FRESH_TIMEOUT", _PATIENCE)
+    path = "/api/v1/namespaces/default/configmaps"
+    await servers.make(path, "later")
+    etcd.pause()
+    try:
+        async with asyncio.timeout(30):
+            stream = await servers.told.open("GET", f"{path}?watch=1")
+            assert stream.status == 200
+            assert json.loads(await anext(aiter(stream)))["object"]["metadata"]["name"] == "later"
+            await stream.aclose()
+    finally:
+        etcd.go_on()

@@ -99,6 +99,7 @@ from steersman.storage.memory import MemoryStorage, Snapshot
 from steersman.store.store import Store
 
 if TYPE_CHECKING:
+    from steersman.controlplane.stored_versions.agreement import Agreement
     from steersman.controlplane.workers.worker import Worker
     from steersman.net.client.transport import Nearby
 
@@ -145,6 +146,7 @@ class ControlPlane:
         self._services: Services | None = None
         self._upkeep: Upkeep | None = None
         self._custom: Definitions | None = None
+        self._agreement: Agreement | None = None
         self._issued = IssuedTokens(options.audiences)
         self._keys: TokenKeys | None = None
         self._itself = ThisServer(self._own_server, cache(partial(self.token_of, LOOPBACK)))
@@ -351,7 +353,7 @@ class ControlPlane:
         runtime = RuntimeConfig(options.runtime_config)
         bound = [bind(each, services) for each in built_in_resources(runtime)]
         served = [(each, stores.add(each)) for each in bound]
-        agreement = None if storage.knows_newest else agreement_on(storage, stores)
+        agreement = self._agreement = None if storage.knows_newest else agreement_on(storage, stores)
         if agreement is not None:
             await agreement.join()
             running.push_async_callback(agreement.leave)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
@@ -135,8 +134,8 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster() -> Iterator[Cluster]:
-    yield Cluster(MemoryStorage(compaction_interval=0, lease_interval=0))
+def cluster() -> Cluster:
+    return Cluster(MemoryStorage(compaction_interval=0, lease_interval=0))
 
 
 async def test_the_newer_one_writes_what_the_older_one_reads_until_that_is_gone(cluster: Cluster) -> None:

@@ -14,8 +14,17 @@ from steersman.storage.cache.consistency import check
 from steersman.storage.cache.entry import Entry
 from steersman.storage.etcd import EtcdStorage
 from steersman.storage.interface import Compacted, StorageUnavailable
-from tests.storage.cache.test_cacher import PODS, Log, body_at, present
 from tests.storage.etcd.process import EtcdProcess
+
+PODS = "/registry/pods/"
+
+
+def present(value: bytes, revision: int) -> bytes:
+    return b"%s@%d" % (value, revision)
+
+
+def body_at(body: bytes, revision: int) -> bytes:
+    return present(body.rpartition(b"@")[0], revision)
 
 
 @pytest.fixture
@@ -75,11 +84,11 @@ def with_one_too_many_between(cacher: Cacher) -> None:
 async def test_one_that_is_not_starts_over(
     cacher: Cacher, etcd: EtcdStorage, spoil: Callable[[Cacher], None], caplog: pytest.LogCaptureFixture
 ) -> None:
-    log = Log()
-    cacher.watch(PODS, after_revision=None, deliver=log.deliver, closed=log.errors.append)
+    ends: list[Exception] = []
+    cacher.watch(PODS, after_revision=None, deliver=lambda _: None, closed=ends.append)
     spoil(cacher)
     await check(cacher, etcd.revisions)
-    assert [type(error) for error in log.errors] == [Compacted]  # clients list anew
+    assert [type(error) for error in ends] == [Compacted]  # clients list anew
     assert "/registry/pods/ is not what is stored, and starts over: at revision" in caplog.text
     await asyncio.wait_for(cacher.wait_until_ready(), 10)
     await check(cacher, etcd.revisions)
