@@ -22,7 +22,7 @@ KeysAt = Callable[[str, str, int, int], Awaitable[tuple[Sequence[tuple[str, int]
 """(prefix, start, limit, revision): keys under the prefix from the start on, each with the revision of its last write,
 in order, and whether more follow. Raises what a storage raises."""
 
-_PART: Final = 500
+_PART: Final = 250
 """Keys that are compared in one turn of the loop: a few milliseconds."""
 _ATTEMPTS: Final = 3
 """At a part, where so much is written meanwhile that the cache does not remember how it was."""
