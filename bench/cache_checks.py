@@ -2,8 +2,8 @@
 
     python -m bench.cache_checks --etcd http://127.0.0.1:2379 [--objects 100000]
 
-The etcd should be empty, as keys are written below /registry/pods/: values of 1,000 bytes. Processor time is that of this
-process alone; etcd reads its index and leaves the values where they are.
+The etcd should be empty, as keys are written below /registry/pods/: values of 1,000 bytes. Processor time is that of
+this process alone; etcd reads its index and leaves the values where they are.
 """
 
 from __future__ import annotations

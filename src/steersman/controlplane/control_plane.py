@@ -395,6 +395,7 @@ class ControlPlane:
             lambda: openapi.remote,
             options.controllers,
             keeps_lease=worker is None or worker.is_first,
+            shared=None if storage.knows_newest else storage,
         )
         running.push_async_callback(upkeep.stop)
         running.push_async_callback(server.stop)
