@@ -20,8 +20,8 @@ logger = logging.getLogger(__name__)
 
 
 async def _come_up(store: CachedObjects[Any]) -> None:
-    """Waits until the cache has what is committed; where that takes too long, it will do as it is. Upstream's watches
-    without a version begin with what its cache has, whatever that lacks."""
+    """Waits until the cache has what is committed; where that takes too long, it will do as it is: what it lacks is
+    told later, as what happens."""
     if store.cacher.is_current:
         return
     try:
