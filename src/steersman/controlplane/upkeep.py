@@ -146,15 +146,18 @@ class Upkeep:
         if not self._keeps_lease:
             return
         await self._lease.begin()
+        await self._renew_peer()
         self._renewal = Periodic("identity lease", self._renew_identity, RENEWAL)
         self._start(self._renewal)
-        self._renewal.wake()
 
     async def _renew_identity(self) -> None:
+        await self._renew_peer()
+        await self._lease.renew()
+
+    async def _renew_peer(self) -> None:
         if self._peer is not None:
             address = self._server.external_address
             await self._peer.renew(address.host, address.port)
-        await self._lease.renew()
 
     async def _start_collector(self) -> None:
         await self._lease.collect()
