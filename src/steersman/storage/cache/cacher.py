@@ -11,17 +11,19 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from math import inf
+from time import perf_counter
 from typing import Final
-
-from sortedcontainers import SortedList
 
 from steersman.machinery.large_work.slow_lane import is_large
 from steersman.machinery.values import times
 from steersman.storage.cache.counts import Counts
 from steersman.storage.cache.entry import Change, Entry
 from steersman.storage.cache.index import FieldIndex, ValueOf
+from steersman.storage.cache.past import Past
+from steersman.storage.cache.sorted_entries import SortedEntries
 from steersman.storage.cache.watcher import (
     Accept,
     Closed,
@@ -47,13 +49,21 @@ from steersman.storage.interface import (
     Unreadable,
 )
 from steersman.storage.keys import after
-from steersman.storage.rewind import past_count, past_range, present_count, present_range
+from steersman.storage.rewind import present_range
 
 logger = logging.getLogger(__name__)
 
 FRESH_TIMEOUT: Final = 3.0
 """Seconds a read waits for the cache to be as fresh as it asks, as upstream's."""
 _LOAD_PAGE: Final = 1000
+_LOAD_BYTES: Final = 4 << 20
+"""Objects that are asked of storage at a time when a cache is filled, and about how many bytes of them."""
+_TURN: Final = 0.003
+"""Seconds of filling, of forgetting, and of telling watchers of their end, between two turns of the loop."""
+_LOOK: Final = 64
+"""Objects after which the clock is looked at."""
+_ENDED: Final = 32
+"""Watchers that are told of their end between two looks."""
 _REPLAY_SLICE: Final = 200
 _REPLAY_BYTES: Final = 256 << 10
 """Events, and bytes of objects, that a replay delivers in one turn of the loop."""
@@ -101,7 +111,8 @@ class Cacher:
         self._new_window = new_window
         self._clock = clock
         self._entries: dict[str, Entry] = {}
-        self._keys: SortedList = SortedList()
+        self._sorted = SortedEntries()
+        self._past = Past()
         self._window = new_window(0)
         self._applied = 0
         self._watchers = Watchers(prefix, body_at, value_of)
@@ -187,26 +198,27 @@ class Cacher:
     async def _load(self) -> None:
         failures = self._failures
         entries: dict[str, Entry] = {}
-        start, revision, more = "", 0, True
+        ordered = SortedEntries()
+        start, revision, more, wanted = "", 0, True, _LOAD_PAGE
+        large = size = 0
         while more:
-            page = await self._storage.range(self.prefix, start=start, limit=_LOAD_PAGE, revision=revision)
+            page = await self._storage.range(self.prefix, start=start, limit=wanted, revision=revision)
             revision, more = page.revision, page.more
             self.counts.stored_lists += 1
             self.counts.stored_fetched += len(page.items)
-            for item in page.items:
-                try:
-                    entries[item.key] = self._entry(item)
-                except Unreadable:
-                    raise
-                except Exception as error:
-                    raise Undecodable(item.key, str(error)) from error
-            if page.items:
-                start = after(page.items[-1].key)
-        self._entries = entries
+            if not page.items:
+                break
+            found = await self._loaded(page.items)
+            entries.update([(entry.key, entry) for entry in found])
+            ordered.append(found)
+            large += sum([is_large(entry.body) for entry in found])
+            of_page = sum([len(entry.body) for entry in found])
+            size += of_page
+            start = after(found[-1].key)
+            wanted = max(1, min(_LOAD_PAGE, _LOAD_BYTES * len(found) // max(of_page, 1)))
+        self._entries, self._sorted = entries, ordered
         self._forget_index()
-        self.large = sum(is_large(entry.body) for entry in entries.values())
-        self.size = sum(len(entry.body) for entry in entries.values())
-        self._keys = SortedList(entries)
+        self.large, self.size = large, size
         self._window = self._new_window(revision)
         self._applied = revision
         subscription = await self._storage.subscribe(
@@ -220,19 +232,34 @@ class Cacher:
         self.counts.initializations += 1
         self._ready.set()
 
+    async def _loaded(self, items: Sequence[KeyValue]) -> list[Entry]:
+        """The entries of what is stored; others have the loop in between. Raises Undecodable, Unreadable."""
+        found: list[Entry] = []
+        until = perf_counter() + _TURN
+        for number, item in enumerate(items, 1):
+            try:
+                found.append(self._entry(item))
+            except Unreadable:
+                raise
+            except Exception as error:
+                raise Undecodable(item.key, str(error)) from error
+            if not number % _LOOK and perf_counter() > until:
+                await asyncio.sleep(0)
+                until = perf_counter() + _TURN
+        return found
+
     def _reset(self, error: Exception) -> None:
-        """Ends all watches with `error` and forgets everything."""
+        """Ends all watches with `error` and forgets everything; where that is much, in later turns of the loop."""
         self._ready.clear()
         if self._subscription is not None:
             self._subscription.cancel()
             self._subscription = None
-        for watcher in self._watchers:
-            watcher.end(error)
-        self._watchers.forget_changes()
-        self._entries = {}
+        in_turns(partial(_end_some, self._watchers.take_all(), error))
+        in_turns(partial(_forget_some, self._sorted, self._entries))
+        self._entries, self._sorted = {}, SortedEntries()
+        self._past.forget()
         self._forget_index()
         self.large = self.size = 0
-        self._keys = SortedList()
         self._window = self._new_window(0)
         self._encoded.clear()
         self._encoded_size = 0
@@ -294,12 +321,12 @@ class Cacher:
             self.size += len(current.body)
             if is_large(current.body):
                 self.large += 1
-            if previous is None:
-                self._keys.add(key)
+            self._sorted.put(current)
         elif previous is not None:
             del self._entries[key]
-            self._keys.remove(key)
+            self._sorted.discard(key)
         if previous is not None:
+            self._past.replaced(len(previous.body))
             if previous in self._encoded:
                 self._encoded.move_to_end(previous, last=False)
             self.size -= len(previous.body)
@@ -387,14 +414,17 @@ class Cacher:
         """How many objects there are under `prefix` from the key `start` on."""
         if not self._ready.is_set():
             self._not_ready()
-        return present_count(self._keys, prefix, start)
+        return self._sorted.count(prefix, start)
 
     def list(self, prefix: str, *, start: str = "", limit: int = 0) -> tuple[Sequence[Entry], bool]:
         """At most `limit` (0: all) objects under `prefix`, in key order, from the key `start` on (inclusive), as of
-        `revision`; and whether more follow."""
+        `revision`; and whether more follow. What is shown now is remembered for a while then, for `list_at`."""
         if not self._ready.is_set():
             self._not_ready()
-        return present_range(self._keys, self._entries, prefix, start, limit)
+        found, more = self._sorted.range(prefix, start, limit)
+        if more:
+            self._past.keep(self.revision, self._sorted)
+        return found, more
 
     def candidates(self, prefix: str, value: str | None) -> Sequence[Entry]:
         """All objects under `prefix` among which are those that hold a value, in key order, as of `revision`. These
@@ -402,32 +432,37 @@ class Cacher:
         if not self._ready.is_set():
             self._not_ready()
         known = None if value is None or self._index is None else self._index.keys(value, self._entries)
-        return present_range(self._keys if known is None else known, self._entries, prefix, "", 0)[0]
+        if known is None:
+            return self._sorted.range(prefix)[0]
+        return present_range(known, self._entries, prefix, "", 0)[0]
 
     def list_at(self, revision: int, prefix: str, *, start: str = "", limit: int = 0) -> tuple[Sequence[Entry], bool]:
         """As `list`, at an older revision. Raises Compacted if the event window does not reach back to it (the
         storage may), or storage has forgotten it, FutureRevision if it has not happened yet."""
-        undone = self._changed_since(revision)
-        if not undone:
-            return present_range(self._keys, self._entries, prefix, start, limit)
-        return past_range(self._keys, self._entries, undone, prefix, start, limit)
+        return self._at(revision).range(prefix, start, limit)
 
     def count_at(self, revision: int, prefix: str, start: str) -> int:
         """How many objects there were under `prefix` from the key `start` on. Raises as `list_at`."""
-        return past_count(self._keys, self._entries, self._changed_since(revision), prefix, start)
+        return self._at(revision).count(prefix, start)
 
-    def _changed_since(self, revision: int) -> Mapping[str, Entry | None]:
-        """What each key that has changed since held at `revision`."""
+    def _at(self, revision: int) -> SortedEntries:
+        """What there was at a revision."""
         if not self._ready.is_set():
             self._not_ready()
-        if revision >= self.revision:
-            if revision > self.revision:
-                raise FutureRevision(revision, self.revision)
-            return {}
-        oldest = max(self._window.start, self._storage.compact_revision)
-        if revision < oldest:
-            raise Compacted(oldest)
-        return self._window.undo(revision)
+        now = self.revision
+        if revision > now:
+            raise FutureRevision(revision, now)
+        compacted = self._storage.compact_revision
+        if revision < compacted:
+            raise Compacted(max(self._window.start, compacted))
+        if revision >= self._applied:
+            return self._sorted
+        known = self._past.at(revision)
+        if known is not None:
+            return known
+        if revision < self._window.start:
+            raise Compacted(self._window.start)
+        return self._past.undo(revision, self._sorted, self._window.undo(revision))
 
     def _not_ready(self) -> None:
         why = f": {self.unreadable}" if self.unreadable else ""
@@ -577,6 +612,30 @@ class Cacher:
         previous = self._entry(event.previous) if event.previous is not None else None
         current = self._entry(event.current) if event.current is not None else None
         return Change(event.revision, event.key, previous, current, 0.0)
+
+
+def in_turns(some: Callable[[], bool]) -> None:
+    """Calls a function until there is no more to do for it, others having the loop in between."""
+    until = perf_counter() + _TURN
+    while some():
+        if perf_counter() > until:
+            asyncio.get_running_loop().call_soon(in_turns, some)
+            return
+
+
+def _end_some(watchers: list[Watcher], error: Exception) -> bool:
+    for watcher in watchers[-_ENDED:]:
+        watcher.end(error)
+    del watchers[-_ENDED:]
+    return bool(watchers)
+
+
+def _forget_some(ordered: SortedEntries, entries: dict[str, Entry]) -> bool:
+    """Frees some of the entries, which nobody may hold any more."""
+    chunk = ordered.take_chunk()
+    for entry in chunk:
+        entries.pop(entry.key, None)
+    return bool(chunk)
 
 
 async def _pause(drain: Drain | None) -> None:
