@@ -6,11 +6,12 @@
 
 Parts: `start`, `lists` (whole, in pages, by selectors), `old` (pages at an old revision while objects change), `storm`
 (watchers that all have to list anew), `slow` (watchers of which some do not read). Needs 4 GB of memory and of the
-disk, etcd (from PATH or the folder in STEERSMAN_REFERENCE) for `--etcd`, and Linux. A folder to `--keep` is filled once and used again.
+disk, etcd (from PATH or the folder in STEERSMAN_REFERENCE) for `--etcd`, and Linux. A folder to `--keep` is filled
+once and used again.
 
 Each row: seconds by the clock and of processor time of the server, its resident set afterwards and at its peak in MiB,
-how often its loop was held for 10 ms and more and for how many ms its thread ran in the longest of these, and what a GET
-of a ConfigMap and `/readyz` took meanwhile (median / 99th percentile / longest, in ms).
+how often its loop was held for 10 ms and more and for how many ms its thread ran in the longest of these, and what a
+GET of a ConfigMap and `/readyz` took meanwhile (median / 99th percentile / longest, in ms).
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from pathlib import Path
 
 from bench.at_size import parts
 from bench.at_size.filling import Counts, fill_etcd, fill_file, samples
-from bench.at_size.server import Server, free_port
+from bench.at_size.network import Network, free_port
+from bench.at_size.server import Server
 
 
 @contextlib.contextmanager
@@ -75,7 +77,8 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=5_000, metavar="N")
     parser.add_argument("--watchers", type=int, default=10_000, metavar="N")
     parser.add_argument("--etcd", action="store_true", help="store in an etcd (default: in SQLite)")
-    parser.add_argument("--parts", default=",".join(parts.ALL), help="what is measured, by commas (default: %(default)s)")
+    everything = ",".join(parts.ALL)
+    parser.add_argument("--parts", default=everything, help="what is measured, by commas (default: %(default)s)")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="a folder that is filled unless it is there")
     parser.add_argument("flags", nargs="*", metavar="-- FLAG", help="further flags of the server")
     given = parser.parse_args()
@@ -88,12 +91,13 @@ def main() -> None:
         filled = folder / "filled"
         folder.mkdir(exist_ok=True)
         etcd = stack.enter_context(etcd_in(folder / "etcd")) if given.etcd else ""
-        server = Server(folder, etcd, given.flags)
+        network = stack.enter_context(Network(etcd)) if etcd else None
+        server = Server(folder, network, given.flags)
         stack.callback(server.stop)
         if not filled.exists():
             fill(server, etcd, counts)
             filled.write_text(f"{counts}\n")
-        parts.run(server, etcd, counts, given.watchers, wanted)
+        parts.run(server, counts, given.watchers, wanted)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The server that is measured: its start, its processor time and memory, what held its loop, what small requests wait."""
+"""The server that is measured: its start, processor time and memory, what held its loop, what small requests wait."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import json
 import os
 import re
 import signal
-import socket
 import ssl
 import subprocess
 import sys
 import threading
 import time
+import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
 from http.client import HTTPSConnection
 from pathlib import Path
 from typing import Any, Final
 
+from bench.at_size.network import Network
 from bench.first_list import cpu_ms
 
 TOKEN: Final = "admin-token"
@@ -55,10 +56,11 @@ class Waits:
 
 
 class Server:
-    """`steersman serve` on a folder; on an etcd where a URL is given."""
+    """`steersman serve` on a folder; on an etcd that it has a network to."""
 
-    def __init__(self, folder: Path, etcd: str, flags: list[str]) -> None:
+    def __init__(self, folder: Path, network: Network | None, flags: list[str]) -> None:
         self.folder = folder
+        self.network = network
         self.log = folder / "server.log"
         self.process: subprocess.Popen[str] | None = None
         self.port = 0
@@ -72,7 +74,7 @@ class Server:
             command, "serve", f"--data-dir={folder}/data", "--secure-port=0", "--bind-address=127.0.0.1",
             f"--token-auth-file={tokens}", "--disable-admission-plugins=ServiceAccount",
             "--debug-loop-watchdog=10ms", "--storage-initialization-timeout=10m",
-            *([f"--etcd-servers={etcd}"] if etcd else []), *flags,
+            *([f"--etcd-servers={network.url}"] if network else []), *flags,
         ]  # fmt: skip
 
     def start(self) -> None:
@@ -150,6 +152,14 @@ class Server:
         with urllib.request.urlopen(request, context=self.context(), timeout=600) as answer:
             return answer.read(), time.monotonic() - began
 
+    def waits(self) -> bool:
+        """Whether its largest cache cannot be read now."""
+        try:
+            self.call("/api/v1/namespaces/default/events?limit=1")
+        except urllib.error.HTTPError:
+            return True
+        return False
+
     def size_of(self, path: str) -> tuple[int, float]:
         """The bytes of an answer that is thrown away as it comes, and the seconds it took."""
         headers = {"Authorization": f"Bearer {TOKEN}"}
@@ -195,11 +205,3 @@ class Probe:
             self.waits.statuses[status] = self.waits.statuses.get(status, 0) + 1
             self._over.wait(_PROBE_EVERY)
         connection.close()
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port

@@ -1,8 +1,7 @@
-"""The entries of a cache in the order of their keys, as they are now and as they were: what is kept of the past, and the
-beginning of a list, cost a copy of some thousand references, however many entries there are.
+"""The entries of a cache in the order of their keys, a million of them if need be.
 
-Entries lie in chunks. Whoever is given many of them shares the chunks, and a chunk that is shared is copied before it is
-changed.
+Entries lie in chunks. Whoever is given many of them shares the chunks, and a chunk that is shared is copied before it
+is changed: the beginning of a list, and what is kept of the past, cost a copy of some thousand references.
 """
 
 from __future__ import annotations
