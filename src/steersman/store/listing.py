@@ -199,6 +199,7 @@ async def _page_at(
     cacher = store.cacher
     if revision <= cacher.revision:
         try:
+            await cacher.recall(revision)
             entries, more = cacher.list_at(revision, prefix, start=start, limit=limit)
         except Compacted:
             pass

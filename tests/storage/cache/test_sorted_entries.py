@@ -136,10 +136,10 @@ def test_few_revisions_are_kept() -> None:
 
 
 def test_what_changed_since_is_undone() -> None:
-    present, past = SortedEntries(), Past()
+    present = SortedEntries()
     for key in ("/a", "/b"):
         present.put(entry(key, 9))
-    undone = past.undo(5, present, {"/a": entry("/a", 3), "/b": None, "/c": entry("/c", 4)})
-    assert told(undone.range("/")[0]) == [("/a", 3), ("/c", 4)]
+    past = present.fork()
+    past.undo([("/a", entry("/a", 3)), ("/b", None), ("/c", entry("/c", 4)), ("/d", None)])
+    assert told(past.range("/")[0]) == [("/a", 3), ("/c", 4)]
     assert told(present.range("/")[0]) == [("/a", 9), ("/b", 9)]
-    assert past.at(5) is undone

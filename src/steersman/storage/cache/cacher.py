@@ -55,13 +55,17 @@ logger = logging.getLogger(__name__)
 
 FRESH_TIMEOUT: Final = 3.0
 """Seconds a read waits for the cache to be as fresh as it asks, as upstream's."""
-_LOAD_PAGE: Final = 1000
-_LOAD_BYTES: Final = 4 << 20
-"""Objects that are asked of storage at a time when a cache is filled, and about how many bytes of them."""
+_FIRST_PAGE: Final = 500
+_LOAD_PAGE: Final = 10_000
+_LOAD_BYTES: Final = 8 << 20
+"""Objects that are asked of storage first when a cache is filled, then at most, and about how many bytes of them. Pages
+are large, as upstream's: etcd counts all keys that follow for each."""
 _TURN: Final = 0.003
 """Seconds of filling, of forgetting, and of telling watchers of their end, between two turns of the loop."""
 _LOOK: Final = 64
 """Objects after which the clock is looked at."""
+_UNDONE: Final = 500
+"""Changes that are undone in one turn of the loop, some 2 ms."""
 _ENDED: Final = 32
 """Watchers that are told of their end between two looks."""
 _REPLAY_SLICE: Final = 200
@@ -199,7 +203,7 @@ class Cacher:
         failures = self._failures
         entries: dict[str, Entry] = {}
         ordered = SortedEntries()
-        start, revision, more, wanted = "", 0, True, _LOAD_PAGE
+        start, revision, more, wanted = "", 0, True, _FIRST_PAGE
         large = size = 0
         while more:
             page = await self._storage.range(self.prefix, start=start, limit=wanted, revision=revision)
@@ -445,8 +449,30 @@ class Cacher:
         """How many objects there were under `prefix` from the key `start` on. Raises as `list_at`."""
         return self._at(revision).count(prefix, start)
 
+    async def recall(self, revision: int) -> None:
+        """Has what there was at a revision at hand for `list_at` and `count_at`, in this turn and for a while. Raises
+        as they do. Without it they hold the loop for some 20 ms where much was written since."""
+        present = self._sorted
+        if self._known_at(revision) is None:
+            undone = list(self._window.undo(revision).items())
+            past = present.fork()
+            for at in range(0, len(undone), _UNDONE):
+                if at:
+                    await asyncio.sleep(0)
+                past.undo(undone[at : at + _UNDONE])
+            if self._sorted is present:
+                self._past.keep(revision, past, is_own=True)
+
     def _at(self, revision: int) -> SortedEntries:
         """What there was at a revision."""
+        past = self._known_at(revision)
+        if past is None:
+            past = self._sorted.fork()
+            past.undo(self._window.undo(revision).items())
+        return past
+
+    def _known_at(self, revision: int) -> SortedEntries | None:
+        """What there was at a revision, None if that is to be found out by the event window."""
         if not self._ready.is_set():
             self._not_ready()
         now = self.revision
@@ -458,11 +484,9 @@ class Cacher:
         if revision >= self._applied:
             return self._sorted
         known = self._past.at(revision)
-        if known is not None:
-            return known
-        if revision < self._window.start:
+        if known is None and revision < self._window.start:
             raise Compacted(self._window.start)
-        return self._past.undo(revision, self._sorted, self._window.undo(revision))
+        return known
 
     def _not_ready(self) -> None:
         why = f": {self.unreadable}" if self.unreadable else ""

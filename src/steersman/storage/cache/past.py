@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
 from typing import Final
 
-from steersman.storage.cache.entry import Entry
 from steersman.storage.cache.sorted_entries import SortedEntries
 
 MOST: Final = 16
@@ -29,21 +27,12 @@ class Past:
         if self._kept:
             self._let_go()
 
-    def keep(self, revision: int, present: SortedEntries) -> None:
-        """Keeps what there is now, at a revision."""
+    def keep(self, revision: int, entries: SortedEntries, *, is_own: bool = False) -> None:
+        """Keeps what there is at a revision: a fork of what is given, unless that is there for nothing else."""
         if revision not in self._kept:
-            self._keep(revision, present.fork())
-
-    def undo(self, revision: int, present: SortedEntries, undone: Mapping[str, Entry | None]) -> SortedEntries:
-        """What there was at a revision, from what there is now and what each key held then that has changed since."""
-        past = present.fork()
-        for key, entry in undone.items():
-            if entry is not None:
-                past.put(entry)
-            else:
-                past.discard(key)
-        self._keep(revision, past)
-        return past
+            self._kept[revision] = (entries if is_own else entries.fork(), self._replaced)
+            if len(self._kept) > MOST:
+                self._kept.popitem(last=False)
 
     def at(self, revision: int) -> SortedEntries | None:
         """What there was at a revision, if that is kept."""
@@ -56,11 +45,6 @@ class Past:
     def forget(self) -> None:
         """Lets go of everything."""
         self._kept.clear()
-
-    def _keep(self, revision: int, entries: SortedEntries) -> None:
-        self._kept[revision] = (entries, self._replaced)
-        if len(self._kept) > MOST:
-            self._kept.popitem(last=False)
 
     def _let_go(self) -> None:
         least = self._replaced - BYTES_LIMIT

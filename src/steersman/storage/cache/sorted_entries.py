@@ -7,7 +7,7 @@ is changed: the beginning of a list, and what is kept of the past, cost a copy o
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, chain
 from operator import attrgetter
 from typing import Final, overload
@@ -198,6 +198,14 @@ class SortedEntries:
             return
         elif place == len(chunk):
             self._lasts[at] = chunk[-1].key
+
+    def undo(self, undone: Iterable[tuple[str, Entry | None]]) -> None:
+        """Gives keys what they held before, None for nothing."""
+        for key, entry in undone:
+            if entry is not None:
+                self.put(entry)
+            else:
+                self.discard(key)
 
     def _own(self, at: int) -> list[Entry]:
         """The chunk, which may be changed."""
