@@ -24,13 +24,18 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from bench.at_size import parts
 from bench.at_size.filling import Counts, fill_etcd, fill_file, samples
 from bench.at_size.network import Network, free_port
 from bench.at_size.server import Server
+
+
+_ETCD_SECONDS: Final = 300.0
 
 
 @contextlib.contextmanager
@@ -47,10 +52,24 @@ def etcd_in(folder: Path) -> Iterator[str]:
         "--log-level=error", "--unsafe-no-fsync", f"--quota-backend-bytes={8 << 30}",
     ], stdout=subprocess.DEVNULL)  # fmt: skip
     try:
+        until = time.monotonic() + _ETCD_SECONDS
+        while not is_healthy(clients):  # it reads all its keys first
+            if process.poll() is not None or time.monotonic() > until:
+                sys.exit("etcd has not started")
+            time.sleep(0.2)
         yield clients
     finally:
         process.terminate()
         process.wait()
+
+
+def is_healthy(url: str) -> bool:
+    """Whether an etcd answers."""
+    try:
+        with urllib.request.urlopen(f"{url}/health", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
 
 
 def fill(server: Server, etcd: str, counts: Counts) -> None:
@@ -80,6 +99,7 @@ def main() -> None:
     everything = ",".join(parts.ALL)
     parser.add_argument("--parts", default=everything, help="what is measured, by commas (default: %(default)s)")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="a folder that is filled unless it is there")
+    parser.add_argument("--hold", default="10ms", metavar="TIME", help="what counts as a hold (default: %(default)s)")
     parser.add_argument("flags", nargs="*", metavar="-- FLAG", help="further flags of the server")
     given = parser.parse_args()
     wanted = given.parts.split(",")
@@ -92,7 +112,7 @@ def main() -> None:
         folder.mkdir(exist_ok=True)
         etcd = stack.enter_context(etcd_in(folder / "etcd")) if given.etcd else ""
         network = stack.enter_context(Network(etcd)) if etcd else None
-        server = Server(folder, network, given.flags)
+        server = Server(folder, network, [f"--debug-loop-watchdog={given.hold}", *given.flags])
         stack.callback(server.stop)
         if not filled.exists():
             fill(server, etcd, counts)

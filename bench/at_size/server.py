@@ -73,7 +73,7 @@ class Server:
         self._command = [
             command, "serve", f"--data-dir={folder}/data", "--secure-port=0", "--bind-address=127.0.0.1",
             f"--token-auth-file={tokens}", "--disable-admission-plugins=ServiceAccount",
-            "--debug-loop-watchdog=10ms", "--storage-initialization-timeout=10m",
+            "--storage-initialization-timeout=10m",
             *([f"--etcd-servers={network.url}"] if network else []), *flags,
         ]  # fmt: skip
 

@@ -11,6 +11,7 @@ from typing import cast
 
 import pytest
 
+from steersman.storage.cache import cacher as cacher_module
 from steersman.storage.cache.cacher import Cacher
 from steersman.storage.cache.entry import Change, Entry, Selectable, WatchEvent
 from steersman.storage.cache.watcher import HELD_LIMIT, Closed, WatchTooSlow
@@ -21,6 +22,7 @@ from steersman.storage.interface import (
     Event,
     FutureRevision,
     Lost,
+    Range,
     Storage,
     StorageUnavailable,
     Subscription,
@@ -611,6 +613,37 @@ async def test_a_recalled_revision_is_there_though_much_has_changed_since(store:
     assert len(cacher.list(PODS)[0]) == 1200
     with pytest.raises(FutureRevision):
         await cacher.recall(cacher.revision + 1)
+
+
+async def test_a_page_that_fails_is_asked_for_again_once_there_was_one(
+    store: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cacher_module, "_FIRST_PAGE", 4)
+    monkeypatch.setattr(cacher_module, "_LOAD_PAGE", 4)
+    monkeypatch.setattr(cacher_module, "_RELOAD_DELAY", 0.001)
+    for number in range(10):
+        await store.create(f"{PODS}{number}", b"1")
+    asked: list[int] = []
+    range_of = store.range
+    failing = {1, 2}
+
+    async def fails(prefix: str, *, start: str, limit: int, revision: int) -> Range:
+        asked.append(limit)
+        if len(asked) - 1 in failing:
+            raise StorageUnavailable("it does not answer")
+        return await range_of(prefix, start=start, limit=limit, revision=revision)
+
+    monkeypatch.setattr(store, "range", fails)
+    cacher = Cacher(store, PODS, present=present, body_at=body_at)
+    await cacher.start()
+    assert len(cacher.list(PODS)[0]) == 10
+    assert asked[:4] == [4, 4, 2, 1]
+    await cacher.stop()
+    asked.clear()
+    failing.add(0)
+    with pytest.raises(StorageUnavailable):
+        await Cacher(store, PODS, present=present, body_at=body_at).start()
+    assert len(asked) == 1
 
 
 async def test_many_watchers_are_told_of_the_end_in_turns_and_nothing_after_it(store: Storage) -> None:

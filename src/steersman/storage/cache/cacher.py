@@ -60,6 +60,8 @@ _LOAD_PAGE: Final = 10_000
 _LOAD_BYTES: Final = 8 << 20
 """Objects that are asked of storage first when a cache is filled, then at most, and about how many bytes of them. Pages
 are large, as upstream's: etcd counts all keys that follow for each."""
+_LOAD_FAILURES: Final = 5
+"""How often in turn a page may fail, once others have come: what was read is kept, and less asked for."""
 _TURN: Final = 0.003
 """Seconds of filling, of forgetting, and of telling watchers of their end, between two turns of the loop."""
 _LOOK: Final = 64
@@ -204,10 +206,18 @@ class Cacher:
         entries: dict[str, Entry] = {}
         ordered = SortedEntries()
         start, revision, more, wanted = "", 0, True, _FIRST_PAGE
-        large = size = 0
+        large = size = failed = 0
         while more:
-            page = await self._storage.range(self.prefix, start=start, limit=wanted, revision=revision)
-            revision, more = page.revision, page.more
+            try:
+                page = await self._storage.range(self.prefix, start=start, limit=wanted, revision=revision)
+            except StorageUnavailable:
+                failed += 1
+                if not entries or failed > _LOAD_FAILURES:
+                    raise
+                await asyncio.sleep(_RELOAD_DELAY)
+                wanted = max(wanted // 2, 1)
+                continue
+            revision, more, failed = page.revision, page.more, 0
             self.counts.stored_lists += 1
             self.counts.stored_fetched += len(page.items)
             if not page.items:
