@@ -12,7 +12,7 @@ from steersman.controlplane.options import Options, OptionsError
 from steersman.machinery.metrics import Registry
 from steersman.machinery.private_files import make_private_folder
 from steersman.server.certificates import CertificateError, CertificateFiles, ensure_certificates
-from steersman.storage.interface import Storage, StorageUnavailable
+from steersman.storage.interface import OwnStorage, Storage, StorageUnavailable
 from steersman.storage.memory import MemoryStorage
 from steersman.storage.sqlite import SQLiteStorage
 from steersman.store.storage_errors import StorageNotReady
@@ -67,10 +67,13 @@ async def fill(stores: Stores, options: Options) -> None:
 
 async def open_storage(options: Options, clusters: EtcdClusters | None = None) -> Storage:
     """The storage, which keeps other processes out. Raises what it raises, OSError."""
-    interval = options.etcd_compaction_interval
     clusters = clusters or etcd_clusters(options, Registry())
-    if clusters is not None:
-        return await clusters.open()
+    return await (open_own_storage(options) if clusters is None else clusters.open())
+
+
+async def open_own_storage(options: Options) -> OwnStorage:
+    """That in the folder or in memory, which keeps other processes out. Raises what it raises, OSError."""
+    interval = options.etcd_compaction_interval
     if options.storage == "memory":
         return await MemoryStorage.open(compaction_interval=interval)
     durable = not options.unsafe_no_fsync
