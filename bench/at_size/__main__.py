@@ -34,7 +34,6 @@ from bench.at_size.filling import Counts, fill_etcd, fill_file, samples
 from bench.at_size.network import Network, free_port
 from bench.at_size.server import Server
 
-
 _ETCD_SECONDS: Final = 300.0
 
 

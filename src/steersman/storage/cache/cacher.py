@@ -12,7 +12,6 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from math import inf
 from time import perf_counter
 from typing import Final
@@ -20,6 +19,7 @@ from typing import Final
 from steersman.machinery.large_work.slow_lane import is_large
 from steersman.machinery.values import times
 from steersman.storage.cache.counts import Counts
+from steersman.storage.cache.endings import end_all, forget_all
 from steersman.storage.cache.entry import Change, Entry
 from steersman.storage.cache.index import FieldIndex, ValueOf
 from steersman.storage.cache.past import Past
@@ -63,13 +63,11 @@ are large, as upstream's: etcd counts all keys that follow for each."""
 _LOAD_FAILURES: Final = 5
 """How often in turn a page may fail, once others have come: what was read is kept, and less asked for."""
 _TURN: Final = 0.003
-"""Seconds of filling, of forgetting, and of telling watchers of their end, between two turns of the loop."""
+"""Seconds of filling between two turns of the loop."""
 _LOOK: Final = 64
 """Objects after which the clock is looked at."""
 _UNDONE: Final = 500
 """Changes that are undone in one turn of the loop, some 2 ms."""
-_ENDED: Final = 32
-"""Watchers that are told of their end between two looks."""
 _REPLAY_SLICE: Final = 200
 _REPLAY_BYTES: Final = 256 << 10
 """Events, and bytes of objects, that a replay delivers in one turn of the loop."""
@@ -122,6 +120,8 @@ class Cacher:
         self._window = new_window(0)
         self._applied = 0
         self._watchers = Watchers(prefix, body_at, value_of)
+        self._leaving: list[Watcher] = []
+        """Those that are yet to be told that the cache starts over."""
         self._index = None if value_of is None else FieldIndex(value_of)
         self._subscription: Subscription | None = None
         self._reload: asyncio.Task[None] | None = None
@@ -268,8 +268,10 @@ class Cacher:
         if self._subscription is not None:
             self._subscription.cancel()
             self._subscription = None
-        in_turns(partial(_end_some, self._watchers.take_all(), error))
-        in_turns(partial(_forget_some, self._sorted, self._entries))
+        if watchers := self._watchers.take_all():
+            self._leaving = watchers
+            end_all(watchers, error)
+        forget_all(self._sorted, self._entries)
         self._entries, self._sorted = {}, SortedEntries()
         self._past.forget()
         self._forget_index()
@@ -287,6 +289,9 @@ class Cacher:
         delay = _RELOAD_DELAY
         while not self.ready:
             await asyncio.sleep(delay)
+            # Those who are yet to be told would be told of a revision that they have not seen.
+            while self._leaving:  # noqa: ASYNC110  # turns of the loop are what is waited for
+                await asyncio.sleep(0)
             delay = min(delay * 2, _MAX_RELOAD_DELAY)
             try:
                 await self._start()
@@ -367,8 +372,9 @@ class Cacher:
 
     @property
     def told(self) -> int | None:
-        """The revision up to which watchers have been told of everything, None while they are being told."""
-        return self.revision if self._watchers.all_told else None
+        """The revision up to which watchers have been told of everything, None while they are being told, or missing
+        something."""
+        return self.revision if self._watchers.all_told and self.ready else None
 
     @property
     def oldest_revision(self) -> int:
@@ -646,30 +652,6 @@ class Cacher:
         previous = self._entry(event.previous) if event.previous is not None else None
         current = self._entry(event.current) if event.current is not None else None
         return Change(event.revision, event.key, previous, current, 0.0)
-
-
-def in_turns(some: Callable[[], bool]) -> None:
-    """Calls a function until there is no more to do for it, others having the loop in between."""
-    until = perf_counter() + _TURN
-    while some():
-        if perf_counter() > until:
-            asyncio.get_running_loop().call_soon(in_turns, some)
-            return
-
-
-def _end_some(watchers: list[Watcher], error: Exception) -> bool:
-    for watcher in watchers[-_ENDED:]:
-        watcher.end(error)
-    del watchers[-_ENDED:]
-    return bool(watchers)
-
-
-def _forget_some(ordered: SortedEntries, entries: dict[str, Entry]) -> bool:
-    """Frees some of the entries, which nobody may hold any more."""
-    chunk = ordered.take_chunk()
-    for entry in chunk:
-        entries.pop(entry.key, None)
-    return bool(chunk)
 
 
 async def _pause(drain: Drain | None) -> None:
