@@ -249,8 +249,9 @@ def slow(server: Server, counts: Counts, watchers: int) -> None:
             stats = readers.say("stats")
             more.append(f"readers had {stats['events']:.0f} events after {stats['p50']:.1f} ms (median), "
                         f"{stats['max']:.0f} ms at most")  # fmt: skip
-            more.append(f"{idle.say('stats')['ended']:.0f} of those who did not read were cut off")
-            more.append(f"{stats['ended'] + others.say('stats')['ended']:.0f} of the others")
+            lost = stats["ended"] + others.say("stats")["ended"]
+            more.append(f"{server.watches('configmaps') - READERS:.0f} of those who did not read are still there, "
+                        f"{lost:.0f} of the others were cut off")  # fmt: skip
 
 
 READERS: Final = 50

@@ -152,6 +152,16 @@ class Server:
         with urllib.request.urlopen(request, context=self.context(), timeout=600) as answer:
             return answer.read(), time.monotonic() - began
 
+    def watches(self, resource: str) -> float:
+        """How many watches of a resource are running."""
+        text = self.call("/metrics")[0].decode()
+        found = [line for line in text.splitlines() if line.startswith("apiserver_longrunning_requests{")]
+        return sum(
+            float(line.rpartition(" ")[2])
+            for line in found
+            if f'resource="{resource}"' in line and 'verb="WATCH"' in line
+        )
+
     def waits(self) -> bool:
         """Whether its largest cache cannot be read now."""
         try:
