@@ -56,10 +56,10 @@ logger = logging.getLogger(__name__)
 FRESH_TIMEOUT: Final = 3.0
 """Seconds a read waits for the cache to be as fresh as it asks, as upstream's."""
 _FIRST_PAGE: Final = 500
-_LOAD_PAGE: Final = 10_000
-_LOAD_BYTES: Final = 8 << 20
+_LOAD_PAGE: Final = 20_000
+_LOAD_BYTES: Final = 16 << 20
 """Objects that are asked of storage first when a cache is filled, then at most, and about how many bytes of them. Pages
-are large, as upstream's: etcd counts all keys that follow for each."""
+are large, as for each of them etcd counts all keys that follow."""
 _LOAD_FAILURES: Final = 5
 """How often in turn a page may fail, once others have come: what was read is kept, and less asked for."""
 _TURN: Final = 0.003
