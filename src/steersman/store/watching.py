@@ -74,7 +74,9 @@ async def watch(
         if accept is not None:
             # Events that come meanwhile wait in the sink until the first objects are out.
             try:
-                found = await listing.accepted(found, accept, any_large=cacher.large > 0)
+                found = await listing.accepted(
+                    found, store.accept_of_many(ctx, options) or accept, any_large=cacher.large > 0
+                )
             except BaseException:
                 handle.cancel()
                 raise
