@@ -39,6 +39,7 @@ async def watch(
     elif not version:
         await store.wait_current()
     if options.send_initial_events or (options.send_initial_events is None and not revision):
+        await cacher.indexed(value)
         now = cacher.revision
         found = cacher.candidates(prefix, value)
         if target != prefix:
