@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from steersman.controlplane.encryption import Encryption
     from steersman.controlplane.etcd_cluster import EtcdClusters
     from steersman.controlplane.stores import Stores
+
+logger = logging.getLogger(__name__)
 
 FILE: Final = "steersman.db"
 """In the data folder: what is stored."""
@@ -54,15 +57,18 @@ def etcd_clusters(options: Options, registry: Registry) -> EtcdClusters | None:
 
 
 async def fill(stores: Stores, options: Options) -> None:
-    """Fills the caches. Raises StorageUnavailable if that takes too long, and what storage raises."""
+    """Fills the caches. After `--storage-initialization-timeout` the start goes on without those that take longer, as
+    upstream's: what needs one of them waits for it, or is refused. Raises what storage raises before."""
     limit = options.storage_initialization_timeout
     try:
         async with asyncio.timeout(limit or None):
             await stores.start()
     except TimeoutError:
-        raise StorageUnavailable(
-            f"the caches could not be filled within {limit:g} seconds (--storage-initialization-timeout)"
-        ) from None
+        logger.warning(
+            "after %g seconds (--storage-initialization-timeout) the start goes on without the caches of %s", limit,
+            ", ".join(str(store.resource.group_resource) for store in stores if not store.cacher.ready),
+        )  # fmt: skip
+        stores.fill_later()
 
 
 async def open_storage(options: Options, clusters: EtcdClusters | None = None) -> Storage:

@@ -234,6 +234,16 @@ async def _stored_page(
         wanted = max(1, min(_PART, _PART_BYTES * len(part.items) // max(size, 1)))
 
 
+async def stored_now(store: CachedObjects[Any], prefix: str) -> Sequence[Entry]:
+    """The objects that are stored under a prefix now, whatever the cache has. Raises StatusError 429, 500, and 410
+    where storage was compacted meanwhile."""
+    revision = await available(store.storage.current_revision())
+    try:
+        return (await _stored_page(store, prefix, revision, "", 0, counts=False)).entries
+    except Compacted:
+        raise continue_token.expired_list() from None
+
+
 async def _present(store: CachedObjects[Any], items: Sequence[KeyValue], entries: list[Entry]) -> int:
     """Adds stored values to `entries`, as they are served, and gives their size in bytes; others have the loop in
     between whenever that has taken a while."""

@@ -330,6 +330,11 @@ class Cacher:
         if not loading:
             self._reload = asyncio.get_running_loop().create_task(self._load_again())
 
+    def start_over(self, error: Exception) -> None:
+        """Ends all watches with `error` and loads everything anew: what it shows is not what is stored."""
+        if self.ready:
+            self._lose(error)
+
     def _apply_one(self, event: Event, now: float) -> None:
         key = event.key
         previous = self._entries.get(key)

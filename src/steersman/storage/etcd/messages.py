@@ -107,13 +107,13 @@ def _bytes(tag: int, value: bytes) -> bytes:
 
 def range_of(
     key: bytes, end: bytes = b"", *, limit: int = 0, revision: int = 0, serializable: bool = False,
-    count_only: bool = False,
+    keys_only: bool = False, count_only: bool = False,
 ) -> bytes:  # fmt: skip
     """RangeRequest: one key, or those from it to `end`. A member answers a `serializable` one by itself, and it may be
-    of the past."""
+    of the past; `keys_only` leaves out the values."""
     ends = _bytes(2, end) if end else b""
     limits = _number(3, limit) + _number(4, revision)
-    return _bytes(1, key) + ends + limits + _number(7, serializable) + _number(9, count_only)
+    return _bytes(1, key) + ends + limits + _number(7, serializable) + _number(8, keys_only) + _number(9, count_only)
 
 
 def put_if(key: bytes, value: bytes, *, mod_revision: int, lease: int = 0) -> bytes:

@@ -296,6 +296,16 @@ class EtcdStorage:
             raise StorageUnavailable(str(error)) from error
         return Range(items, revision or found.revision, found.more, found.count if count else -1)
 
+    async def revisions(
+        self, prefix: str, start: str, limit: int, revision: int
+    ) -> tuple[list[tuple[str, int]], bool]:  # fmt: skip
+        """The keys under `prefix` from `start` on, at most `limit`, each with its mod_revision, and whether more
+        follow, as it all was at a revision: no values. Raises Compacted, FutureRevision, StorageUnavailable."""
+        low, high = self._range_of(prefix, start)
+        request = messages.range_of(low, high, limit=limit, revision=revision, keys_only=True)
+        found = await self._read(request, revision)
+        return [(self._inner(each.key), each.mod_revision) for each in found.items], found.more
+
     async def _read(self, request: bytes, revision: int) -> messages.RangeAnswer:
         try:
             return messages.read_range(await self._asked(request, revision))
