@@ -26,8 +26,8 @@ RED = Scope(
 async def test_informers_know_what_is_there_though_the_server_is_killed(make_server):
     server = make_server("--etcd-compaction-interval=2s")
     server.start()
-    run = soak.Soak(soak.endpoint_of(server), informers=20, rate=60, kills=6, seed=3)
-    await soak.run_with_restarts(run, 15, server, 6, random.Random(3))
+    run = soak.Soak([soak.endpoint_of(server)], informers=20, rate=60, kills=6, seed=3)
+    await soak.run_with_restarts(run, 15, [server], 6, random.Random(3))
     wanted = {"events", "lists", "watch-lists", "watches resumed", "watches cut off", "informers killed", "restarts",
               "lists of exactly one version", "pages", "writes that informers were told of"}  # fmt: skip
     assert not wanted - (+run.counts).keys()

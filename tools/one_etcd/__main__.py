@@ -1,0 +1,3 @@
+from tools.one_etcd.command import main
+
+main()
