@@ -434,7 +434,7 @@ class Informer:
         except (ConnectionLost, Refused) as error:
             if isinstance(error, Refused) and error.code not in (410, 429, 503) and not self._is_behind(error):
                 raise BrokenPromise(f"a list at {self.view.version} was refused: {error}") from error
-            self._counts["lists of exactly one version refused"] += 1
+            self._counts["lists of exactly one version refused"] += isinstance(error, Refused)
             return
         self._counts["lists of exactly one version"] += 1
         different = self.view.compare({key_of(obj): obj for obj in objects})
