@@ -1,3 +1,6 @@
+"""`python -m tools.one_etcd`."""
+
 from tools.one_etcd.command import main
 
-main()
+if __name__ == "__main__":
+    main()

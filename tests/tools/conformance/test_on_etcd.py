@@ -8,11 +8,10 @@ import sys
 import pytest
 
 from tests import ROOT
-from tests.tools.one_etcd.test_servers import needed
+from tests.tools.one_etcd.programs import needed
 from tools.aggregated_server.command import CACHE, MODULE
 from tools.conformance.clusters import PROGRAMS
 from tools.one_etcd.servers import KUBERNETES, STEERSMAN
-from tools.stored_values.servers import program
 
 _FOCUS = "|".join((
     r"should be able to convert a non homogeneous list of CRs", r"ResourceQuota should create .* life of a configMap",
@@ -24,12 +23,7 @@ _FOCUS = "|".join((
 @pytest.mark.slow
 @pytest.mark.parametrize("servers", [(STEERSMAN, STEERSMAN), (STEERSMAN, KUBERNETES)], ids=",".join)
 def test_they_pass_over_two_servers(servers: tuple[str, str]) -> None:
-    needed(servers)
-    for name in ("kube-controller-manager", "kube-scheduler", "kubectl"):
-        try:
-            program(name)
-        except LookupError as error:
-            pytest.skip(str(error))
+    needed(servers, "kube-controller-manager", "kube-scheduler", "kubectl")
     if not (PROGRAMS / "conformance.test").exists() or not (CACHE / MODULE.rpartition("@")[2]).exists():
         pytest.skip("the tests are not built: python -m tools.conformance builds them")
     command = [sys.executable, "-m", "tools.conformance", f"--on-etcd={','.join(servers)}", f"--focus={_FOCUS}"]

@@ -16,24 +16,13 @@ import pytest
 
 from steersman.testing import BlockingClient
 from tests import ROOT
-from tests.storage.etcd.process import program as etcd
+from tests.tools.one_etcd.programs import needed
 from tools.differential.server import Client
 from tools.one_etcd.command import TOKEN
 from tools.one_etcd.servers import KUBERNETES, STEERSMAN, ServersOnEtcd, names
-from tools.stored_values.servers import program
 
 _ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 _CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
-
-
-def needed(servers: Sequence[str]) -> None:
-    """Skips the test where there is no etcd, or no kube-apiserver if one is asked for."""
-    etcd()
-    if KUBERNETES in servers:
-        try:
-            program("kube-apiserver")
-        except LookupError as error:
-            pytest.skip(str(error))
 
 
 @pytest.fixture
@@ -115,7 +104,7 @@ def test_a_server_that_is_killed_is_passed_over_until_it_is_there_again(
 
 @pytest.mark.slow
 def test_the_command_tells_where_they_are_and_ends_them() -> None:
-    etcd()
+    needed((STEERSMAN,))
     command = [sys.executable, "-m", "tools.one_etcd", "steersman,steersman", "--flag=--authorization-mode=RBAC"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.tools.one_etcd.test_servers import needed
+from tests.tools.one_etcd.programs import needed
 from tools.one_etcd.servers import KUBERNETES, STEERSMAN, ServersOnEtcd
 from tools.soak import command as soak
 from tools.soak import writers as soak_writers
