@@ -24,6 +24,10 @@ GOAWAY: Final = "--goaway-chance=0.02"
 """Has clients of HTTP/2, which keep one connection, take a new one after fifty requests or so, to the next server."""
 
 
+STORED: Final = "--storage-media-type=application/vnd.kubernetes.protobuf"
+"""Both store alike: otherwise a write that changes nothing replaces the form of the other one, which is a change."""
+
+
 class OneServer(Protocol):
     """A server that can be ended and started again."""
 
@@ -78,6 +82,7 @@ class ServersOnEtcd:
         etcd = stack.enter_context(Etcd(self._folder / "etcd"))
         self.etcd_url = etcd.url
         flags = [
+            *([STORED] if KUBERNETES in self._names else ()),
             f"--etcd-servers={etcd.url}", f"--client-ca-file={self.files.ca}", f"--service-account-issuer={ISSUER}",
             f"--service-account-signing-key-file={self.key}", f"--service-account-key-file={self.key}", *self._flags,
         ]  # fmt: skip
