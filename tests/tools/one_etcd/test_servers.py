@@ -26,14 +26,12 @@ _CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 @pytest.fixture
-def started(tmp_path: Path) -> Iterator[Callable[[Sequence[str]], ServersOnEtcd]]:
+def started(tmp_path: Path) -> Iterator[Callable[..., ServersOnEtcd]]:
     with ExitStack() as stack:
 
-        def start(servers: Sequence[str]) -> ServersOnEtcd:
+        def start(servers: Sequence[str], *flags: str) -> ServersOnEtcd:
             needed(servers)
-            return stack.enter_context(
-                ServersOnEtcd(tmp_path, servers, ["--disable-admission-plugins=ServiceAccount", "--allow-privileged"])
-            )
+            return stack.enter_context(ServersOnEtcd(tmp_path, servers, ["--allow-privileged", *flags]))
 
         yield start
 
@@ -45,9 +43,7 @@ def client_of(servers: ServersOnEtcd, number: int) -> BlockingClient:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("servers", [(STEERSMAN, STEERSMAN), (STEERSMAN, KUBERNETES)], ids=",".join)
-def test_what_one_server_gives_another_takes(
-    servers: tuple[str, str], started: Callable[[Sequence[str]], ServersOnEtcd]
-) -> None:
+def test_what_one_server_gives_another_takes(servers: tuple[str, str], started: Callable[..., ServersOnEtcd]) -> None:
     """Objects, and tokens of service accounts, as all have the same keys."""
     both = started(servers)
     with client_of(both, 0) as one, client_of(both, 1) as other:
@@ -65,7 +61,7 @@ def test_what_one_server_gives_another_takes(
 @pytest.mark.slow
 @pytest.mark.parametrize("servers", [(STEERSMAN, STEERSMAN), (STEERSMAN, KUBERNETES)], ids=",".join)
 def test_pages_of_a_list_may_be_of_different_servers(
-    servers: tuple[str, str], started: Callable[[Sequence[str]], ServersOnEtcd]
+    servers: tuple[str, str], started: Callable[..., ServersOnEtcd]
 ) -> None:
     """What one gives to go on with means the same to the other, also when there is something new since."""
     both = started(servers)
@@ -82,9 +78,43 @@ def test_pages_of_a_list_may_be_of_different_servers(
             first.request("DELETE", f"{_CONFIG_MAPS}/bb")
 
 
+_DEPLOYMENT: dict[str, Any] = {
+    "metadata": {"name": "a", "labels": {"a": "b"}},
+    "spec": {
+        "selector": {"matchLabels": {"a": "b"}},
+        "template": {
+            "metadata": {"labels": {"a": "b"}},
+            "spec": {
+                "containers": [{"name": "c", "image": "i", "resources": {"limits": {"memory": "1Gi", "cpu": "100m"}}}],
+                "volumes": [{"name": "v", "projected": {"sources": [{"configMap": {"name": "c", "items": []}}]}}],
+                "tolerations": [{"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 0}],
+            },
+        },
+    },
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["application/vnd.kubernetes.protobuf", "application/json"])
+def test_a_write_that_changes_nothing_is_none_whoever_has_stored_the_object(
+    form: str, started: Callable[..., ServersOnEtcd]
+) -> None:
+    """What either stores is the same byte for byte."""
+    both = started((STEERSMAN, KUBERNETES), f"--storage-media-type={form}")
+    path = "/apis/apps/v1/namespaces/default/deployments"
+    with client_of(both, 0) as one, client_of(both, 1) as other:
+        for first, second in ((one, other), (other, one)):
+            status, made = first.json("POST", path, _DEPLOYMENT)
+            assert status == 201, made
+            status, found = second.json("PUT", f"{path}/a", made)
+            assert status == 200, found
+            assert found["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+            first.request("DELETE", f"{path}/a")
+
+
 @pytest.mark.slow
 def test_a_server_that_is_killed_is_passed_over_until_it_is_there_again(
-    started: Callable[[Sequence[str]], ServersOnEtcd],
+    started: Callable[..., ServersOnEtcd],
 ) -> None:
     both = started((STEERSMAN, STEERSMAN))
 
