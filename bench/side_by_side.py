@@ -42,14 +42,16 @@ SCALES = {
         "create": ["--seconds=2"], "admission": ["--seconds=2"], "aggregated": ["--seconds=2"],
         "update": ["--seconds=2"], "watch": ["--seconds=3"], "kubelets": ["--seconds=5"],
         "memory": ["--settle=10"], "definitions": ["--settle=10"], "restart": ["--runs=3"],
-        "mixed": ["--seconds=10"], "storm": ["--seconds=10"],
+        "mixed": ["--seconds=10"], "storm": ["--seconds=10"], "bulk": ["--count=10000"],
+        "compaction": ["--count=20000", "--seconds=300", "--settle=20"],
     },
     "full": {
         "ready": ["--runs=10"], "get": ["--seconds=10"], "list": ["--seconds=5"],
         "create": ["--seconds=10"], "admission": ["--seconds=10"], "aggregated": ["--seconds=10"],
         "update": ["--seconds=10"], "watch": ["--seconds=20"], "kubelets": ["--seconds=30"],
         "memory": ["--settle=30"], "definitions": ["--settle=30"], "restart": ["--runs=10"],
-        "mixed": ["--seconds=60"], "storm": ["--seconds=60"],
+        "mixed": ["--seconds=60"], "storm": ["--seconds=60"], "bulk": ["--count=10000"],
+        "compaction": ["--count=100000", "--seconds=600", "--settle=60"],
     },
 }  # fmt: skip
 """The flags of each workload: a quick run of all takes about 8 minutes a server, a full one an estimated 30."""

@@ -10,7 +10,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // server takes every object, and answers a CustomResourceDefinition with a code; asked are the paths of its POSTs.
@@ -140,6 +142,85 @@ func TestOnlyLoopbackAddressesAreTaken(t *testing.T) {
 		if _, err := newClient(&options{}, address); (err == nil) != taken {
 			t.Errorf("%s: %v", address, err)
 		}
+	}
+}
+
+func TestAsManyObjectsAreMadeAsWereAskedFor(t *testing.T) {
+	s := newServer(t, http.StatusCreated)
+	got, err := rows(t, s, "bulk", "--count=7", "--only=bulk/pod/")
+	if want := []string{"bulk/pod/7/c1"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v", got, err)
+	}
+	if s.askedFor("configmaps") {
+		t.Error("a row that was not asked for was begun")
+	}
+}
+
+// compactingServer forgets the first revision after some lists of it; a write then takes as long as it is told.
+func compactingServer(t *testing.T, lists int64, pause time.Duration) *server {
+	var asked atomic.Int64
+	s := &server{}
+	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		gone := asked.Load() > lists
+		switch {
+		case strings.Contains(r.URL.RawQuery, "Exact") && asked.Add(1) > lists:
+			w.WriteHeader(http.StatusGone)
+		case r.Method == "PUT" && gone:
+			time.Sleep(pause)
+		}
+		w.Write([]byte(`{"metadata":{"resourceVersion":"1"}}`))
+	}))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s
+}
+
+func TestWhatIsSlowWhileAServerCompactsIsToldApart(t *testing.T) {
+	s := compactingServer(t, 2, 150*time.Millisecond)
+	opt, err := parse("compaction", []string{"--url=" + s.URL, "--seconds=10", "--count=3", "--settle=0.3", "--rate=50"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := newBench(context.Background(), "compaction", opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := compaction(b); err != nil || len(b.results) != 3 {
+		t.Fatalf("%v, %d rows", err, len(b.results))
+	}
+	steady, compacting := b.results[1], b.results[2]
+	if steady.Extra["write_max_ms"] >= 150 || compacting.Extra["write_max_ms"] < 150 || compacting.Extra["writes_over_100ms"] < 1 {
+		t.Errorf("steady %v, compacting %v", steady.Extra, compacting.Extra)
+	}
+	if compacting.Extra["read_ops"] < 1 || steady.Ops < 1 {
+		t.Errorf("steady %v, compacting %v", steady.Extra, compacting.Extra)
+	}
+}
+
+func TestAServerThatDoesNotCompactInTimeIsTold(t *testing.T) {
+	_, err := rows(t, compactingServer(t, 1000, 0), "compaction", "--seconds=1", "--count=3")
+	if err == nil || !strings.Contains(err.Error(), "too long") {
+		t.Errorf("%v", err)
+	}
+	_, err = rows(t, compactingServer(t, 0, 0), "compaction", "--seconds=1", "--count=3")
+	if err == nil || !strings.Contains(err.Error(), "too short") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestTheLongestOfEachSecondIsOfWhatWasDueInIt(t *testing.T) {
+	began := time.Now()
+	at := func(due, took time.Duration, write bool) moment { return moment{began.Add(due), write, took, nil} }
+	moments := []moment{
+		at(100*time.Millisecond, 5, true), at(900*time.Millisecond, 3*time.Second, true), at(2500*time.Millisecond, 7, true),
+		at(300*time.Millisecond, 9, false),
+	}
+	if got, want := perSecond(moments, began, true), []time.Duration{3 * time.Second, 0, 7}; !slices.Equal(got, want) {
+		t.Errorf("writes %v", got)
+	}
+	if got := perSecond(moments, began, false); !slices.Equal(got, []time.Duration{9}) {
+		t.Errorf("reads %v", got)
 	}
 }
 

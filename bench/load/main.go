@@ -49,6 +49,8 @@ var workloads = map[string]struct {
 	"get":         {get, "GET one Pod"},
 	"list":        {list, "LIST ConfigMaps and Pods: cached, consistent, paged"},
 	"create":      {create, "POST ConfigMaps, Pods, custom resources"},
+	"bulk":        {bulk, "POST --count ConfigMaps, then as many Pods: how long all take"},
+	"compaction":  {compaction, "even writes and reads while the server compacts a long history"},
 	"admission":   {admission, "POST ConfigMaps with webhooks and policies"},
 	"aggregated":  {aggregated, "GET through an aggregated server"},
 	"update":      {update, "PUT, merge PATCH, server-side apply, status PUT"},
@@ -123,13 +125,13 @@ func parse(verb string, args []string) (*options, error) {
 	flags.IntVar(&opt.http, "http", 2, "HTTP version: 1 or 2")
 	flags.IntVar(&opt.connections, "connections", 1, "HTTP/2: connections to spread the workers over")
 	flags.Float64Var(&opt.seconds, "seconds", 5, "length of each timed row")
-	flags.StringVar(&opt.concurrencyText, "concurrency", "", "parallel requests, e.g. 1,16,64 (default for get, create; 1 for list; else 16)")
+	flags.StringVar(&opt.concurrencyText, "concurrency", "", "parallel requests, e.g. 1,16,64 (default for get, create; 1 for list; 64 for bulk; else 16)")
 	flags.StringVar(&opt.sizesText, "sizes", "1000,10000", "list: objects in the namespace")
 	flags.StringVar(&opt.watchersText, "watchers", "100,500,1000", "watch, kubelets: number of watchers (kubelets: 5000)")
-	flags.IntVar(&opt.rate, "rate", 100, "kubelets: changes a second")
+	flags.IntVar(&opt.rate, "rate", 100, "kubelets: changes a second; compaction: writes, and as many reads, a second")
 	flags.StringVar(&opt.formatsText, "formats", "json,protobuf", "get, list, watch: answer formats (list also knows json+gzip)")
 	flags.StringVar(&opt.only, "only", "", "run only the rows whose name contains one of these texts, separated by commas")
-	flags.IntVar(&opt.count, "count", 10000, "create: most objects per row; watch: most writes; memory: objects per step; restart: objects stored")
+	flags.IntVar(&opt.count, "count", 10000, "create: most objects per row; bulk: objects per row; watch: most writes; memory: objects per step; restart: objects stored; compaction: revisions overwritten")
 	flags.IntVar(&opt.definitions, "definitions", 500, "definitions, restart: how many CRDs")
 	flags.IntVar(&opt.clients, "clients", 2000, "storm: concurrent lists")
 	flags.IntVar(&opt.listed, "listed", 1000, "storm: objects in each list, of 1.5 KB")
@@ -138,7 +140,7 @@ func parse(verb string, args []string) (*options, error) {
 	flags.StringVar(&opt.command, "command", "", "ready, restart: command line of the server")
 	flags.StringVar(&opt.readyURL, "ready-url", "", "ready: server URL; without it the command prints a JSON line with url and pids")
 	flags.IntVar(&opt.runs, "runs", 3, "ready, restart: number of starts")
-	flags.Float64Var(&opt.settle, "settle", 5, "ready, memory, definitions: seconds to wait before reading memory")
+	flags.Float64Var(&opt.settle, "settle", 5, "ready, memory, definitions: seconds to wait before reading memory; compaction: how long to go on")
 	flags.StringVar(&opt.gcPath, "gc-path", "", "memory, definitions: GET this before reading memory, e.g. /debug/pprof/heap?gc=1")
 	flags.BoolVar(&opt.clean, "clean", false, "delete the objects made, at the end")
 	flags.StringVar(&opt.out, "json", "", "write results here (rows of the same name are replaced, others kept)")
@@ -148,6 +150,8 @@ func parse(verb string, args []string) (*options, error) {
 		switch verb {
 		case "get", "create", "admission", "aggregated":
 			opt.concurrencyText = "1,16,64"
+		case "bulk":
+			opt.concurrencyText = "64"
 		case "list":
 			opt.concurrencyText = "1"
 		}

@@ -32,8 +32,8 @@ class Ranges:
         specs = self.specs if namespace == "ns" else []
         return [reading.make(from_plain(LimitRange, {"spec": {"limits": limits}})) for limits in specs]
 
-    async def catch_up(self) -> None:
-        """Nobody else writes."""
+    async def catches_up(self) -> bool:
+        return True  # nobody else writes
 
     def lane(self, namespace: str) -> None:
         """They are small."""

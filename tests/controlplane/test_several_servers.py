@@ -116,7 +116,8 @@ async def test_another_server_changes_nothing_but_what_tells_of_it(servers: Serv
     assert complaints(caplog) == []
     changed = {key for key, each in servers.store._values.items() if before.get(key) != each.value}
     assert {key.removeprefix("/registry/").partition("/apiserver-")[0] for key in changed} == {
-        "masterleases/192.0.2.2", "leases/kube-system", "services/endpoints/default/kubernetes",
+        "steersman.stored-versions/servers", "steersman.stored-versions/store",
+        "masterleases/192.0.2.2", "peerserverleases", "leases/kube-system", "services/endpoints/default/kubernetes",
         "endpointslices/default/kubernetes", "configmaps/kube-system/extension-apiserver-authentication",
     }  # fmt: skip
     both = await servers.running[1].objects("", "configmaps").find(*AUTHENTICATION_INFO)
@@ -180,12 +181,12 @@ async def test_a_definition_that_another_server_has_let_go_is_not_taken_for_the_
 
     async def until(client: Client, target: str, status: int) -> None:
         async with asyncio.timeout(20):
-            while (await client.get(target)).status != status:
+            while (await client.get(target)).status != status:  # noqa: ASYNC110 - nothing tells of it
                 await asyncio.sleep(0.001)
 
     async def define() -> None:
         async with asyncio.timeout(20):
-            while (await one.post(DEFINITIONS, definition())).status != 201:
+            while (await one.post(DEFINITIONS, definition())).status != 201:  # noqa: ASYNC110 - nothing tells of it
                 await asyncio.sleep(0.001)
         await until(one, path, 200)
 

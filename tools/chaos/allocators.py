@@ -10,7 +10,7 @@ from math import inf
 from typing import Any, Final
 
 from tools.chaos.asking import Answer, Asker, Violation
-from tools.chaos.writers import NAMESPACE
+from tools.chaos.writers import NAMESPACE, REFUSED
 
 SERVICES: Final = f"/api/v1/namespaces/{NAMESPACE}/services"
 FLAGS: Final = ("--service-cluster-ip-range=10.77.0.0/26", "--service-node-port-range=31000-31023")
@@ -62,7 +62,7 @@ class Allocator:
         if isinstance(answer, Answer) and answer.status == 201:
             self.holdings.append(Holding(name, things_of(answer.body), answer.ended))
             self._asker.counts["services made"] += 1
-        elif isinstance(answer, Answer) and answer.status < 500 and answer.status != 429:
+        elif isinstance(answer, Answer) and answer.status < 500 and answer.status not in REFUSED:
             if not any(each in answer.body.get("message", "") for each in _FULL):
                 raise Violation(f"a service was answered {answer.status}: {answer.body}")
         elif not isinstance(answer, Answer) or answer.status >= 500:

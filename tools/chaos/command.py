@@ -13,8 +13,10 @@ by porcupine (github.com/anishathalye/porcupine, built with Go): it has to be li
 been told of everything once and to know what is there, there may never have been two leaders, nothing may be given to
 two services. What is acknowledged has to be there. The exit code is 1 if anything of that is not so.
 
-With `--storage sqlite` it is one server on a folder of its own. Clock jumps are not among the faults, as they need a
-kernel or a library that lies to one process; the disk is made full where this is run as root.
+With `--storage sqlite` it is one server on a folder of its own, of several processes with `--workers`. What a machine
+does not allow is said and left out: clocks jump and disks of servers fail where there is a C compiler, syncs of etcd
+are slow or fail where there is strace, the disk of a member is made full where this is run as root. Packets are lost
+with `--namespaces`, as root on Linux with iproute2. Clocks of etcd do not jump: a program of Go asks the kernel itself.
 """
 
 from __future__ import annotations
@@ -33,13 +35,16 @@ from pathlib import Path
 
 import uvloop
 
-from steersman.testing import ServerNotReady, ServerProcess
-from tools.chaos import judging
+from steersman.testing import ServerNotReady
+from tools.chaos import judging, lies, tracing, wires
 from tools.chaos.allocators import FLAGS
 from tools.chaos.asking import Violation
-from tools.chaos.faults import Targets, play, restart
+from tools.chaos.faults import Makers, Targets, play, restart
+from tools.chaos.keepers import TTL_FLAG
 from tools.chaos.load import Load
 from tools.chaos.members import Cluster
+from tools.chaos.servers import Server
+from tools.chaos.wires import Wires
 from tools.soak.command import endpoint_of
 
 _SERVERS = 2
@@ -53,46 +58,68 @@ class Run:
         self._options = options
         self._folder = folder
         self._began = time.monotonic()
-        self._is_etcd = options.storage == "etcd"
-        self._cluster = Cluster(folder, _SERVERS, own_disk=options.full_disk) if self._is_etcd else None
-        self._servers: list[ServerProcess] = []
-        self._faults: list[str] = []
+        self._faults = 0
         self.violations: list[str] = []
 
     def note(self, text: str) -> None:
         """A line of the log of faults."""
         line = f"{time.monotonic() - self._began:7.1f} s  {text}"
-        self._faults.append(text)
+        self._faults += not text.startswith(" ")
         print(line, flush=True)
 
     @contextlib.asynccontextmanager
     async def _running(self) -> AsyncIterator[Targets]:
         """All processes, until they are ended."""
-        try:
-            if self._cluster is not None:
-                await self._cluster.start()
-            for number in range(_SERVERS if self._is_etcd else 1):
-                storage = [f"--etcd-servers={self._cluster.urls(number)}"] if self._cluster is not None else []
-                self._servers.append(
-                    ServerProcess(
-                        self._folder / f"server-{number}", *storage, *FLAGS, "--etcd-compaction-interval=15s",
-                        *self._options.flag,
-                    )
-                )  # fmt: skip
-            for server in self._servers:
+        options, folder = self._options, self._folder
+        is_etcd = options.storage == "etcd"
+        async with contextlib.AsyncExitStack() as ending:
+            on: Wires | None = None
+            if options.namespaces:
+                on = Wires()
+                ending.callback(on.close)
+                on.open()
+            cluster: Cluster | None = None
+            if is_etcd:
+                cluster = Cluster(folder, _SERVERS, own_disk=options.full_disk, wires=on)
+                ending.push_async_callback(cluster.stop)
+                await cluster.start()
+            targets = Targets(
+                [], cluster, wires=on, traced=is_etcd and self._is_possible("strace", tracing.impossible())
+            )
+            library = lies.built()
+            self._is_possible(
+                "clocks that jump and disks of servers that fail", "" if library else "no C compiler, or no Linux"
+            )
+            for number in range(_SERVERS if is_etcd else 1):
+                flags = [*FLAGS, TTL_FLAG, "--etcd-compaction-interval=15s", *options.flag]
+                if cluster is not None:
+                    flags.append(f"--etcd-servers={cluster.urls(number)}")
+                if options.workers > 1:
+                    flags.append(f"--workers={options.workers}")
+                machine = on.machine(f"s{number}") if on is not None else None
+                if machine is not None:
+                    flags.append(f"--bind-address={machine.address}")
+                    targets.machines.append(machine)
+                server = Server(
+                    number, folder / f"server-{number}", *flags, library=library, under=machine.under if machine else ()
+                )
+                targets.servers.append(server)
+                ending.callback(server.kill)
+            for server in targets.servers:
                 await asyncio.to_thread(server.start)
-            yield Targets(self._cluster, self._servers, random.Random(self._options.seed))
-        finally:
-            for server in self._servers:
-                server.kill()
-            if self._cluster is not None:
-                await self._cluster.stop()
+            yield targets
+
+    @staticmethod
+    def _is_possible(what: str, why_not: str) -> bool:
+        if why_not:
+            print(f"left out: {what}: {why_not}", flush=True)
+        return not why_not
 
     async def run(self) -> None:
         """Everything, the verdict included."""
         async with self._running() as targets:
             load = Load(
-                [endpoint_of(server) for server in self._servers], writers=self._options.writers,
+                [endpoint_of(server) for server in targets.servers], writers=self._options.writers,
                 informers=self._options.informers, pause=self._options.pause, seed=self._options.seed,
             )  # fmt: skip
             try:
@@ -105,25 +132,24 @@ class Run:
                 await load.close()
         for name, count in sorted(load.counts.items()):
             print(f"{count:8} {name}")
-        print(f"{len(self._faults):8} faults; the longest answer took {load.longest[0]:.1f} s")
+        print(f"{self._faults:8} faults; the longest answer took {load.longest[0]:.1f} s")
 
     async def _under_load(self, load: Load, targets: Targets) -> None:
-        every = targets.faults()
-        names = self._options.only.split(",") if self._options.only else list(every)
-        if unknown := set(names) - every.keys():
-            sys.exit(f"no such faults: {', '.join(sorted(unknown))}; there are {', '.join(every)}")
+        chance = random.Random(self._options.seed)
+        makers = _chosen(targets.makers(chance), self._options.only)
         playing = asyncio.ensure_future(
-            play(targets, names, self._options.longest, self._options.rest, self.note)
+            play(makers, chance, self._options.longest, self._options.rest, self.note)
         )  # fmt: skip
 
         async def heal() -> None:
             playing.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await playing
+            targets.mend()
             self.note("everything is healed")
-            if self._cluster is not None:
-                await self._cluster.wait_healthy()
-            for server in self._servers:
+            if targets.cluster is not None:
+                await targets.cluster.wait_healthy()
+            for server in targets.servers:
                 await restart(server)
 
         try:
@@ -133,6 +159,16 @@ class Run:
             if not playing.done():
                 playing.cancel()
             await asyncio.gather(playing, return_exceptions=True)
+
+
+def _chosen(makers: Makers, only: str) -> Makers:
+    """Those with the names in `only`, or all. Ends this program where there is no such fault."""
+    if not only:
+        return makers
+    names = only.split(",")
+    if unknown := set(names) - makers.keys():
+        sys.exit(f"no such faults: {', '.join(sorted(unknown))}; there are {', '.join(makers)}")
+    return {name: makers[name] for name in names}
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
@@ -158,6 +194,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="chaos", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )  # fmt: skip
     parser.add_argument("--storage", choices=("etcd", "sqlite"), default="etcd")
+    parser.add_argument("--workers", type=int, default=1, help="processes of each server (default: 1)")
+    parser.add_argument("--namespaces", action="store_true", help="processes of etcd and servers each have a machine")
     parser.add_argument("--seconds", type=float, default=120, help="of load (default: 120)")
     parser.add_argument("--seed", type=int, default=1, help="chooses the faults (default: 1)")
     parser.add_argument("--writers", type=int, default=6)
@@ -183,6 +221,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.judge is not None:
         violations = _judged(program, options.judge)
     else:
+        if options.namespaces and (why_not := wires.impossible()):
+            sys.exit(why_not)
         folder = options.keep or Path(tempfile.mkdtemp(prefix="steersman-chaos-"))
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):

@@ -11,7 +11,7 @@ import orjson
 
 from tools.chaos.asking import Answer, Asker, Violation
 from tools.chaos.history import History, Operation
-from tools.chaos.writers import PATH
+from tools.chaos.writers import PATH, REFUSED
 from tools.soak.http_client import ConnectionLost, Response, read
 from tools.soak.informer import BrokenPromise, Object, Scope, View, key_of
 
@@ -20,7 +20,7 @@ _OVERDUE: Final = 15.0
 """Seconds after the end of its time in which a watch may still end."""
 _RESTS, _REST = 0.15, 40.0
 """How often an informer follows nothing for a while, and for how many seconds at most."""
-_REFUSALS: Final = frozenset({429, 500, 503, 504})
+_REFUSALS: Final = REFUSED | {500, 503, 504}
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,13 @@ from tools.chaos.asking import Answer, Asker, Violation, be_patient
 from tools.chaos.electors import Elector, overlaps
 from tools.chaos.followers import Follower, listed, missed
 from tools.chaos.history import History
+from tools.chaos.keepers import EVENTS, Keeper, lost
 from tools.chaos.writers import NAMESPACE, PATH, Writer
 from tools.soak.http_client import Endpoint
 
 _ELECTORS: Final = 3
 _ALLOCATORS: Final = 3
+_KEEPERS: Final = 2
 _PATIENT: Final = 2
 _SECRETS: Final = f"/api/v1/namespaces/{NAMESPACE}/secrets"
 _CATCH_UP: Final = 60.0
@@ -25,7 +27,7 @@ _CATCH_UP: Final = 60.0
 
 
 class Load:
-    """Writers, informers, candidates and allocators on all servers."""
+    """Writers, informers, candidates, allocators and keepers of events on all servers."""
 
     def __init__(
         self, endpoints: Sequence[Endpoint], *, writers: int, informers: int, pause: float, seed: int
@@ -44,6 +46,7 @@ class Load:
         self._followers = [Follower(self._asker()) for _ in range(informers)]
         self._electors = [Elector(self._asker(), f"candidate-{number}") for number in range(_ELECTORS)]
         self._allocators = [Allocator(self._asker(), f"s{number}") for number in range(_ALLOCATORS)]
+        self._keepers = [Keeper(self._asker(), f"e{number}") for number in range(_KEEPERS)]
 
     def _asker(self) -> Asker:
         asker = Asker(self._endpoints, self.counts, random.Random(self._chance.random()))
@@ -65,6 +68,7 @@ class Load:
         async with asyncio.TaskGroup() as group:
             writing = [group.create_task(each.run(self._pause, stop)) for each in self._writers]
             writing += [group.create_task(each.run(stop)) for each in self._allocators]
+            writing += [group.create_task(each.run(stop)) for each in self._keepers]
             others = [group.create_task(each.run()) for each in (*self._electors, *self._followers)]
             others += [
                 group.create_task(be_patient(self._asker(), _SECRETS, self.longest)) for _ in range(_PATIENT)
@@ -96,6 +100,9 @@ class Load:
         holdings = [each for allocator in self._allocators for each in allocator.holdings]
         wrong += given_twice(holdings)
         wrong += there((await self._everything(SERVICES))["items"], holdings)
+        wrong += lost(
+            (await self._everything(EVENTS))["items"], (name for each in self._keepers for name in each.kept)
+        )  # fmt: skip
         written = self.history.values()
         wrong += [
             f"a read of some past state found {key} with {value} at {version}, which nobody wrote"

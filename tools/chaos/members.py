@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tools.chaos.proxy import Proxy
+from tools.chaos.wires import Wires
 
 SIZE: Final = 3
 _START_SECONDS: Final = 60.0
@@ -42,17 +43,24 @@ def free_port() -> int:
 class Member:
     """One process of etcd. Other members come to it by way of `peers`, servers by `Cluster.between`."""
 
-    def __init__(self, name: str, folder: Path, *, own_disk: bool) -> None:
-        """With `own_disk` its data lie on a small file system, which takes the rights of root."""
+    def __init__(self, name: str, folder: Path, *, own_disk: bool, wires: Wires | None) -> None:
+        """With `own_disk` its data lie on a small file system, which takes the rights of root. With `wires` it has a
+        machine of its own on them."""
         self.name = name
         self.folder = folder
+        self.machine = wires.machine(name) if wires is not None else None
+        self._host = self.machine.address if self.machine is not None else "127.0.0.1"
         self._log = folder.with_name(f"{name}.log")
         self.port, self._peer_port = free_port(), free_port()
-        self.peers = Proxy(self._peer_port)
+        self.peers = self.proxied(self._peer_port, wires)
         self.id = ""
         """As its peers know it: hexadecimal."""
         self._process: subprocess.Popen[bytes] | None = None
         self._disk = folder.with_name(f"{folder.name}-disk") if own_disk else None
+
+    def proxied(self, port: int, wires: Wires | None) -> Proxy:
+        """What stands for the network before one of its ports."""
+        return Proxy(port, host=self._host, address=wires.own_address() if wires is not None else "127.0.0.1")
 
     def mount(self) -> None:
         """Makes its disk, if it has one. Raises CalledProcessError without the rights."""
@@ -65,6 +73,10 @@ class Member:
         """Lets its disk go."""
         if self._disk is not None and os.path.ismount(self._disk):
             subprocess.run(["umount", self._disk], check=True)
+
+    @property
+    def _url(self) -> str:
+        return f"http://{self._host}:{self.port}"
 
     @property
     def has_disk(self) -> bool:
@@ -87,7 +99,13 @@ class Member:
 
     @property
     def peer_url(self) -> str:
-        return f"http://127.0.0.1:{self.peers.port}"
+        return self.peers.url
+
+    @property
+    def pid(self) -> int:
+        """Of the process that runs, or ran last."""
+        assert self._process is not None
+        return self._process.pid
 
     @property
     def running(self) -> bool:
@@ -95,11 +113,12 @@ class Member:
 
     def launch(self, cluster: str, *, joins: bool = False) -> None:
         """Starts it as one of `cluster`, and does not wait."""
-        client, listen = f"http://127.0.0.1:{self.port}", f"http://127.0.0.1:{self._peer_port}"
+        client, listen = self._url, f"http://{self._host}:{self._peer_port}"
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [
-                    program(), "--name", self.name, "--data-dir", self.folder, "--log-level", "warn",
+                    *(self.machine.under if self.machine is not None else ()), program(),
+                    "--name", self.name, "--data-dir", self.folder, "--log-level", "warn",
                     "--listen-client-urls", client, "--advertise-client-urls", client,
                     "--listen-peer-urls", listen, "--initial-advertise-peer-urls", self.peer_url,
                     "--initial-cluster", cluster, "--initial-cluster-state", "existing" if joins else "new",
@@ -121,14 +140,14 @@ class Member:
     def ask(self, path: str, message: dict[str, Any] | None = None, seconds: float = _ASKED_SECONDS) -> Any:
         """What its gateway answers. Raises OSError, also for what is refused."""
         data = json.dumps(message or {}).encode()
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data)
+        request = urllib.request.Request(f"{self._url}{path}", data)
         with urllib.request.urlopen(request, timeout=seconds) as answer:
             return json.load(answer)
 
     def is_healthy(self) -> bool:
         """Whether it answers, and there is a majority."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/health", timeout=2) as answer:
+            with urllib.request.urlopen(f"{self._url}/health", timeout=2) as answer:
                 return b'"true"' in answer.read()
         except (OSError, ValueError):
             return False
@@ -145,12 +164,12 @@ class Member:
 class Cluster:
     """Three members, and what lies between them and the servers."""
 
-    def __init__(self, folder: Path, servers: int, *, own_disk: bool) -> None:
+    def __init__(self, folder: Path, servers: int, *, own_disk: bool, wires: Wires | None = None) -> None:
         self.members = [
-            Member(f"m{number}", folder / f"m{number}", own_disk=own_disk and number == SIZE - 1)
+            Member(f"m{number}", folder / f"m{number}", own_disk=own_disk and number == SIZE - 1, wires=wires)
             for number in range(SIZE)
         ]  # fmt: skip
-        self.between = [[Proxy(member.port) for member in self.members] for _ in range(servers)]
+        self.between = [[member.proxied(member.port, wires) for member in self.members] for _ in range(servers)]
         """By server and member."""
 
     @property
@@ -163,7 +182,7 @@ class Cluster:
 
     def urls(self, server: int) -> str:
         """What a server is given as --etcd-servers."""
-        return ",".join(f"http://127.0.0.1:{proxy.port}" for proxy in self.between[server])
+        return ",".join(proxy.url for proxy in self.between[server])
 
     async def start(self) -> None:
         """Starts all, and waits until they are one cluster."""

@@ -1,7 +1,7 @@
 """A proxy of TCP that stands for the network between two programs: it passes on, is slow, loses everything, cuts off.
 
 It needs no rights, so that partitions can be made on any machine. What it cannot do is to lose the first packet of a
-connection: who connects while everything is lost gets a connection on which nothing comes.
+connection: who connects while everything is lost gets a connection on which nothing comes (`wires` loses that too).
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ _FROM: Final = re.compile(rb"(?i)x-server-from: *([0-9a-f]+)")
 
 
 class Proxy:
-    """Listens on a free port of 127.0.0.1 and passes on to another one; the members may be changed at any time."""
+    """Listens on a free port and passes on to another one; the members may be changed at any time."""
 
-    def __init__(self, to: int) -> None:
-        """Connections are made to the port `to`."""
+    def __init__(self, to: int, *, host: str = "127.0.0.1", address: str = "127.0.0.1") -> None:
+        """Connections are made to the port `to` of `host`; it listens on `address`."""
         self._to = to
+        self._host = host
+        self.address = address
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -34,7 +36,7 @@ class Proxy:
 
     async def start(self) -> None:
         """Listens; on the same port as before if it has listened already."""
-        self._server = await asyncio.start_server(self._accepted, "127.0.0.1", self.port)
+        self._server = await asyncio.start_server(self._accepted, self.address, self.port)
         self.port = int(self._server.sockets[0].getsockname()[1])
 
     async def close(self) -> None:
@@ -45,6 +47,10 @@ class Proxy:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.address}:{self.port}"
 
     # Faults
 
@@ -100,7 +106,7 @@ class Proxy:
     async def _connect(
         self, first: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, source: str
     ) -> None:
-        there, back = await asyncio.open_connection("127.0.0.1", self._to)
+        there, back = await asyncio.open_connection(self._host, self._to)
         self._open.add(back)
         pumps: list[asyncio.Task[None]] = []
         try:

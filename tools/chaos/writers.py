@@ -15,7 +15,9 @@ _KEYS: Final = 4
 _SECONDS: Final = 8.0
 """After so long all write to other objects: a history of one must be short enough to be judged."""
 _SERVER_ERROR: Final = 500
-_REFUSED: Final = 429
+REFUSED: Final = frozenset({401, 429})
+"""Nothing was done: there is no room, or a server whose clock jumped finds that the certificate of its client is not
+valid yet."""
 _OUTCOMES: Final = {200: OK, 201: OK, 404: "missing"}
 
 
@@ -113,8 +115,8 @@ class Writer:
         if isinstance(answer, NoAnswer) or answer.status >= _SERVER_ERROR:
             self._add(key, verb, value, expected, UNKNOWN, 0, answer)
             return
-        if answer.status == _REFUSED:
-            return  # nothing was done
+        if answer.status in REFUSED:
+            return
         outcome = (_OUTCOMES | meanings).get(answer.status)
         if outcome is None:
             raise Violation(f"{verb} of {key} was answered {answer.status}: {answer.body}")
@@ -139,7 +141,7 @@ class Writer:
     @staticmethod
     def _check(answer: Answer | NoAnswer, verb: str) -> None:
         """A read may fail, in ways that are known."""
-        if isinstance(answer, Answer) and answer.status != _REFUSED and answer.status < _SERVER_ERROR:
+        if isinstance(answer, Answer) and answer.status not in REFUSED and answer.status < _SERVER_ERROR:
             raise Violation(f"{verb} was answered {answer.status}: {answer.body}")
 
 

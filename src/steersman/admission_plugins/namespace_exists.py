@@ -9,28 +9,28 @@ from steersman.admission.interface import CREATE, DELETE, UPDATE, Attributes, Pl
 from steersman.admission_plugins.declaration import Declaration
 from steersman.machinery.errors.status import not_found
 from steersman.machinery.identity.schema import GroupResource
-from steersman.rest.objects import CatchUp, already_current
+from steersman.rest.objects import LookUp, all_known
 
 _NAMESPACES: Final = GroupResource("", "namespaces")
 
 
 class NamespaceExists(Plugin):
-    """`phase` gives the phase of a namespace, None if there is none; `catch_up` has it know what others wrote."""
+    """`phase` gives the phase of a namespace, None if there is none; `look_up` has it know of one."""
 
     name = "NamespaceExists"
     operations = frozenset({CREATE, UPDATE, DELETE})
     validates = True
 
-    def __init__(self, phase: Callable[[str], str | None], catch_up: CatchUp = already_current) -> None:
+    def __init__(self, phase: Callable[[str], str | None], look_up: LookUp = all_known) -> None:
         self._phase = phase
-        self._catch_up = catch_up
+        self._look_up = look_up
 
     async def validate(self, attributes: Attributes) -> None:
         namespace = attributes.action.namespace
         if not namespace or (attributes.kind.kind == "Namespace" and not attributes.kind.group):
             return
         if self._phase(namespace) is None:
-            await self._catch_up()
+            await self._look_up("", namespace)
         if self._phase(namespace) is None:
             raise not_found(_NAMESPACES, namespace)
 
@@ -38,5 +38,5 @@ class NamespaceExists(Plugin):
 NAMESPACE_EXISTS: Final = Declaration(
     NamespaceExists,
     on_by_default=False,
-    make=lambda server: NamespaceExists(server.namespace_phase, server.objects("", "namespaces").catch_up),
+    make=lambda server: NamespaceExists(server.namespace_phase, server.objects("", "namespaces").look_up),
 )

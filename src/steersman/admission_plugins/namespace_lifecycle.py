@@ -11,7 +11,7 @@ from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import CAUSE_NAMESPACE_TERMINATING, Cause, forbidden, internal, not_found
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.validation.formats import is_path_segment_name
-from steersman.rest.objects import CatchUp, already_current
+from steersman.rest.objects import LookUp, all_known
 
 IMMORTAL: Final = frozenset({"default", "kube-system", "kube-public"})
 _NAMESPACES: Final = GroupResource("", "namespaces")
@@ -19,18 +19,18 @@ _REVIEWS: Final = ("localsubjectaccessreviews", "authorization.k8s.io")
 
 
 class NamespaceLifecycle(Plugin):
-    """`phase` gives the phase of a namespace, None if there is none; `catch_up` has it know of those of other servers.
+    """`phase` gives the phase of a namespace, None if there is none; `look_up` has it know of one of other servers.
 
-    It is the first plugin that is asked: those after it find in the same cache what is found here.
+    It is the first plugin that is asked: those after it find what is found here.
     """
 
     name = "NamespaceLifecycle"
     operations = frozenset({CREATE, UPDATE, DELETE})
     mutates = True
 
-    def __init__(self, phase: Callable[[str], str | None], catch_up: CatchUp = already_current) -> None:
+    def __init__(self, phase: Callable[[str], str | None], look_up: LookUp = all_known) -> None:
         self._phase = phase
-        self._catch_up = catch_up
+        self._look_up = look_up
 
     async def admit(self, attributes: Attributes) -> None:
         is_namespace = attributes.kind.kind == "Namespace" and not attributes.kind.group
@@ -40,13 +40,13 @@ class NamespaceLifecycle(Plugin):
             if is_namespace and attributes.name in IMMORTAL:
                 raise forbidden(_NAMESPACES, attributes.name, "this namespace may not be deleted")
             if namespace and self._phase(namespace) is None:
-                await self._catch_up()
+                await self._look_up("", namespace)
             return
         if not namespace or is_namespace or (action.resource, action.group) == _REVIEWS:
             return
         phase = self._phase(namespace)
         if phase is None:
-            await self._catch_up()
+            await self._look_up("", namespace)
             phase = self._phase(namespace)
         if phase is None:
             if wrong := is_path_segment_name(namespace):
@@ -65,5 +65,5 @@ class NamespaceLifecycle(Plugin):
 NAMESPACE_LIFECYCLE: Final = Declaration(
     NamespaceLifecycle,
     on_by_default=True,
-    make=lambda server: NamespaceLifecycle(server.namespace_phase, server.objects("", "namespaces").catch_up),
+    make=lambda server: NamespaceLifecycle(server.namespace_phase, server.objects("", "namespaces").look_up),
 )

@@ -15,7 +15,7 @@ from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import plain_internal
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.values.quantity import parse
-from steersman.rest.objects import CatchUp, Reading, already_current
+from steersman.rest.objects import LookUp, Reading, all_known
 
 _PODS: Final = GroupResource("", "pods")
 _OTHER_OVERHEAD: Final = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
@@ -31,10 +31,10 @@ class RuntimeClass(Plugin):
     mutates = True
     validates = True
 
-    def __init__(self, find: Callable[[str], Any | None], catch_up: CatchUp = already_current) -> None:
-        """`catch_up` has `find` know of what other servers have written."""
+    def __init__(self, find: Callable[[str], Any | None], look_up: LookUp = all_known) -> None:
+        """`look_up` has `find` know of one that another server has written."""
         self._find = find
-        self._catch_up = catch_up
+        self._look_up = look_up
 
     async def admit(self, attributes: Attributes) -> None:
         """Gives the pod what its class says. Raises StatusError 403 where the pod says something else.
@@ -85,7 +85,7 @@ class RuntimeClass(Plugin):
             raise plain_internal("resource name may not be empty")
         found: Class | None = self._find(name)
         if found is None:
-            await self._catch_up()
+            await self._look_up("", name)
             found = self._find(name)
         if found is None:
             raise attributes.forbid(f"pod rejected: RuntimeClass {quote(name)} not found")
@@ -102,7 +102,7 @@ _CLASS: Final = Reading(lambda obj: obj, "overhead", "scheduling")
 
 def _make(server: Surroundings) -> RuntimeClass:
     classes = server.objects("node.k8s.io", "runtimeclasses")
-    return RuntimeClass(lambda name: classes.known("", name, _CLASS), classes.catch_up)
+    return RuntimeClass(lambda name: classes.known("", name, _CLASS), classes.look_up)
 
 
 RUNTIME_CLASS: Final = Declaration(RuntimeClass, on_by_default=True, make=_make)

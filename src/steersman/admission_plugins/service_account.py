@@ -16,7 +16,7 @@ from steersman.machinery.errors.status import plain_internal
 from steersman.machinery.identity.names import generate_name
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.large_work.slow_lane import done
-from steersman.rest.objects import CatchUp, Reading, already_current
+from steersman.rest.objects import LookUp, Reading, all_known
 
 DEFAULT_ACCOUNT: Final = "default"
 MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -70,11 +70,11 @@ class ServiceAccount(Plugin):
         self,
         find: Callable[[str, str], Account | None],
         pause: Callable[[], float] = lambda: random.uniform(0.1, 0.2),
-        catch_up: CatchUp = already_current,
+        look_up: LookUp = all_known,
     ) -> None:
-        """`catch_up` has `find` know of what other servers have written."""
+        """`look_up` has `find` know of one that another server has written."""
         self._find = find
-        self._catch_up = catch_up
+        self._look_up = look_up
         self._pause = pause
 
     async def admit(self, attributes: Attributes) -> None:
@@ -127,14 +127,14 @@ class ServiceAccount(Plugin):
             raise attributes.forbid(f"no service account specified for pod {namespace}/{pod}")
         if (found := self._find(namespace, name)) is not None:
             return found
-        await self._catch_up()
+        await self._look_up(namespace, name)
         if (found := self._find(namespace, name)) is not None:
             return found
         if name == DEFAULT_ACCOUNT:
             pause = self._pause()
             for _ in range(_ATTEMPTS - 1):
                 await asyncio.sleep(pause)
-                await self._catch_up()
+                await self._look_up(namespace, name)
                 if (found := self._find(namespace, name)) is not None:
                     return found
         raise attributes.forbid(
@@ -237,7 +237,7 @@ _ACCOUNT: Final = Reading(
 
 def _make(server: Surroundings) -> ServiceAccount:
     accounts = server.objects("", "serviceaccounts")
-    return ServiceAccount(lambda namespace, name: accounts.known(namespace, name, _ACCOUNT), catch_up=accounts.catch_up)
+    return ServiceAccount(lambda namespace, name: accounts.known(namespace, name, _ACCOUNT), look_up=accounts.look_up)
 
 
 SERVICE_ACCOUNT: Final = Declaration(ServiceAccount, on_by_default=True, make=_make)

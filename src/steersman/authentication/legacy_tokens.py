@@ -14,6 +14,8 @@ from steersman.api.meta.v1 import ObjectMeta
 from steersman.authentication.interface import AuthenticationError, Remarks, TokenIdentity
 from steersman.authentication.service_account_claims import (
     Claims,
+    LookUp,
+    NotThere,
     common_audiences,
     note_use,
 )
@@ -60,16 +62,18 @@ class TokenAccount(Protocol):
 class LegacyTokens(SignedTokens):
     """Knows service accounts by tokens that are the same as in their secret.
 
-    `secret` and `account` look up what tokens name; `used` is told of namespace and name of a secret whose token is
-    used for the first time in a day. Unless it `looks_up`, a token is good whatever has become of its secret.
+    `secret` and `account` find what tokens name, `look_up` has them find what another server has just made; `used` is
+    told of namespace and name of a secret whose token is used for the first time in a day. Unless it `looks_up`, a
+    token is good whatever has become of its secret.
     """
 
     def __init__(
         self, keys: Callable[[], ServiceAccountKeys] | Verifiers, api_audiences: tuple[str, ...],
         secret: Callable[[str, str], TokenSecret | None], account: Callable[[str, str], TokenAccount | None],
         used: Callable[[str, str], None], metrics: ServiceAccountMetrics, *, looks_up: bool = True,
+        look_up: LookUp | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(keys, (ISSUER,))
+        super().__init__(keys, (ISSUER,), look_up)
         self._api_audiences = api_audiences
         self._secret = secret
         self._account = account
@@ -93,13 +97,16 @@ class LegacyTokens(SignedTokens):
         are there, and the token is the secret's."""
         namespace, name = claims.namespace, claims.secret
         secret = None if "/" in namespace + name else self._secret(namespace, name)
-        if secret is None or secret.is_being_deleted:
+        if secret is None:
+            raise NotThere(_INVALIDATED, "secrets", namespace, name)
+        if secret.is_being_deleted:
             raise AuthenticationError(_INVALIDATED)
         if not hmac.compare_digest(secret.token, token.encode()):
             raise AuthenticationError("Token does not match server's copy")
         account = None if "/" in claims.account else self._account(namespace, claims.account)
         if account is None:
-            raise AuthenticationError(f'serviceaccounts "{claims.account}" not found')
+            message = f'serviceaccounts "{claims.account}" not found'
+            raise NotThere(message, "serviceaccounts", namespace, claims.account)
         if account.metadata.deletion_timestamp is not None:
             raise AuthenticationError(f"ServiceAccount {namespace}/{claims.account} has been deleted")
         if account.metadata.uid != claims.account_uid:

@@ -82,8 +82,16 @@ Find = Callable[[str, str], Named | None]
 """(namespace, name) -> the object, None if there is none."""
 
 
+LookUp = Callable[[str, str, str], Awaitable[None]]
+"""(plural, namespace, name): has an object known that another server may just have written. Raises StatusError."""
+
+
 class NotThere(AuthenticationError):
-    """An object that a token is about is not there, as far as this server knows."""
+    """An object that a token is about is not there, as far as this server knows: that of the resource `plural`."""
+
+    def __init__(self, message: str, plural: str, namespace: str, name: str) -> None:
+        super().__init__(message)
+        self.object: Final = plural, namespace, name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +102,8 @@ class BoundObjects:
     pod: Find
     secret: Find
     node: Find
-    catch_up: Callable[[], Awaitable[None]] | None = None
-    """Has them known as other servers have written them, None where nobody else writes. Raises StatusError."""
+    look_up: LookUp | None = None
+    """None where nobody else writes."""
 
 
 def common_audiences(claims: Claims, requested: tuple[str, ...], api_audiences: tuple[str, ...]) -> tuple[str, ...]:
@@ -174,23 +182,23 @@ def _check_objects(private: KubernetesClaims, objects: BoundObjects, now: float)
     namespace, account = private.namespace, private.serviceaccount
     found = _find(objects.service_account, namespace, account.name)
     if found is None:
-        raise NotThere(f"serviceaccounts {quote(account.name)} not found")
+        raise NotThere(f"serviceaccounts {quote(account.name)} not found", "serviceaccounts", namespace, account.name)
     if found.uid != account.uid:
         raise AuthenticationError(f"service account UID ({found.uid}) does not match claim ({account.uid})")
     if _deleted(found, now):
         raise AuthenticationError(f"service account {namespace}/{account.name} has been deleted")
     if private.secret is not None:
-        _check_bound("secret", private.secret, _find(objects.secret, namespace, private.secret.name), now)
+        _check_bound("secret", private.secret, namespace, _find(objects.secret, namespace, private.secret.name), now)
     if private.pod is not None:
-        _check_bound("pod", private.pod, _find(objects.pod, namespace, private.pod.name), now)
+        _check_bound("pod", private.pod, namespace, _find(objects.pod, namespace, private.pod.name), now)
     elif private.node is not None:  # of a pod's token the node is told, and does not matter
-        _check_bound("node", private.node, _find(objects.node, "", private.node.name, namespaced=False), now)
+        _check_bound("node", private.node, "", _find(objects.node, "", private.node.name, namespaced=False), now)
 
 
-def _check_bound(kind: str, reference: Reference, found: ObjectMeta | None, now: float) -> None:
+def _check_bound(kind: str, reference: Reference, namespace: str, found: ObjectMeta | None, now: float) -> None:
     """Raises AuthenticationError unless the object that a token is bound to is there and the same."""
     if found is None:
-        raise NotThere(INVALIDATED)
+        raise NotThere(INVALIDATED, f"{kind}s", namespace, reference.name)
     if found.uid != reference.uid:
         raise AuthenticationError(
             f"{kind} UID ({found.uid}) does not match service account {kind} ref claim ({reference.uid})"

@@ -15,6 +15,7 @@ from steersman.authentication.interface import AuthenticationError, TokenIdentit
 from steersman.authentication.service_account_claims import (
     BoundObjects,
     Claims,
+    LookUp,
     NotThere,
     common_audiences,
     judge,
@@ -72,8 +73,11 @@ class SignedTokens(ABC):
     once, in about 0.2 ms.
     """
 
-    def __init__(self, keys: Callable[[], ServiceAccountKeys] | Verifiers, issuers: Iterable[str]) -> None:
+    def __init__(
+        self, keys: Callable[[], ServiceAccountKeys] | Verifiers, issuers: Iterable[str], look_up: LookUp | None = None
+    ) -> None:
         """`keys` is called at the first token, Verifiers are asked at each."""
+        self._look_up = look_up
         self._keys = keys
         self._issuers = frozenset(issuers)
         self._verifier: TokenVerifier | None = None
@@ -81,7 +85,33 @@ class SignedTokens(ABC):
 
     @abstractmethod
     def judge(self, claims: bytes, token: str, audiences: tuple[str, ...]) -> TokenIdentity:
-        """Whose a verified token with these claims (JSON) is. Raises AuthenticationError."""
+        """Whose a verified token with these claims (JSON) is. Raises AuthenticationError, NotThere."""
+
+    def _judge(self, claims: bytes, token: str, audiences: tuple[str, ...]) -> TokenIdentity | Awaitable[TokenIdentity]:
+        """The same; what the token is about may have come to be on another server a moment ago."""
+        try:
+            return self.judge(claims, token, audiences)
+        except NotThere as missing:
+            if self._look_up is None:
+                raise
+            return self._judge_again(self._look_up, missing, claims, token, audiences)
+
+    async def _judge_again(
+        self, look_up: LookUp, missing: NotThere, claims: bytes, token: str, audiences: tuple[str, ...]
+    ) -> TokenIdentity:
+        """Looks up what is missing, one after the other, as long as that makes a difference."""
+        while True:
+            looked_up = missing.object
+            try:
+                await look_up(*looked_up)
+            except StatusError as error:
+                raise AuthenticationError(error.message) from error
+            try:
+                return self.judge(claims, token, audiences)
+            except NotThere as next_one:
+                if next_one.object == looked_up:
+                    raise
+                missing = next_one
 
     def authenticate_token(
         self, token: str, audiences: tuple[str, ...]
@@ -100,7 +130,7 @@ class SignedTokens(ABC):
             return self._judge_later(self._prepare(self._keys), token, header.kid, audiences)
         if verifier.candidates(header.kid) > _FEW:
             return self._judge_beside(verifier, token, header.kid, audiences)
-        return self.judge(verifier.verify(token, header.kid), token, audiences)
+        return self._judge(verifier.verify(token, header.kid), token, audiences)
 
     async def _prepare(self, keys: Callable[[], ServiceAccountKeys]) -> TokenVerifier:
         self._verifier = verifier = await asyncio.to_thread(TokenVerifier, keys())
@@ -116,10 +146,12 @@ class SignedTokens(ABC):
     ) -> TokenIdentity:  # fmt: skip
         """Many keys are tried beside the loop, for one token at a time."""
         if verifier.candidates(key_id) <= _FEW:
-            return self.judge(verifier.verify(token, key_id), token, audiences)
-        async with self._room:
-            claims = await asyncio.to_thread(verifier.verify, token, key_id)
-        return self.judge(claims, token, audiences)
+            claims = verifier.verify(token, key_id)
+        else:
+            async with self._room:
+                claims = await asyncio.to_thread(verifier.verify, token, key_id)
+        found = self._judge(claims, token, audiences)
+        return found if isinstance(found, TokenIdentity) else await found
 
 
 class ServiceAccountTokens(SignedTokens):
@@ -137,44 +169,11 @@ class ServiceAccountTokens(SignedTokens):
         clock: Callable[[], float] = times.moment,
     ) -> None:
         """`clock` gives seconds since the epoch."""
-        super().__init__(keys, issuers)
+        super().__init__(keys, issuers, objects.look_up)
         self._api_audiences = api_audiences
         self._objects = objects
         self._metrics = metrics
         self._clock = clock
-
-    def authenticate_token(
-        self, token: str, audiences: tuple[str, ...]
-    ) -> TokenIdentity | Awaitable[TokenIdentity | None] | None:
-        """See TokenAuthenticator. What a token is about may have come to be on another server a moment ago."""
-        try:
-            found = super().authenticate_token(token, audiences)
-        except NotThere:
-            if self._objects.catch_up is None:
-                raise
-            return self._judge_again(self._objects.catch_up, token, audiences)
-        if self._objects.catch_up is None or not isinstance(found, Awaitable):
-            return found
-        return self._judge_once_more(found, self._objects.catch_up, token, audiences)
-
-    async def _judge_once_more(
-        self, first: Awaitable[TokenIdentity | None], catch_up: Callable[[], Awaitable[None]], token: str,
-        audiences: tuple[str, ...],
-    ) -> TokenIdentity | None:  # fmt: skip
-        try:
-            return await first
-        except NotThere:
-            return await self._judge_again(catch_up, token, audiences)
-
-    async def _judge_again(
-        self, catch_up: Callable[[], Awaitable[None]], token: str, audiences: tuple[str, ...]
-    ) -> TokenIdentity | None:
-        try:
-            await catch_up()
-        except StatusError as error:
-            raise AuthenticationError(error.message) from error
-        found = super().authenticate_token(token, audiences)
-        return await found if isinstance(found, Awaitable) else found
 
     def judge(self, claims: bytes, token: str, audiences: tuple[str, ...]) -> TokenIdentity:
         found = read_claims(claims, Claims)

@@ -186,11 +186,13 @@ def settle() -> None:
     """Begins to collect garbage.
 
     What the start has made stays: no collection needs to walk it. A young collection every 700 objects, the default,
-    takes two thirds of the time that reading a body of a million values takes, with the interpreter held.
+    takes two thirds of the time that reading a body of a million values takes, with the interpreter held. What has
+    lived through one is looked at again after two more: after twenty it is a million objects where thousands connect,
+    and 80 ms.
     """
     gc.freeze()
     gc.enable()
-    gc.set_threshold(50_000, 20, 50)
+    gc.set_threshold(50_000, 2, 500)
 
 
 def _follow(connection: socket.socket, stop: asyncio.Event) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +19,7 @@ from steersman.authentication.interface import Authenticator, TokenAuthenticator
 from steersman.authentication.issued_tokens import IssuedTokens
 from steersman.authentication.legacy_tokens import LegacyTokens, TokenAccount, TokenSecret
 from steersman.authentication.request_header import HeaderNames, RequestHeaderAuthenticator
-from steersman.authentication.service_account_claims import BoundObjects, Find, Named
+from steersman.authentication.service_account_claims import BoundObjects, Find, LookUp, Named
 from steersman.authentication.service_account_metrics import ServiceAccountMetrics
 from steersman.authentication.service_account_tokens import ServiceAccountTokens
 from steersman.authentication.token_cache import CachedTokenAuthenticator
@@ -77,16 +77,11 @@ def _find(stores: Stores, plural: str) -> Find:
     return lambda namespace, name: stores.objects("", plural).known(namespace, name, _NAMED)
 
 
-def _catching_up(stores: Stores, *plurals: str) -> Callable[[], Awaitable[None]] | None:
+def _looking_up(stores: Stores) -> LookUp | None:
     """Has what tokens are about known as it is stored; None where nobody else writes."""
-    if stores.storage_of(GroupResource("", plurals[0])).knows_newest:
+    if stores.storage_of(GroupResource("", "serviceaccounts")).knows_newest:
         return None
-
-    async def catch_up() -> None:
-        for plural in plurals:
-            await stores.objects("", plural).catch_up()
-
-    return catch_up
+    return lambda plural, namespace, name: stores.objects("", plural).look_up(namespace, name)
 
 
 def _read_token_secret(secret: Secret) -> TokenSecret:
@@ -167,12 +162,12 @@ def token_authenticator(
         pod=_find(stores, "pods"),
         secret=lambda namespace, name: _known_secret(stores, namespace, name, _NAMED),
         node=_find(stores, "nodes"),
-        catch_up=_catching_up(stores, "serviceaccounts", "pods", "secrets", "nodes"),
+        look_up=_looking_up(stores),
     )
     metrics = ServiceAccountMetrics(registry)
     in_secrets = LegacyTokens(
         keys.verifying, options.audiences, _token_secret(stores), _token_account(stores), used, metrics,
-        looks_up=options.service_account_lookup,
+        looks_up=options.service_account_lookup, look_up=bound.look_up,
     )  # fmt: skip
     found.append(in_secrets)
     found.append(

@@ -35,6 +35,7 @@ from steersman.controlplane.authenticators import (
 )
 from steersman.controlplane.authorizers import AuthorizerChain
 from steersman.controlplane.bootstrap import Bootstrap
+from steersman.controlplane.cache_checks import CacheChecks
 from steersman.controlplane.configuration import (
     Common,
     admission_of,
@@ -73,6 +74,7 @@ from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.runtime_config import RuntimeConfig
 from steersman.controlplane.storage_health import wrong_with
 from steersman.controlplane.storage_metrics import install_storage_metrics
+from steersman.controlplane.stored_versions.rewriting import agreement_on
 from steersman.controlplane.stores import Stores
 from steersman.controlplane.token_keys import OwnTokenKeys, TokenKeys
 from steersman.controlplane.upkeep import Upkeep
@@ -97,6 +99,7 @@ from steersman.storage.memory import MemoryStorage, Snapshot
 from steersman.store.store import Store
 
 if TYPE_CHECKING:
+    from steersman.controlplane.stored_versions.agreement import Agreement
     from steersman.controlplane.workers.worker import Worker
     from steersman.net.client.transport import Nearby
 
@@ -143,6 +146,7 @@ class ControlPlane:
         self._services: Services | None = None
         self._upkeep: Upkeep | None = None
         self._custom: Definitions | None = None
+        self._agreement: Agreement | None = None
         self._issued = IssuedTokens(options.audiences)
         self._keys: TokenKeys | None = None
         self._itself = ThisServer(self._own_server, cache(partial(self.token_of, LOOPBACK)))
@@ -349,6 +353,10 @@ class ControlPlane:
         runtime = RuntimeConfig(options.runtime_config)
         bound = [bind(each, services) for each in built_in_resources(runtime)]
         served = [(each, stores.add(each)) for each in bound]
+        agreement = self._agreement = None if storage.knows_newest else agreement_on(storage, stores)
+        if agreement is not None:
+            await agreement.join()
+            running.push_async_callback(agreement.leave)
         await fill(stores, options)
         authorizers.feed(stores.store)
         admission = admission_of(options, common, stores, rights, services)
@@ -387,6 +395,7 @@ class ControlPlane:
             lambda: openapi.remote,
             options.controllers,
             keeps_lease=worker is None or worker.is_first,
+            shared=None if storage.knows_newest else storage,
         )
         running.push_async_callback(upkeep.stop)
         running.push_async_callback(server.stop)
@@ -395,6 +404,9 @@ class ControlPlane:
             encryption.install(server)
         if clusters is not None:
             clusters.install(server, running)
+            checks = CacheChecks(stores, clusters.keys_of)
+            running.push_async_callback(checks.periodic.stop)
+            checks.periodic.start()
         aggregator = Aggregator(
             server, stores.store, stores.objects, common.registry, lambda: openapi.remote,
             aggregation_of(options, egress), nearby=self._nearby,
@@ -437,6 +449,8 @@ class ControlPlane:
         if fair is not None:
             await fair.begin()
         upkeep.follow()
+        if agreement is not None:
+            agreement.begin()
         authorizers.follow(server_id(socket.gethostname()))
         return self._announced(server.external_address.port)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -12,7 +13,7 @@ from steersman.controlplane.options import Options, OptionsError
 from steersman.machinery.metrics import Registry
 from steersman.machinery.private_files import make_private_folder
 from steersman.server.certificates import CertificateError, CertificateFiles, ensure_certificates
-from steersman.storage.interface import Storage, StorageUnavailable
+from steersman.storage.interface import OwnStorage, Storage, StorageUnavailable
 from steersman.storage.memory import MemoryStorage
 from steersman.storage.sqlite import SQLiteStorage
 from steersman.store.storage_errors import StorageNotReady
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from steersman.controlplane.encryption import Encryption
     from steersman.controlplane.etcd_cluster import EtcdClusters
     from steersman.controlplane.stores import Stores
+
+logger = logging.getLogger(__name__)
 
 FILE: Final = "steersman.db"
 """In the data folder: what is stored."""
@@ -54,23 +57,29 @@ def etcd_clusters(options: Options, registry: Registry) -> EtcdClusters | None:
 
 
 async def fill(stores: Stores, options: Options) -> None:
-    """Fills the caches. Raises StorageUnavailable if that takes too long, and what storage raises."""
+    """Fills the caches. After `--storage-initialization-timeout` the start goes on without those that take longer, as
+    upstream's: what needs one of them waits for it, or is refused. Raises what storage raises before."""
     limit = options.storage_initialization_timeout
     try:
         async with asyncio.timeout(limit or None):
             await stores.start()
     except TimeoutError:
-        raise StorageUnavailable(
-            f"the caches could not be filled within {limit:g} seconds (--storage-initialization-timeout)"
-        ) from None
+        logger.warning(
+            "after %g seconds (--storage-initialization-timeout) the start goes on without the caches of %s", limit,
+            ", ".join(str(store.resource.group_resource) for store in stores if not store.cacher.ready),
+        )  # fmt: skip
+        stores.fill_later()
 
 
 async def open_storage(options: Options, clusters: EtcdClusters | None = None) -> Storage:
     """The storage, which keeps other processes out. Raises what it raises, OSError."""
-    interval = options.etcd_compaction_interval
     clusters = clusters or etcd_clusters(options, Registry())
-    if clusters is not None:
-        return await clusters.open()
+    return await (open_own_storage(options) if clusters is None else clusters.open())
+
+
+async def open_own_storage(options: Options) -> OwnStorage:
+    """That in the folder or in memory, which keeps other processes out. Raises what it raises, OSError."""
+    interval = options.etcd_compaction_interval
     if options.storage == "memory":
         return await MemoryStorage.open(compaction_interval=interval)
     durable = not options.unsafe_no_fsync

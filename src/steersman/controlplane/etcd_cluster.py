@@ -16,6 +16,7 @@ from steersman.machinery.metrics import Gauge, Histogram, Registry
 from steersman.net.client.tls import HTTP2, client_context
 from steersman.server.health import HealthCheck
 from steersman.server.server import Server
+from steersman.storage.cache.consistency import KeysAt
 from steersman.storage.etcd import EtcdStorage
 from steersman.storage.interface import Storage
 from steersman.storage.measured import CallMetrics, MeasuredStorage
@@ -81,7 +82,14 @@ class EtcdClusters:
 
     def storage_of(self, resource: GroupResource) -> Storage:
         """Where a resource is stored; its calls are counted."""
-        return MeasuredStorage(self._of_resources.get(resource, self._storages[0]), resource, self._calls)
+        return MeasuredStorage(self._of(resource), resource, self._calls)
+
+    def keys_of(self, resource: GroupResource) -> KeysAt:
+        """What tells the keys of a resource, and their revisions, as they are there."""
+        return self._of(resource).revisions
+
+    def _of(self, resource: GroupResource) -> EtcdStorage:
+        return self._of_resources.get(resource, self._storages[0])
 
     def install(self, server: Server, running: AsyncExitStack) -> None:
         """Adds the checks of the clusters for some resources, and asks all of them how large they are."""

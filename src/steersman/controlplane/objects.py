@@ -11,6 +11,7 @@ from time import perf_counter
 from typing import Any, Final, TypeVar, cast
 
 from steersman.api.meta.v1 import DeleteOptions
+from steersman.controlplane.ahead import Ahead
 from steersman.endpoints.ownership import stored_field_manager
 from steersman.machinery.large_work.slow_lane import SlowLane, done, is_large
 from steersman.machinery.managed_fields import Applier, FieldManager
@@ -20,7 +21,7 @@ from steersman.rest.context import Context
 from steersman.rest.conversion import settled
 from steersman.rest.objects import Reading
 from steersman.storage.cache.entry import Entry
-from steersman.store.listing import in_turns
+from steersman.store.listing import in_turns, stored_now
 from steersman.store.store import Store
 
 T = TypeVar("T")
@@ -41,6 +42,7 @@ class StoreObjects:
         self._store = store
         self._field_managers: dict[str, FieldManager] = {}
         self._being_read: dict[tuple[Entry, Reading[Any]], asyncio.Task[Any]] = {}
+        self._ahead = Ahead(store.cacher)
 
     def _fields(self, subresource: str) -> FieldManager:
         found = self._field_managers.get(subresource)
@@ -63,6 +65,18 @@ class StoreObjects:
         if self._store.is_cold:
             await self._store.warm()
         await self._store.wait_current()
+
+    async def catches_up(self) -> bool:
+        if self._store.is_cold:
+            await self._store.warm()
+        return await self._store.catches_up()
+
+    async def look_up(self, namespace: str, name: str) -> None:
+        if "/" in namespace + name or await self.catches_up():
+            return
+        entry = await self._store.stored(self._key(namespace, name))
+        if entry is not None:
+            self._ahead.put(entry)
 
     async def find(self, namespace: str, name: str) -> Any | None:
         if self._store.is_cold:
@@ -88,8 +102,13 @@ class StoreObjects:
     def _entry(self, namespace: str, name: str) -> Entry | None:
         if "/" in name:  # nothing can be called that, but a key may look so
             return None
-        store = self._store
-        return store.cacher.get(f"{store.prefix}{namespace}/{name}" if namespace else store.prefix + name)
+        key = self._key(namespace, name)
+        entry = self._store.cacher.get(key)
+        return self._ahead.get(key) if entry is None and self._ahead else entry
+
+    def _key(self, namespace: str, name: str) -> str:
+        prefix = self._store.prefix
+        return f"{prefix}{namespace}/{name}" if namespace else prefix + name
 
     def has(self, namespace: str, name: str) -> bool:
         return self._entry(namespace, name) is not None
@@ -122,8 +141,18 @@ class StoreObjects:
         return [self._read(entry, reading) for entry in self._entries(namespace)]
 
     async def read_all(self, namespace: str, reading: Reading[T]) -> list[T]:
+        if self._store.is_cold:
+            await self._store.warm()
+        return await self._read_each(self._entries(namespace), reading)
+
+    async def read_stored(self, namespace: str, reading: Reading[T]) -> tuple[list[T], SlowLane | None]:
+        prefix = self._store.prefix
+        entries = await stored_now(self._store, f"{prefix}{namespace}/" if namespace else prefix)
+        return await self._read_each(entries, reading), self._lane_for(entries)
+
+    async def _read_each(self, entries: Sequence[Entry], reading: Reading[T]) -> list[T]:
         found: list[T] = []
-        async for entry in self._unhurried(namespace):
+        async for entry in _unhurried(entries):
             if entry.facts is not None and reading in entry.facts:
                 found.append(cast(T, entry.facts[reading]))
             elif is_large(entry.body):
@@ -144,8 +173,11 @@ class StoreObjects:
         return self._keep(entry, reading, made)
 
     def lane(self, namespace: str) -> SlowLane | None:
+        return self._lane_for(self._entries(namespace))
+
+    def _lane_for(self, entries: Sequence[Entry]) -> SlowLane | None:
         size = 0
-        for entry in self._entries(namespace):
+        for entry in entries:
             size += len(entry.body)
             if size > _MUCH or is_large(entry.body):
                 return self._store.slow_lane
@@ -157,23 +189,14 @@ class StoreObjects:
         return (decode(entry.body) for entry in self._entries(namespace))
 
     async def each_known(self, namespace: str, reading: Reading[T], lane: SlowLane) -> AsyncIterator[tuple[str, T]]:
-        async for entry in self._unhurried(namespace):
+        if self._store.is_cold:
+            await self._store.warm()
+        async for entry in _unhurried(self._entries(namespace)):
             name = entry.key.rpartition("/")[2]
             if is_large(entry.body):
                 yield name, await lane.run(self._made, entry.body, reading)
             else:
                 yield name, self._read(entry, reading)
-
-    async def _unhurried(self, namespace: str) -> AsyncIterator[Entry]:
-        """The objects of a namespace; others have the loop whenever what is done with them has taken a turn's time."""
-        if self._store.is_cold:
-            await self._store.warm()
-        until = perf_counter() + _TURN
-        for entry in self._entries(namespace):
-            yield entry
-            if perf_counter() > until:
-                await asyncio.sleep(0)
-                until = perf_counter() + _TURN
 
     def count(self, namespace: str = "") -> int:
         return len(self._entries(namespace))
@@ -234,3 +257,13 @@ class StoreObjects:
     async def delete(self, ctx: Context, name: str, options: DeleteOptions | None = None) -> Any:
         item, _ = await self._store.delete(ctx, name, options or DeleteOptions(grace_period_seconds=0))
         return await self._whole(item)
+
+
+async def _unhurried(entries: Sequence[Entry]) -> AsyncIterator[Entry]:
+    """The entries; others have the loop whenever what is done with them has taken a turn's time."""
+    until = perf_counter() + _TURN
+    for entry in entries:
+        yield entry
+        if perf_counter() > until:
+            await asyncio.sleep(0)
+            until = perf_counter() + _TURN

@@ -102,6 +102,12 @@ def install_storage_metrics(
                 if number:
                     yield (counted.group, counted.resource, success, fallback), number
 
+    def consistency_checks() -> Iterator[tuple[Labels, float]]:
+        for cacher, counted in _filled(stores):
+            for status, number in cacher.counts.checks.items():
+                if number:
+                    yield (counted.group, counted.resource, status), number
+
     def read_waits() -> Iterator[tuple[Labels, list[float]]]:
         for cacher, counted in _filled(stores):
             if any(cacher.counts.read_waits):
@@ -111,6 +117,9 @@ def install_storage_metrics(
         Computed("counter", "apiserver_watch_cache_consistent_read_total",
                  "[ALPHA] Counter for consistent reads from cache.", (*_BY_RESOURCE, "success", "fallback"),
                  consistent_reads),
+        Computed("counter", "apiserver_storage_consistency_checks_total",
+                 "[ALPHA] Counter for status of consistency checks between etcd and watch cache",
+                 (*_BY_RESOURCE, "status"), consistency_checks),
         ComputedHistogram("apiserver_watch_cache_read_wait_seconds",
                           "[ALPHA] Histogram of time spent waiting for a watch cache to become fresh.", READ_WAITS,
                           _BY_RESOURCE, read_waits),

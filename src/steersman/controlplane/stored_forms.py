@@ -16,7 +16,10 @@ def stored_form(resource: Resource[Any, Any], media_type: str) -> StoredForm | N
         return None
     if resource.always_json:
         media_type = JSON
-    return StoredForm(resource.kind, media_type, find=_Versions(resource).find, written=resource.stored_as)
+    names = [other.kind.api_version for other in resource.other_versions]
+    return StoredForm(
+        resource.kind, media_type, find=_Versions(resource).find, written=resource.stored_as, names=names
+    )  # fmt: skip
 
 
 class _Versions:

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from sortedcontainers import SortedDict
 
 from steersman.controlplane.computed import AnsweringStorage, ComputedStorage
 from steersman.controlplane.objects import StoreObjects
 from steersman.controlplane.stored_forms import stored_form
-from steersman.kinds.stored_form import JSON
+from steersman.kinds.stored_form import JSON, StoredForm
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.rest.bound import BoundResource
 from steersman.rest.capabilities import ResourceStorage
-from steersman.storage.interface import Storage
+from steersman.storage.interface import Storage, StorageUnavailable
 from steersman.storage.translating import TranslatingStorage
 from steersman.store.converting_store import ConvertingStore
 from steersman.store.store import Store
 
 if TYPE_CHECKING:  # most servers encrypt nothing
     from steersman.controlplane.encryption import Encryption
+
+logger = logging.getLogger(__name__)
+
+_RETRY: Final = 1.0
+"""Seconds before a cache that could not be filled is filled again."""
 
 
 class Stores:
@@ -42,6 +48,9 @@ class Stores:
         self._objects: dict[tuple[str, str], StoreObjects] = {}
         self._prefixes: SortedDict = SortedDict()
         """Prefix of keys -> the resource that is stored there; none begins with another."""
+        self._filling: list[asyncio.Task[None]] = []
+        self.forms: Final[dict[GroupResource, StoredForm]] = {}
+        """How objects of built-in kinds are stored."""
 
     def add(self, bound: BoundResource[Any]) -> ResourceStorage:
         """Makes what implements a resource; a store fills its cache when it is first used, if nobody starts it.
@@ -65,6 +74,7 @@ class Stores:
         storage = self.storage_of(bound.resource.group_resource)
         form = stored_form(bound.resource, self._media_type)
         if form is not None:
+            self.forms[bound.resource.group_resource] = form
             storage = TranslatingStorage(storage, form, self._slow_lane)
         return kind(bound, storage, self._slow_lane)
 
@@ -91,6 +101,11 @@ class Stores:
         """Fills the caches of all stores, side by side."""
         await asyncio.gather(*(store.start() for store in self._stores.values()))
 
+    def fill_later(self) -> None:
+        """Goes on filling the caches that are not yet, however long it takes."""
+        late = [store for store in self if not store.cacher.ready]
+        self._filling = [asyncio.get_running_loop().create_task(_filled(store)) for store in late]
+
     def _claim(self, prefix: str, resource: GroupResource) -> None:
         """Keeps a prefix of keys for a resource."""
         at = self._prefixes.bisect_left(prefix)
@@ -109,6 +124,9 @@ class Stores:
 
     async def stop(self) -> None:
         """Ends all of them."""
+        for task in self._filling:
+            task.cancel()
+        await asyncio.gather(*self._filling, return_exceptions=True)
         for store in list(self._stores.values()):
             await store.stop()
 
@@ -122,3 +140,15 @@ class Stores:
 
     def __iter__(self) -> Iterator[Store[Any]]:
         return iter(self._stores.values())
+
+
+async def _filled(store: Store[Any]) -> None:
+    """Fills the cache of a store. What storage raises is logged, and it is tried again."""
+    while True:
+        try:
+            await store.start()
+        except StorageUnavailable as error:
+            logger.warning("the cache of %s is not filled yet: %s", store.prefix, error)
+            await asyncio.sleep(_RETRY)
+        else:
+            return

@@ -12,6 +12,7 @@ from steersman.controlplane.bootstrap import AUTHENTICATION_INFO, Bootstrap
 from steersman.controlplane.controllers import POLICY_STATUS, is_enabled
 from steersman.controlplane.flow_control_configuration import INTERVAL as FLOW_CONTROL_INTERVAL
 from steersman.controlplane.identity_lease import COLLECTION, RENEWAL, IdentityLease
+from steersman.controlplane.kubernetes_service.peers import PeerLease
 from steersman.controlplane.kubernetes_service.service import INTERVAL as ENDPOINTS_INTERVAL
 from steersman.controlplane.kubernetes_service.service import KubernetesService
 from steersman.controlplane.legacy_token_tracking import NAME, NAMESPACE, LegacyTokenTracking
@@ -22,6 +23,7 @@ from steersman.registry.core.services.ip_repair import ServiceIPRepair
 from steersman.registry.core.services.services import ServiceAllocator
 from steersman.registry.services import Services
 from steersman.server.server import Server
+from steersman.storage.interface import Storage
 from steersman.store.follower import Follower
 
 if TYPE_CHECKING:
@@ -39,14 +41,15 @@ class Upkeep:
     def __init__(
         self, server: Server, stores: Stores, services: Services, bootstrap: Bootstrap,
         kubernetes: KubernetesService, remote: Callable[[], RemoteDocuments], controllers: Sequence[str], *,
-        keeps_lease: bool = True,
+        keeps_lease: bool = True, shared: Storage | None = None,
     ) -> None:  # fmt: skip
         """`remote` gives what other servers publish of OpenAPI; `controllers` are those of the option. Of several
-        processes that are one server one `keeps_lease`."""
+        processes that are one server one `keeps_lease`; `shared` is the storage, if other servers may be on it."""
         self._keeps_lease = keeps_lease
         self._server = server
         self._store = stores.store
         self._lease = IdentityLease(server, stores.objects("coordination.k8s.io", "leases"))
+        self._peer = None if shared is None else PeerLease(shared, self._lease.name)
         self._legacy_tokens = LegacyTokenTracking(stores.objects("", "configmaps"))
         self._addresses = ServiceIPRepair(services)
         self._bootstrap = bootstrap
@@ -143,8 +146,18 @@ class Upkeep:
         if not self._keeps_lease:
             return
         await self._lease.begin()
-        self._renewal = Periodic("identity lease", self._lease.renew, RENEWAL)
+        await self._renew_peer()
+        self._renewal = Periodic("identity lease", self._renew_identity, RENEWAL)
         self._start(self._renewal)
+
+    async def _renew_identity(self) -> None:
+        await self._renew_peer()
+        await self._lease.renew()
+
+    async def _renew_peer(self) -> None:
+        if self._peer is not None:
+            address = self._server.external_address
+            await self._peer.renew(address.host, address.port)
 
     async def _start_collector(self) -> None:
         await self._lease.collect()
@@ -154,6 +167,8 @@ class Upkeep:
         if self._renewal is not None:
             await self._renewal.stop()
             await self._lease.end()
+            if self._peer is not None:
+                await self._peer.end()
 
     # Tokens in secrets
 

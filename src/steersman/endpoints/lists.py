@@ -93,14 +93,16 @@ def _metadata(listing: Listing) -> dict[str, Any]:
 def slices_of(items: Sequence[Item], size: int, start: int = 0) -> Iterator[Sequence[Item]]:
     """The items in order from `start` on, in slices of about `size` bytes of JSON, and not too many each."""
     most = _SLICE if size < _READY_SLICE_BYTES else _MANY
+    some: list[Item] = []
     taken = 0
-    for at in range(start + 1, len(items) + 1):
-        taken += len(items[at - 1].body)
-        if taken >= size or at - start == most:
-            yield items[start:at]
-            start, taken = at, 0
-    if start < len(items):
-        yield items[start:]
+    for item in items[start:] if start else items:
+        some.append(item)
+        taken += len(item.body)
+        if taken >= size or len(some) == most:
+            yield some
+            some, taken = [], 0
+    if some:
+        yield some
 
 
 _PARTIAL_LIST: Final = b'{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/%b","metadata":%b,"items":'

@@ -7,7 +7,7 @@ the one that is worked with here (k8s.io/apiserver `server/storage/storage_codec
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -37,20 +37,53 @@ class StoredVersion(NamedTuple):
 
 class StoredForm:
     """The form of one kind's objects. `media_type` is written, and the version of `written`, an apiVersion, if that is
-    not the kind's own; anything is read. `find` gives the version of an apiVersion, None where there is none."""
+    not the kind's own, until `write_as` says another; anything is read. `find` gives the version of an apiVersion, None
+    where there is none; `names` are those that it surely gives, beside these."""
 
     def __init__(
         self, kind: Kind[Any], media_type: str, *, find: Callable[[str], StoredVersion | None],
-        written: str = "",
+        written: str = "", names: Sequence[str] = (),
     ) -> None:  # fmt: skip
         self._kind = kind
         self._media_type = media_type
-        self._written = written
+        self.preferred: Final = written or kind.api_version
+        """The version that is written where nothing is against it."""
+        self.names: Final = tuple(dict.fromkeys((self.preferred, kind.api_version, *names)))
+        """Versions that are read and can be written, the preferred one first; there may be more (`reads`)."""
+        self.written = self.preferred
+        """The version that is written now."""
         self._find = find
         self._versions: dict[str, StoredVersion | None] = {kind.api_version: StoredVersion(kind, _same, _same)}
         self._own = kind.prefix
-        self.writes_own: Final = media_type == JSON and not written
-        """Whether values are stored as they are."""
+        self.writes_own = self._writes_own()
+        """Whether values are stored as they are, now."""
+
+    def _writes_own(self) -> bool:
+        return self._media_type == JSON and self.written == self._kind.api_version
+
+    def reads(self, api_version: str) -> bool:
+        """Whether objects of this version can be read, and written."""
+        try:
+            self._version(api_version, self._kind.name)
+        except NotAnObject:
+            return False
+        return True
+
+    def write_as(self, api_version: str) -> None:
+        """Writes this version from now on, one of those that it reads."""
+        self.written = api_version
+        self.writes_own = self._writes_own()
+
+    def version_of(self, stored: bytes) -> str:
+        """The version in which an object is stored. Raises NotAnObject."""
+        if self.is_own(stored):
+            return self._kind.api_version
+        try:
+            if stored.startswith(protobuf.PREFIX):
+                return protobuf.decode_envelope(stored).api_version
+            return peek_type_meta(stored if stored.startswith(b"{") else yaml_as_json(stored))[0]
+        except (StatusError, msgspec.MsgspecError, ValueError) as error:
+            raise NotAnObject(str(error)) from error
 
     def is_own(self, stored: bytes) -> bool:
         """Whether what is stored is a value as it is: it begins as one."""
@@ -95,9 +128,9 @@ class StoredForm:
         """What is stored for a value."""
         if self.writes_own:
             return value
-        if not self._written:
+        if self.written == self._kind.api_version:
             return self._in_media_type(value.removesuffix(b"\n"), self._kind)
-        kind, _, from_own = self._version(self._written, self._kind.name)
+        kind, _, from_own = self._version(self.written, self._kind.name)
         own = self._kind.decode(self._kind.body_of(value))
         own.kind = own.api_version = ""
         obj = from_own(own)

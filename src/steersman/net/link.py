@@ -73,16 +73,11 @@ class Link(asyncio.Protocol):
             self._transport.write(data)
 
     def post(self, data: bytes) -> None:
-        """As `send`, but together with what follows from it in the next turn of the loop; for who only posts.
-
-        Who is told of an event and, a turn later, that the write is done, wakes up once.
-        """
+        """As `send`, but together with all that is posted in this turn of the loop, so that the other side wakes up
+        once; for who only posts."""
         if not self._posted:
-            asyncio.get_running_loop().call_soon(self._wait_a_turn)
+            asyncio.get_running_loop().call_soon(self._send_posted)
         self._posted.append(data)
-
-    def _wait_a_turn(self) -> None:
-        asyncio.get_running_loop().call_soon(self._send_posted)
 
     def _send_posted(self) -> None:
         posted, self._posted = self._posted, []

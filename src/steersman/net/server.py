@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from steersman.net.arrivals import BACKLOG, Arrival, Arrivals
-from steersman.net.connection import Core
+from steersman.net.connection import Connection, Core
 from steersman.net.fields import FieldCache
 from steersman.net.http1 import exchange as http1_exchange
 from steersman.net.http1.connection import Http1Connection
@@ -23,6 +23,8 @@ from steersman.net.message import Handler
 from steersman.net.tls import ServerTLS
 
 _LONGEST_CHECK_INTERVAL: Final = 5.0
+_CHECKED: Final = 500
+"""Connections that are looked after in one turn of the loop."""
 _LONGEST_CLOSE: Final = 5.0
 _ANY_ADDRESS: Final = ("", "0.0.0.0", "::")
 _PLAIN_HTTP: Final = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
@@ -62,7 +64,7 @@ class HttpServer:
         self._eager = eager
         self._core: Core | None = None
         self._listener: asyncio.Server | Arrivals | None = None
-        self._checks: asyncio.TimerHandle | None = None
+        self._checks: asyncio.Handle | None = None
 
     async def start(
         self, host: str = "127.0.0.1", port: int = 0, *, shares_port: bool = False
@@ -138,11 +140,21 @@ class HttpServer:
 
     def _check(self) -> None:
         """Looks after the waits of all connections, again and again."""
+        assert self._core is not None
+        self._check_some(list(self._core.connections))
+
+    def _check_some(self, connections: list[Connection]) -> None:
+        """Looks after some of them, and after the others in later turns of the loop."""
         core, limits = self._core, self._limits
         assert core is not None
         now = core.loop.time()
-        for connection in list(core.connections):
-            connection.check(now)
+        for connection in connections[-_CHECKED:]:
+            if connection in core.connections:
+                connection.check(now)
+        del connections[-_CHECKED:]
+        if connections:
+            self._checks = core.loop.call_soon(self._check_some, connections)
+            return
         shortest = min(limits.header_timeout, limits.idle_timeout, limits.send_timeout)
         interval = min(_LONGEST_CHECK_INTERVAL, shortest / 4)
         self._checks = core.loop.call_later(interval, self._check)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from math import inf
+from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from steersman.api.meta.v1 import DeleteOptions
@@ -12,8 +13,8 @@ from steersman.machinery.values import times
 from steersman.rest.capabilities import Item, ListOptions
 from steersman.rest.context import Context
 
-CatchUp = Callable[[], Awaitable[None]]
-"""Returns once a cache has everything that was committed before. Raises StatusError."""
+LookUp = Callable[[str, str], Awaitable[None]]
+"""(namespace, name): returns once an object is known that others may just have written. Raises StatusError."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -63,6 +64,15 @@ class Objects(Protocol):
         else writes. Raises StatusError 429, 504."""
         ...
 
+    async def catches_up(self) -> bool:
+        """The same; False if it does not come to have everything in time. Raises StatusError 429."""
+        ...
+
+    async def look_up(self, namespace: str, name: str) -> None:
+        """Has an object known, in what follows, that others may just have written: as the cache has it, once that has
+        everything that was committed before, or out of storage, if that takes too long. Raises StatusError 429, 500."""
+        ...
+
     async def find(self, namespace: str, name: str) -> Any | None:
         """The object in the cache, None if there is none. `namespace` is "" for cluster-scoped ones."""
         ...
@@ -90,6 +100,11 @@ class Objects(Protocol):
 
     async def read_all(self, namespace: str, reading: Reading[T]) -> list[T]:
         """The same for any number of them, and for readings of what may be large."""
+        ...
+
+    async def read_stored(self, namespace: str, reading: Reading[T]) -> tuple[list[T], SlowLane | None]:
+        """The same of those that are stored now, whatever the cache has, and where to work on it. Raises StatusError
+        429, 500."""
         ...
 
     def lane(self, namespace: str) -> SlowLane | None:
@@ -130,8 +145,18 @@ class Objects(Protocol):
         ...
 
 
-async def already_current() -> None:
-    """Of a cache behind which nobody else writes."""
+async def all_known(namespace: str, name: str) -> None:
+    """Looks up nothing: of a cache behind which nobody else writes."""
+
+
+class _Looked(Generic[T]):
+    """When it was looked into, in seconds of the monotonic clock, and what was found that the cache does not have."""
+
+    __slots__ = ("at", "found")
+
+    def __init__(self, at: float, found: tuple[T, SlowLane | None] | None) -> None:
+        self.at = at
+        self.found = found
 
 
 class ByNamespace(Generic[R, T]):
@@ -139,7 +164,8 @@ class ByNamespace(Generic[R, T]):
     until any of them changes, as is that a namespace has none (then it is made of nothing).
 
     A namespace that has none may have got its first through another server: every 30 s that is looked into, as the
-    plugins of upstream do which live from this.
+    plugins of upstream do which live from this. What is found then in storage, where the cache is too far behind,
+    counts as long.
     """
 
     def __init__(self, objects: Objects, reading: Reading[R], make: Callable[[Sequence[R]], T]) -> None:
@@ -149,24 +175,42 @@ class ByNamespace(Generic[R, T]):
         self._make = make
         self._changed = -1
         self._made: dict[str, tuple[T, SlowLane | None, bool]] = {}
-        self._looked: dict[str, float] = {}
+        self._looked: dict[str, _Looked[T]] = {}
+        self._looking: dict[str, asyncio.Task[_Looked[T]]] = {}
 
     async def of(self, namespace: str) -> tuple[T, SlowLane | None]:
         """What was made of those of `namespace`, and where to work with it if it is large. Raises StatusError."""
         made, lane, is_any = await self._of(namespace)
-        if not is_any and self._is_to_look(namespace):
-            await self._objects.catch_up()
-            made, lane, _ = await self._of(namespace)
-        return made, lane
+        if is_any:
+            return made, lane
+        looked = self._looked.get(namespace)
+        if looked is None or times.monotonic() - looked.at >= _LOOKED:
+            looked = await asyncio.shield(self._looking_into(namespace))
+            made, lane, is_any = await self._of(namespace)
+        return (made, lane) if is_any or looked.found is None else looked.found
 
-    def _is_to_look(self, namespace: str) -> bool:
-        now = times.monotonic()
-        if now - self._looked.get(namespace, -inf) < _LOOKED:
-            return False
+    def _looking_into(self, namespace: str) -> asyncio.Task[_Looked[T]]:
+        """One look for all who ask meanwhile; who does not wait any more does not end it for the others."""
+        looking = self._looking.get(namespace)
+        if looking is None:
+            looking = self._looking[namespace] = asyncio.ensure_future(self._look(namespace))
+            looking.add_done_callback(partial(self._has_looked, namespace))
+        return looking
+
+    async def _look(self, namespace: str) -> _Looked[T]:
+        looked: _Looked[T] = _Looked(times.monotonic(), None)
+        if not await self._objects.catches_up():
+            found, lane = await self._objects.read_stored(namespace, self._reading)
+            looked.found = (self._make(found), lane) if found else None
+        return looked
+
+    def _has_looked(self, namespace: str, looking: asyncio.Task[_Looked[T]]) -> None:
+        del self._looking[namespace]
+        if looking.cancelled() or looking.exception() is not None:
+            return  # whoever waits is told, and the next one looks again
         if len(self._looked) >= _MAX_REMEMBERED:
             self._looked.clear()
-        self._looked[namespace] = now
-        return True
+        self._looked[namespace] = looking.result()
 
     async def _of(self, namespace: str) -> tuple[T, SlowLane | None, bool]:
         """The same, and whether there are any."""

@@ -194,6 +194,8 @@ class Resource(Generic[T, S]):
     """Beside metadata.name and metadata.namespace."""
     indexed_field: str = ""
     """The selectable field by whose value many ask for a few objects each, as kubelets do for pods of their node."""
+    literal_fields: frozenset[str] = frozenset()
+    """Selectable fields that are texts of the object: whatever does not have a text in it does not have it there."""
     unknown_field_label: str = ""
     """The refusal of any other field: `{0}` is the field, `{1}` the API version; "" for the usual words."""
     subresources: tuple[Subresource[S], ...] = ()

@@ -88,7 +88,8 @@ class StorageUnavailable(Exception):
 
 
 class OutcomeUnknown(StorageUnavailable):
-    """The connection was lost, or time ran out, while a write was under way: it may have been committed, or not."""
+    """The connection was lost, time ran out, or the disk failed, while a write was under way: it may have been
+    committed, or not."""
 
 
 class StorageLocked(Exception):
@@ -212,4 +213,29 @@ class Storage(Protocol):
 
     async def close(self) -> None:
         """Completes what was begun and releases everything."""
+        ...
+
+
+class Waiter(Protocol):
+    """Whoever is told what became of a write: an asyncio.Future of the event, or what has as much of one."""
+
+    def done(self) -> bool:
+        """Whether nobody waits any more."""
+        ...
+
+    def set_result(self, event: Event, /) -> None:
+        """It was committed, and every subscriber has been told of it."""
+        ...
+
+    def set_exception(self, error: Exception, /) -> None:
+        """It was not; what the verb would raise."""
+        ...
+
+
+class OwnStorage(Storage, Protocol):
+    """A store that only this process writes, and that tells of a write without a coroutine for each."""
+
+    def submit(self, key: str, value: bytes | None, expected_revision: int, ttl: int, waiter: Waiter) -> None:
+        """A create (`expected_revision` 0), update, or delete (no `value`), of which `waiter` is told on the loop, now
+        or later. Key and value are such as `keys.check_write` takes. Raises StorageUnavailable."""
         ...

@@ -25,6 +25,7 @@ from steersman.storage.interface import (
     Range,
     StorageUnavailable,
     Subscription,
+    Waiter,
 )
 from steersman.storage.keys import check_write
 from steersman.storage.maintenance import COMPACTION_INTERVAL, LEASE_INTERVAL, Background
@@ -59,7 +60,7 @@ class MemoryStorage:
         *,
         compaction_interval: float = COMPACTION_INTERVAL,
         lease_interval: float = LEASE_INTERVAL,
-        clock: Callable[[], float] = times.moment,
+        clock: Callable[[], float] = times.steady_moment,
     ) -> None:
         self._values: dict[str, KeyValue] = {}
         self._keys: SortedList = SortedList()
@@ -83,7 +84,7 @@ class MemoryStorage:
         *,
         compaction_interval: float = COMPACTION_INTERVAL,
         lease_interval: float = LEASE_INTERVAL,
-        clock: Callable[[], float] = times.moment,
+        clock: Callable[[], float] = times.steady_moment,
     ) -> MemoryStorage:
         """A fresh store with its background tasks running; to be closed."""
         storage = cls(compaction_interval=compaction_interval, lease_interval=lease_interval, clock=clock)
@@ -141,6 +142,11 @@ class MemoryStorage:
 
     async def create(self, key: str, value: bytes, *, ttl: int = 0) -> KeyValue:
         check_write(key, value)
+        event = self._add(key, value, ttl)
+        assert event.current is not None
+        return event.current
+
+    def _add(self, key: str, value: bytes, ttl: int) -> Event:
         self._check_open()
         current = self._values.get(key)
         if current is not None:
@@ -150,14 +156,37 @@ class MemoryStorage:
 
     async def update(self, key: str, value: bytes, *, expected_revision: int, ttl: int = 0) -> KeyValue:
         check_write(key, value)
+        event = self._replace(key, value, expected_revision, ttl)
+        assert event.current is not None
+        return event.current
+
+    def _replace(self, key: str, value: bytes, expected_revision: int, ttl: int) -> Event:
         previous = self._expect(key, expected_revision)
         return self._put(KeyValue(key, value, previous.create_revision, self._revision + 1), previous, ttl)
 
     async def delete(self, key: str, *, expected_revision: int) -> Event:
+        return self._remove(key, expected_revision)
+
+    def _remove(self, key: str, expected_revision: int) -> Event:
         previous = self._expect(key, expected_revision)
         del self._values[key]
         self._keys.remove(key)
         return self._commit(Event(self._revision + 1, key, None, previous))
+
+    def submit(self, key: str, value: bytes | None, expected_revision: int, ttl: int, waiter: Waiter) -> None:
+        """See interface.OwnStorage."""
+        self._check_open()
+        try:
+            if value is None:
+                event = self._remove(key, expected_revision)
+            elif expected_revision:
+                event = self._replace(key, value, expected_revision, ttl)
+            else:
+                event = self._add(key, value, ttl)
+        except (KeyExists, Conflict) as error:
+            waiter.set_exception(error)
+        else:
+            waiter.set_result(event)
 
     def _expect(self, key: str, expected_revision: int) -> KeyValue:
         self._check_open()
@@ -166,14 +195,13 @@ class MemoryStorage:
             raise Conflict(key, current)
         return current
 
-    def _put(self, current: KeyValue, previous: KeyValue | None, ttl: int) -> KeyValue:
+    def _put(self, current: KeyValue, previous: KeyValue | None, ttl: int) -> Event:
         if previous is None:
             self._keys.add(current.key)
         self._values[current.key] = current
         if ttl:
             heapq.heappush(self._expiries, (self._clock() + ttl, current.key, current.mod_revision))
-        self._commit(Event(current.mod_revision, current.key, current, previous))
-        return current
+        return self._commit(Event(current.mod_revision, current.key, current, previous))
 
     def _commit(self, event: Event) -> Event:
         self._commit_all((event,))

@@ -35,6 +35,8 @@ from steersman.store.storage_errors import available, not_decoded, not_decrypted
 _NO_KEYS: Final = frozenset({".", ".."})
 """Namespaces that upstream makes no keys of."""
 _INTERNAL_ERROR: Final = 500
+_READ_KEPT: Final = 50_000
+"""Objects of a resource up to which lists keep what selectors have read of them: some 1.5 KB each."""
 
 T = TypeVar("T")
 
@@ -178,9 +180,14 @@ class CachedObjects(Generic[T]):
     def not_found(self, ctx: Context, name: str) -> StatusError:
         return errors.not_found(self.qualified(ctx), name)
 
-    def accept(self, ctx: Context, options: ListOptions) -> Accept | None:
-        """A test of entries, as the request sees them, for these options; None if they select everything."""
-        return self.select.accept(options)
+    def accept(self, ctx: Context, options: ListOptions, *, keeps: bool = True) -> Accept | None:
+        """A test of entries, as the request sees them, for these options; None if they select everything. See
+        Selection.accept."""
+        return self.select.accept(options, keeps=keeps)
+
+    def accept_of_many(self, ctx: Context, options: ListOptions) -> Accept | None:
+        """The same to look through all entries: what is read of them is not kept where they are too many."""
+        return self.accept(ctx, options, keeps=self.cacher.count(self.prefix) <= _READ_KEPT)
 
     async def seen(self, ctx: Context, entries: Sequence[Entry]) -> Sequence[Entry]:
         """The entries as the request sees them, in its version. Raises StatusError."""

@@ -79,8 +79,8 @@ class ConvertingStore(Store[OpenObject]):
 
     # What the verbs see
 
-    def accept(self, ctx: Context, options: ListOptions) -> Accept | None:
-        return self._selections[self._kind_of(ctx).version].accept(options)
+    def accept(self, ctx: Context, options: ListOptions, *, keeps: bool = True) -> Accept | None:
+        return self._selections[self._kind_of(ctx).version].accept(options, keeps=keeps)
 
     async def read(self, ctx: Context, entry: Entry, *, anew: bool = False) -> OpenObject:
         (seen,) = await self.converted(self._kind_of(ctx), (entry,), ctx.lane, anew=anew)

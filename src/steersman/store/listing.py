@@ -73,7 +73,7 @@ async def list_items(store: CachedObjects[Any], ctx: Context, options: ListOptio
 async def _list_now(
     store: CachedObjects[Any], ctx: Context, prefix: str, options: ListOptions, *, limit: int
 ) -> Listing:  # fmt: skip
-    accept = store.accept(ctx, options)
+    accept = store.accept_of_many(ctx, options)
     name = options.field_selector.requires_exact_match("metadata.name")
     cacher = store.cacher
     revision, any_large = cacher.revision, cacher.large > 0
@@ -165,7 +165,7 @@ async def _list_at(
     limit: int, token: str,
 ) -> Listing:  # fmt: skip
     """The list as it was at `revision`, from `start` on; `token` goes on inconsistently where that is gone."""
-    accept = store.accept(ctx, options)
+    accept = store.accept_of_many(ctx, options)
     try:
         if accept is None:
             page = await _page_at(store, prefix, revision, start, limit, counts=True)
@@ -199,6 +199,7 @@ async def _page_at(
     cacher = store.cacher
     if revision <= cacher.revision:
         try:
+            await cacher.recall(revision)
             entries, more = cacher.list_at(revision, prefix, start=start, limit=limit)
         except Compacted:
             pass
@@ -229,6 +230,16 @@ async def _stored_page(
             return _Page(entries, part.more, None if total is None else total - len(entries))
         start = after(part.items[-1].key)
         wanted = max(1, min(_PART, _PART_BYTES * len(part.items) // max(size, 1)))
+
+
+async def stored_now(store: CachedObjects[Any], prefix: str) -> Sequence[Entry]:
+    """The objects that are stored under a prefix now, whatever the cache has. Raises StatusError 429, 500, and 410
+    where storage was compacted meanwhile."""
+    revision = await available(store.storage.current_revision())
+    try:
+        return (await _stored_page(store, prefix, revision, "", 0, counts=False)).entries
+    except Compacted:
+        raise continue_token.expired_list() from None
 
 
 async def _present(store: CachedObjects[Any], items: Sequence[KeyValue], entries: list[Entry]) -> int:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from steersman.kinds.labels import labels_of
+from steersman.machinery.selectors import fields, labels
 from steersman.rest.capabilities import ListOptions
 from steersman.rest.resource import Resource
 from steersman.storage.cache.entry import Entry, Selectable
@@ -13,6 +15,8 @@ from steersman.storage.cache.entry import Entry, Selectable
 _OF_EVERY_KIND: Final = ("metadata.labels", "metadata.name", "metadata.namespace")
 
 Accept = Callable[[Entry], bool]
+_is_plain: Final = re.compile("[A-Za-z0-9._-]+").fullmatch
+"""Texts that every encoder of JSON writes as they are."""
 
 
 class Selection:
@@ -22,21 +26,48 @@ class Selection:
         self._fields = tuple(resource.selectable_fields.items())
         self._namespaced = resource.namespaced
         self._indexed = resource.indexed_field
+        self._literal = resource.literal_fields | {"metadata.name", "metadata.namespace"}
         self.value_of = self._value_reader(resource) if self._indexed else None
         """Reads what the indexed field of an entry holds."""
         self._read = resource.kind.part((*_OF_EVERY_KIND, *resource.selectable_fields)) if self._fields else None
 
-    def accept(self, options: ListOptions) -> Accept | None:
-        """A test of entries for these options; None if they select everything."""
+    def accept(self, options: ListOptions, *, keeps: bool = True) -> Accept | None:
+        """A test of entries for these options; None if they select everything.
+
+        It `keeps` with the entries what it reads of them, for the next selector: where changes are told to many
+        watchers, not where a list looks through very many objects once.
+        """
         by_label, by_field = options.label_selector, options.field_selector
         if by_label.empty and by_field.empty:
             return None
+        text = self._text(options)
+        if text and not keeps:
+            tests = self._accept(by_label, by_field, keeps=False)
+            return lambda entry: text in entry.body and tests(entry)
+        return self._accept(by_label, by_field, keeps=keeps)
+
+    def _accept(self, by_label: labels.Selector, by_field: fields.Selector, *, keeps: bool) -> Accept:
         matches_labels, matches_fields = by_label.matches, by_field.matches
+        labels_of, fields_of = (self.labels, self.fields) if keeps else (self._labels_once, self._fields_once)
         if by_field.empty:
-            return lambda entry: matches_labels(self.labels(entry))
+            return lambda entry: matches_labels(labels_of(entry))
         if by_label.empty:
-            return lambda entry: matches_fields(self.fields(entry))
-        return lambda entry: matches_labels(self.labels(entry)) and matches_fields(self.fields(entry))
+            return lambda entry: matches_fields(fields_of(entry))
+        return lambda entry: matches_labels(labels_of(entry)) and matches_fields(fields_of(entry))
+
+    def _text(self, options: ListOptions) -> bytes:
+        """What the JSON of everything selected has in it, b"" if nothing is known of that: finding that it is not there
+        takes a tenth of the time that reading labels or fields does."""
+        wanted = [
+            each.value for each in options.field_selector.requirements
+            if each.operator == fields.EQUALS and each.field in self._literal
+        ]  # fmt: skip
+        wanted += [
+            each.values[0] for each in options.label_selector.requirements
+            if each.operator in (labels.EQUALS, labels.DOUBLE_EQUALS) and len(each.values) == 1
+        ]  # fmt: skip
+        longest = max(filter(_is_plain, wanted), key=len, default="")
+        return b'"%b"' % longest.encode() if longest else b""
 
     def value(self, options: ListOptions) -> str | None:
         """What the indexed field of everything selected holds, None if that may be anything."""
@@ -56,6 +87,15 @@ class Selection:
 
         return value_of
 
+    @staticmethod
+    def _labels_once(entry: Entry) -> Mapping[str, str]:
+        known = entry.selectable
+        return labels_of(entry.body)[0] if known is None else known.labels
+
+    def _fields_once(self, entry: Entry) -> Mapping[str, str]:
+        known = entry.selectable
+        return known.fields if known is not None and known.fields is not None else self._read_fields(entry)[1]
+
     def labels(self, entry: Entry) -> Mapping[str, str]:
         """The labels of an entry."""
         known = entry.selectable
@@ -67,17 +107,22 @@ class Selection:
         """The selectable fields of an entry."""
         known = entry.selectable
         if known is None or known.fields is None:
-            if self._read is not None:
-                obj: Any = self._read(entry.body)
-                meta = obj.metadata
-                values = {name: read(obj) for name, read in self._fields}
-                found, name, namespace = meta.labels, meta.name, meta.namespace
-            else:
-                values = {}
-                found, name, namespace = labels_of(entry.body)
-            values["metadata.name"] = name
-            if self._namespaced:
-                values["metadata.namespace"] = namespace
+            found, values = self._read_fields(entry)
             entry.selectable = Selectable(found, values)
             return values
         return known.fields
+
+    def _read_fields(self, entry: Entry) -> tuple[Mapping[str, str], Mapping[str, str]]:
+        """Labels and fields."""
+        if self._read is not None:
+            obj: Any = self._read(entry.body)
+            meta = obj.metadata
+            values = {name: read(obj) for name, read in self._fields}
+            found, name, namespace = meta.labels, meta.name, meta.namespace
+        else:
+            values = {}
+            found, name, namespace = labels_of(entry.body)
+        values["metadata.name"] = name
+        if self._namespaced:
+            values["metadata.namespace"] = namespace
+        return found, values

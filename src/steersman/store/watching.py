@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from typing import Any
 
 from steersman.machinery.errors import status as errors
 from steersman.rest.capabilities import ListOptions, Sink, WatchStart
 from steersman.rest.context import Context
+from steersman.storage.cache.cacher import FRESH_TIMEOUT
 from steersman.storage.interface import Compacted
 from steersman.store import listing
 from steersman.store.cached_objects import CachedObjects
 from steersman.store.selection import Accept
-from steersman.store.storage_errors import end_of_watch, not_ready
+from steersman.store.storage_errors import StorageNotReady, end_of_watch, not_ready
+
+logger = logging.getLogger(__name__)
+
+
+async def _come_up(store: CachedObjects[Any]) -> None:
+    """Waits until the cache has what is committed; where that takes too long, it will do as it is: what it lacks is
+    told later, as what happens."""
+    if store.cacher.is_current:
+        return
+    try:
+        async with asyncio.timeout(FRESH_TIMEOUT):
+            await store.catches_up()
+    except (TimeoutError, StorageNotReady) as error:
+        logger.info("a watch on %s begins with what is known: %s", store.prefix, error)
 
 
 async def watch(
@@ -36,8 +53,10 @@ async def watch(
 
     if version and revision:
         await store.wait_fresh(revision)
-    elif not version:
+    elif not version and options.send_initial_events:
         await store.wait_current()
+    elif not version:
+        await _come_up(store)
     if options.send_initial_events or (options.send_initial_events is None and not revision):
         now = cacher.revision
         found = cacher.candidates(prefix, value)
@@ -55,7 +74,9 @@ async def watch(
         if accept is not None:
             # Events that come meanwhile wait in the sink until the first objects are out.
             try:
-                found = await listing.accepted(found, accept, any_large=cacher.large > 0)
+                found = await listing.accepted(
+                    found, store.accept_of_many(ctx, options) or accept, any_large=cacher.large > 0
+                )
             except BaseException:
                 handle.cancel()
                 raise

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import urllib.parse
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -35,11 +36,17 @@ class ServerProcess:
     the folder that its stderr is appended to. Times are in seconds.
     """
 
-    def __init__(self, folder: Path, *flags: str, verb: str = "serve") -> None:
-        """`verb` is the command: `up` for a whole cluster."""
+    def __init__(
+        self, folder: Path, *flags: str, verb: str = "serve", under: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
+        """`verb` is the command: `up` for a whole cluster. `under` is a command that runs the server in its place, as
+        `env` does; `environment` is what it gets beside that of this process."""
         self.folder = folder
         self.verb = verb
         self.flags = flags
+        self._under = under
+        self._environment = environment or {}
         self.errors = folder.with_name(folder.name + ".stderr")
         self.url = ""
         self.kubeconfig = self.ca = Path()
@@ -77,11 +84,12 @@ class ServerProcess:
     def launch(self) -> None:
         """Starts it and does not wait."""
         arguments = [f"--data-dir={self.folder}", "--secure-port=0", "--bind-address=127.0.0.1", *self.flags]
-        environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+        inherited = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
         with self.errors.open("ab") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", "from steersman.cli import main; main()", self.verb, *arguments],
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment,
+                [*self._under, sys.executable, "-c", "from steersman.cli import main; main()", self.verb, *arguments],
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True,
+                env={**inherited, **self._environment},
             )  # fmt: skip
 
     def wait_ready(self, timeout: float = START_TIMEOUT) -> None:

@@ -53,8 +53,8 @@ class Quotas:
     async def read_all(self, namespace: str, reading: Reading[Any]) -> list[Any]:
         return [reading.make(deep_copy(each)) for each in self.stored.values()] if namespace == "ns" else []
 
-    async def catch_up(self) -> None:
-        """Nobody else writes."""
+    async def catches_up(self) -> bool:
+        return True  # nobody else writes
 
     def lane(self, namespace: str) -> None:
         """They are small."""

@@ -6,14 +6,27 @@ import asyncio
 import random
 import tracemalloc
 from collections.abc import AsyncIterator, Callable, Sequence
+from time import perf_counter
+from typing import cast
 
 import pytest
 
+from steersman.storage.cache import cacher as cacher_module
 from steersman.storage.cache.cacher import Cacher
 from steersman.storage.cache.entry import Change, Entry, Selectable, WatchEvent
-from steersman.storage.cache.watcher import HELD_LIMIT, WatchTooSlow
+from steersman.storage.cache.watcher import HELD_LIMIT, Closed, WatchTooSlow
 from steersman.storage.cache.window import EventWindow
-from steersman.storage.interface import Compacted, Event, FutureRevision, Storage, StorageUnavailable
+from steersman.storage.interface import (
+    Compacted,
+    Deliver,
+    Event,
+    FutureRevision,
+    Lost,
+    Range,
+    Storage,
+    StorageUnavailable,
+    Subscription,
+)
 from steersman.storage.memory import MemoryStorage
 from tests.storage.storage_model import Clock, Recorder, write_at_random
 
@@ -564,6 +577,118 @@ async def test_large_changes_have_less_room_in_the_window() -> None:
     assert (len(filled(7_500)), len(filled(9_000)), len(filled(20_000))) == (100, 10, 4)
 
 
+async def test_a_list_that_is_read_in_pages_goes_on_when_the_window_has_moved_on(store: Storage) -> None:
+    cacher = Cacher(store, PODS, present=present, body_at=body_at, new_window=Window(count_kept=2, count_limit=2))
+    await cacher.start()
+    for number in range(5):
+        await store.create(f"{PODS}{number}", b"1")
+    revision = cacher.revision
+    first, more = cacher.list(PODS, limit=2)
+    assert more
+    for number in range(5):
+        found = await store.get(f"{PODS}{number}")
+        assert found is not None
+        await store.update(found.key, b"2", expected_revision=found.mod_revision)
+    assert cacher.oldest_revision > revision
+    rest, more = cacher.list_at(revision, PODS, start=f"{PODS}2")
+    assert [entry.key for entry in (*first, *rest)] == [f"{PODS}{number}" for number in range(5)]
+    assert {entry.body.partition(b"@")[0] for entry in (*first, *rest)} == {first[0].body.partition(b"@")[0]}
+    assert cacher.count_at(revision, PODS, f"{PODS}3") == 2
+    with pytest.raises(Compacted):
+        cacher.list_at(revision - 1, PODS)
+    await store.compact(revision + 1)
+    with pytest.raises(Compacted):
+        cacher.list_at(revision, PODS)
+    await cacher.stop()
+
+
+async def test_a_recalled_revision_is_there_though_much_has_changed_since(store: Storage, cacher: Cacher) -> None:
+    for number in range(20):
+        await store.create(f"{PODS}{number:02}", b"1")
+    revision = cacher.revision
+    for number in range(20, 1200):
+        await store.create(f"{PODS}{number:04}", b"1")
+    await cacher.recall(revision)
+    assert len(cacher.list_at(revision, PODS)[0]) == 20
+    assert len(cacher.list(PODS)[0]) == 1200
+    with pytest.raises(FutureRevision):
+        await cacher.recall(cacher.revision + 1)
+
+
+async def test_a_page_that_fails_is_asked_for_again_once_there_was_one(
+    store: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cacher_module, "_FIRST_PAGE", 4)
+    monkeypatch.setattr(cacher_module, "_LOAD_PAGE", 4)
+    monkeypatch.setattr(cacher_module, "_RELOAD_DELAY", 0.001)
+    for number in range(10):
+        await store.create(f"{PODS}{number}", b"1")
+    asked: list[int] = []
+    range_of = store.range
+    failing = {1, 2}
+
+    async def fails(prefix: str, *, start: str, limit: int, revision: int) -> Range:
+        asked.append(limit)
+        if len(asked) - 1 in failing:
+            raise StorageUnavailable("it does not answer")
+        return await range_of(prefix, start=start, limit=limit, revision=revision)
+
+    monkeypatch.setattr(store, "range", fails)
+    cacher = Cacher(store, PODS, present=present, body_at=body_at)
+    await cacher.start()
+    assert len(cacher.list(PODS)[0]) == 10
+    assert asked[:4] == [4, 4, 2, 1]
+    await cacher.stop()
+    asked.clear()
+    failing.add(0)
+    with pytest.raises(StorageUnavailable):
+        await Cacher(store, PODS, present=present, body_at=body_at).start()
+    assert len(asked) == 1
+
+
+async def test_many_watchers_are_told_of_the_end_in_turns_and_nothing_after_it(store: Storage) -> None:
+    lost: list[Callable[[Exception], None]] = []
+
+    class Losing:
+        """The store, which may lose its subscribers."""
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(store, name)
+
+        async def subscribe(self, prefix: str, *, after_revision: int, deliver: Deliver, lost: Lost) -> Subscription:
+            remember(lost)
+            return await store.subscribe(prefix, after_revision=after_revision, deliver=deliver)
+
+    def remember(callback: Lost) -> None:
+        lost.append(callback)
+
+    cacher = Cacher(cast(Storage, Losing()), PODS, present=present, body_at=body_at)
+    await cacher.start()
+    logs = [Log() for _ in range(500)]
+
+    def closed(log: Log) -> Closed:
+        def end(error: Exception) -> None:
+            until = perf_counter() + 0.0001
+            while perf_counter() < until:
+                pass
+            log.closed(error)
+
+        return end
+
+    for log in logs:
+        cacher.watch(PODS, after_revision=None, deliver=log.deliver, closed=closed(log))
+    lost[0](Compacted(1))
+    told = sum(bool(log.errors) for log in logs)
+    assert 0 < told < 500
+    await store.create(f"{PODS}a", b"1")
+    while not all(log.errors for log in logs):  # noqa: ASYNC110  # turns of the loop are what is waited for
+        await asyncio.sleep(0)
+    assert [len(log.errors) for log in logs] == [1] * 500
+    assert not any(log.events for log in logs)
+    assert cacher.watchers == 0
+    await cacher.stop()
+
+
 async def test_what_storage_forgot_is_not_told_by_the_cache_either(store: Storage, cacher: Cacher) -> None:
     for number in range(5):
         await store.create(f"{cacher.prefix}{number}", b"1")
@@ -660,7 +785,8 @@ class TestMuchToTell:
             cacher.watch(PODS, after_revision=None, accept=odd, deliver=log.deliver, closed=log.closed)
         await store.create(PODS + "ns/a", b"1")
         cacher._reset(RuntimeError("starting over"))
-        assert cacher.told is not None
+        assert cacher._watchers.all_told
+        assert cacher.told is None  # there may be more that nobody here has seen
         assert sum(len(log.events) for log in logs) < 4
         assert all(len(log.errors) == 1 for log in logs)
 

@@ -47,3 +47,22 @@ def test_whatever_is_said_is_read_or_refused(read: Callable[[bytes], object], da
     except MessageError as error:
         found = str(error)
     assert found is not None
+
+
+@given(data=st.one_of(st.binary(max_size=40), _MESSAGES.filter(lambda found: len(found) < 128)))
+def test_items_one_by_one_are_those_of_the_whole(data: bytes) -> None:
+    def whole() -> messages.RangeAnswer:
+        return messages.read_range(data)
+
+    def one_by_one() -> messages.RangeAnswer:
+        answer = messages.RangeAnswer(0, [], False, 0)
+        answer.items.extend(messages.read_items(data, answer))
+        return answer
+
+    found: list[object] = []
+    for read in (whole, one_by_one):
+        try:
+            found.append(read())
+        except MessageError:
+            found.append("refused")
+    assert found[0] == found[1]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.storage.etcd.process import program
+from tools.chaos import lies, wires
 from tools.chaos.command import main
 
 
@@ -27,6 +28,30 @@ def test_nothing_is_broken_while_a_server_is_killed(tmp_path: Path, capsys: pyte
     assert "kill -9 of server 0" in told
     assert "all that was promised is so" in told
     assert main(["--judge", str(tmp_path / "kept" / "history.jsonl")]) == 0
+
+
+@pytest.mark.slow
+def test_nothing_is_broken_while_disks_fail_and_clocks_jump_under_workers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if lies.built() is None:
+        pytest.skip("there is no C compiler, or this is no Linux")
+    arguments = ["--storage", "sqlite", "--workers", "2", "--seconds", "20", "--longest", "2", "--rest", "1"]
+    only = ["--only", "failing-sync,power-cut,clock-jump,kill-worker"]
+    assert main([*arguments, *only, "--keep", str(tmp_path / "kept")]) == 0
+    assert "left out" not in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_nothing_is_broken_while_packets_are_lost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program()
+    if os.geteuid() != 0:
+        pytest.skip("namespaces are made by root")
+    if why_not := wires.impossible():
+        pytest.skip(why_not)
+    arguments = ["--namespaces", "--seconds", "15", "--longest", "2", "--rest", "1", "--no-full-disk"]
+    assert main([*arguments, "--only", "unplug,lose-packets,loose-wire", "--keep", str(tmp_path / "kept")]) == 0
+    assert "not linearizable: 0" in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -35,6 +35,13 @@ class Selecting:
     def __init__(self, namespaces: Objects) -> None:
         self._namespaces: Final = namespaces
 
+    async def look_up(self, attributes: Attributes) -> None:
+        """Has the namespace of a request known, which another server may just have made; upstream looks once more, too,
+        before it says that there is none. Raises StatusError 429, 500."""
+        namespace = attributes.action.namespace
+        if namespace and not self._namespaces.has("", namespace) and not _brings_labels(attributes):
+            await self._namespaces.look_up("", namespace)
+
     def selects(self, attributes: Attributes, in_namespaces: Compiled, of_objects: Compiled) -> bool:
         """For a request that rules have matched. Raises StatusError for a selector that cannot be judged by, and 404
         for a namespace that is not there, unless the other selector is against it."""
@@ -61,13 +68,19 @@ class Selecting:
             raise selector
         if selector.empty:
             return True
-        if about_namespaces and not action.subresource and attributes.operation in (CREATE, UPDATE):
+        if _brings_labels(attributes):
             labels: Mapping[str, str] | None = attributes.obj.metadata.labels
         else:
             labels = self._namespaces.known("", action.namespace, _LABELS)
         if labels is None:
             raise not_found(_NAMESPACES, action.namespace)
         return selector.matches(labels)
+
+
+def _brings_labels(attributes: Attributes) -> bool:
+    """Whether the object of the request is the namespace whose labels count."""
+    action = attributes.action
+    return action.resource == "namespaces" and not action.subresource and attributes.operation in (CREATE, UPDATE)
 
 
 def _is_selected(attributes: Attributes, selector: Compiled) -> bool:

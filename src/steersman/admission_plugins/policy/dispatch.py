@@ -118,7 +118,10 @@ class PolicyPlugin(Plugin):
     async def _about(self, attributes: Attributes) -> AsyncIterator[Invocation | Misconfigured]:
         """The policies that are about a request, by name, and of each the bindings. Raises StatusError."""
         turn = Turn()
-        for bound, seen in self._policies.about(attributes):
+        found = self._policies.about(attributes)
+        if found:
+            await self._selecting.look_up(attributes)
+        for bound, seen in found:
             await turn.give()
             policy = bound.policy
             try:

@@ -86,7 +86,10 @@ class WebhookPlugin(Plugin):
         if self._configurations.is_behind:
             await self._configurations.catch_up()
         found = self._configurations.about(attributes)
-        return () if found and is_exempt(attributes) else found
+        if not found or is_exempt(attributes):
+            return ()
+        await self._selecting.look_up(attributes)
+        return found
 
     def _is_selected(self, hook: Hook, attributes: Attributes) -> bool:
         """Whether the selectors of a webhook are for the object as it is now. Raises StatusError."""

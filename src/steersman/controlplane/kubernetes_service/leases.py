@@ -5,6 +5,7 @@ The keys and values are those of kube-apiserver (pkg/controlplane/reconcilers).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -33,33 +34,15 @@ class ServerLeases:
 
     async def renew(self, address: str) -> None:
         """Has the server at this address count as running for TTL seconds from now."""
-        key = PREFIX + address
-        current = await self._storage.get(key)
-        for _ in range(_ATTEMPTS):  # two servers may say that they are at one address
-            lease = Endpoints() if current is None else _read(current)
+
+        def fill(lease: Endpoints) -> None:
             lease.subsets = [EndpointSubset(addresses=[EndpointAddress(ip=address)])]
-            lease.metadata.generation += 1
-            try:
-                if current is None:
-                    await self._storage.create(key, to_value(lease), ttl=TTL)
-                else:
-                    await self._storage.update(key, to_value(lease), expected_revision=current.mod_revision, ttl=TTL)
-            except (KeyExists, Conflict) as lost:
-                current = lost.current
-                continue
-            return
-        raise ValueError(f"{key} is written too often by others")
+
+        await renew(self._storage, PREFIX + address, fill)  # two servers may say that they are at one address
 
     async def remove(self, address: str) -> None:
         """Has it count no more."""
-        current = await self._storage.get(PREFIX + address)
-        while current is not None:
-            try:
-                await self._storage.delete(current.key, expected_revision=current.mod_revision)
-            except Conflict as lost:
-                current = lost.current
-                continue
-            return
+        await remove(self._storage, PREFIX + address)
 
     async def addresses(self) -> list[str]:
         """Of all servers that run, in the order of their keys."""
@@ -69,6 +52,37 @@ class ServerLeases:
             for each in found
             if each.subsets and each.subsets[0].addresses and each.subsets[0].addresses[0].ip
         ]
+
+
+async def renew(storage: Storage, key: str, fill: Callable[[Endpoints], None]) -> None:
+    """Keeps a key for TTL seconds from now, with what `fill` puts into it. Raises what storage raises, ValueError."""
+    current = await storage.get(key)
+    for _ in range(_ATTEMPTS):
+        lease = Endpoints() if current is None else _read(current)
+        fill(lease)
+        lease.metadata.generation += 1
+        try:
+            if current is None:
+                await storage.create(key, to_value(lease), ttl=TTL)
+            else:
+                await storage.update(key, to_value(lease), expected_revision=current.mod_revision, ttl=TTL)
+        except (KeyExists, Conflict) as lost:
+            current = lost.current
+            continue
+        return
+    raise ValueError(f"{key} is written too often by others")
+
+
+async def remove(storage: Storage, key: str) -> None:
+    """Takes a key away, if it is there. Raises what storage raises."""
+    current = await storage.get(key)
+    while current is not None:
+        try:
+            await storage.delete(key, expected_revision=current.mod_revision)
+        except Conflict as lost:
+            current = lost.current
+            continue
+        return
 
 
 def _read(stored: KeyValue) -> Endpoints:

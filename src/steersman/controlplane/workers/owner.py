@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from typing import Final
 
 from steersman.controlplane.addresses import Address, cannot_listen
-from steersman.controlplane.data_folder import make_data_folder, open_storage
+from steersman.controlplane.data_folder import make_data_folder, open_own_storage
 from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.workers import messages
 from steersman.controlplane.workers.handover import Handover
@@ -85,8 +85,8 @@ class Owner:
         make_data_folder(options)
         words = self._words = SharedWords.made()
         if not options.etcd_servers:
-            self._storage = await open_storage(options)
-            self._server = StorageServer(self._storage, words)
+            storage = self._storage = await open_own_storage(options)
+            self._server = StorageServer(storage, words)
             await self._server.start()
         try:
             listener = listening_socket(

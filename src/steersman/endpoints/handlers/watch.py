@@ -156,8 +156,8 @@ class WatchStream:
         loop = asyncio.get_running_loop()
         self._timers.append(loop.call_later(self._seconds, self.finish))
         initial = self._start.initial or ()
-        size = sum(len(item.body) for item in initial)
-        if len(initial) > _SLICE or size > _SLICE_BYTES or any(map(self._is_long, initial)):
+        many = len(initial) > _SLICE or sum([len(item.body) for item in initial]) > _SLICE_BYTES
+        if many or any(map(self._is_long, initial)):
             self._filler = loop.create_task(self._fill(initial))
             return
         self._send_initial(initial)

@@ -64,6 +64,14 @@ def monotonic() -> float:
     return time.monotonic() + _advanced
 
 
+_SINCE: Final = time.time() - time.monotonic()
+
+
+def steady_moment() -> float:
+    """Seconds since 1970 as the clock of this process had them at its start: jumps of the clock since are not in it."""
+    return _SINCE + monotonic()
+
+
 def advance(seconds: float) -> None:
     """Moves the present of this process, for tests of what takes long."""
     global _advanced

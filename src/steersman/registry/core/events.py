@@ -216,6 +216,21 @@ EVENTS: Final = Resource(
         "source": lambda e: e.source.component or e.reporting_component,
         "type": lambda e: e.type,
     },
+    literal_fields=frozenset(
+        {
+            "involvedObject.kind",
+            "involvedObject.namespace",
+            "involvedObject.name",
+            "involvedObject.uid",
+            "involvedObject.apiVersion",
+            "involvedObject.resourceVersion",
+            "involvedObject.fieldPath",
+            "reason",
+            "reportingComponent",
+            "source",
+            "type",
+        }
+    ),
     other_versions=(
         OtherVersion(
             kind=built_in(NewEvent),

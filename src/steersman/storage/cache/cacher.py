@@ -11,17 +11,19 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import inf
+from time import perf_counter
 from typing import Final
-
-from sortedcontainers import SortedList
 
 from steersman.machinery.large_work.slow_lane import is_large
 from steersman.machinery.values import times
 from steersman.storage.cache.counts import Counts
+from steersman.storage.cache.endings import end_all, forget_all
 from steersman.storage.cache.entry import Change, Entry
 from steersman.storage.cache.index import FieldIndex, ValueOf
+from steersman.storage.cache.past import Past
+from steersman.storage.cache.sorted_entries import SortedEntries
 from steersman.storage.cache.watcher import (
     Accept,
     Closed,
@@ -47,13 +49,25 @@ from steersman.storage.interface import (
     Unreadable,
 )
 from steersman.storage.keys import after
-from steersman.storage.rewind import past_count, past_range, present_count, present_range
+from steersman.storage.rewind import present_range
 
 logger = logging.getLogger(__name__)
 
 FRESH_TIMEOUT: Final = 3.0
 """Seconds a read waits for the cache to be as fresh as it asks, as upstream's."""
-_LOAD_PAGE: Final = 1000
+_FIRST_PAGE: Final = 500
+_LOAD_PAGE: Final = 20_000
+_LOAD_BYTES: Final = 16 << 20
+"""Objects that are asked of storage first when a cache is filled, then at most, and about how many bytes of them. Pages
+are large, as for each of them etcd counts all keys that follow."""
+_LOAD_FAILURES: Final = 5
+"""How often in turn a page may fail, once others have come: what was read is kept, and less asked for."""
+_TURN: Final = 0.003
+"""Seconds of filling between two turns of the loop."""
+_LOOK: Final = 64
+"""Objects after which the clock is looked at."""
+_UNDONE: Final = 500
+"""Changes that are undone in one turn of the loop, some 2 ms."""
 _REPLAY_SLICE: Final = 200
 _REPLAY_BYTES: Final = 256 << 10
 """Events, and bytes of objects, that a replay delivers in one turn of the loop."""
@@ -101,10 +115,13 @@ class Cacher:
         self._new_window = new_window
         self._clock = clock
         self._entries: dict[str, Entry] = {}
-        self._keys: SortedList = SortedList()
+        self._sorted = SortedEntries()
+        self._past = Past()
         self._window = new_window(0)
         self._applied = 0
         self._watchers = Watchers(prefix, body_at, value_of)
+        self._leaving: list[Watcher] = []
+        """Those that are yet to be told that the cache starts over."""
         self._index = None if value_of is None else FieldIndex(value_of)
         self._subscription: Subscription | None = None
         self._reload: asyncio.Task[None] | None = None
@@ -187,26 +204,35 @@ class Cacher:
     async def _load(self) -> None:
         failures = self._failures
         entries: dict[str, Entry] = {}
-        start, revision, more = "", 0, True
+        ordered = SortedEntries()
+        start, revision, more, wanted = "", 0, True, _FIRST_PAGE
+        large = size = failed = 0
         while more:
-            page = await self._storage.range(self.prefix, start=start, limit=_LOAD_PAGE, revision=revision)
-            revision, more = page.revision, page.more
+            try:
+                page = await self._storage.range(self.prefix, start=start, limit=wanted, revision=revision)
+            except StorageUnavailable:
+                failed += 1
+                if not entries or failed > _LOAD_FAILURES:
+                    raise
+                await asyncio.sleep(_RELOAD_DELAY)
+                wanted = max(wanted // 2, 1)
+                continue
+            revision, more, failed = page.revision, page.more, 0
             self.counts.stored_lists += 1
             self.counts.stored_fetched += len(page.items)
-            for item in page.items:
-                try:
-                    entries[item.key] = self._entry(item)
-                except Unreadable:
-                    raise
-                except Exception as error:
-                    raise Undecodable(item.key, str(error)) from error
-            if page.items:
-                start = after(page.items[-1].key)
-        self._entries = entries
+            if not page.items:
+                break
+            found = await self._loaded(page.items)
+            entries.update([(entry.key, entry) for entry in found])
+            ordered.append(found)
+            large += sum([is_large(entry.body) for entry in found])
+            of_page = sum([len(entry.body) for entry in found])
+            size += of_page
+            start = after(found[-1].key)
+            wanted = max(1, min(_LOAD_PAGE, _LOAD_BYTES * len(found) // max(of_page, 1)))
+        self._entries, self._sorted = entries, ordered
         self._forget_index()
-        self.large = sum(is_large(entry.body) for entry in entries.values())
-        self.size = sum(len(entry.body) for entry in entries.values())
-        self._keys = SortedList(entries)
+        self.large, self.size = large, size
         self._window = self._new_window(revision)
         self._applied = revision
         subscription = await self._storage.subscribe(
@@ -220,19 +246,36 @@ class Cacher:
         self.counts.initializations += 1
         self._ready.set()
 
+    async def _loaded(self, items: Sequence[KeyValue]) -> list[Entry]:
+        """The entries of what is stored; others have the loop in between. Raises Undecodable, Unreadable."""
+        found: list[Entry] = []
+        until = perf_counter() + _TURN
+        for number, item in enumerate(items, 1):
+            try:
+                found.append(self._entry(item))
+            except Unreadable:
+                raise
+            except Exception as error:
+                raise Undecodable(item.key, str(error)) from error
+            if not number % _LOOK and perf_counter() > until:
+                await asyncio.sleep(0)
+                until = perf_counter() + _TURN
+        return found
+
     def _reset(self, error: Exception) -> None:
-        """Ends all watches with `error` and forgets everything."""
+        """Ends all watches with `error` and forgets everything; where that is much, in later turns of the loop."""
         self._ready.clear()
         if self._subscription is not None:
             self._subscription.cancel()
             self._subscription = None
-        for watcher in self._watchers:
-            watcher.end(error)
-        self._watchers.forget_changes()
-        self._entries = {}
+        if watchers := self._watchers.take_all():
+            self._leaving = watchers
+            end_all(watchers, error)
+        forget_all(self._sorted, self._entries)
+        self._entries, self._sorted = {}, SortedEntries()
+        self._past.forget()
         self._forget_index()
         self.large = self.size = 0
-        self._keys = SortedList()
         self._window = self._new_window(0)
         self._encoded.clear()
         self._encoded_size = 0
@@ -246,6 +289,9 @@ class Cacher:
         delay = _RELOAD_DELAY
         while not self.ready:
             await asyncio.sleep(delay)
+            # Those who are yet to be told would be told of a revision that they have not seen.
+            while self._leaving:  # noqa: ASYNC110  # turns of the loop are what is waited for
+                await asyncio.sleep(0)
             delay = min(delay * 2, _MAX_RELOAD_DELAY)
             try:
                 await self._start()
@@ -284,6 +330,11 @@ class Cacher:
         if not loading:
             self._reload = asyncio.get_running_loop().create_task(self._load_again())
 
+    def start_over(self, error: Exception) -> None:
+        """Ends all watches with `error` and loads everything anew: what it shows is not what is stored."""
+        if self.ready:
+            self._lose(error)
+
     def _apply_one(self, event: Event, now: float) -> None:
         key = event.key
         previous = self._entries.get(key)
@@ -294,12 +345,12 @@ class Cacher:
             self.size += len(current.body)
             if is_large(current.body):
                 self.large += 1
-            if previous is None:
-                self._keys.add(key)
+            self._sorted.put(current)
         elif previous is not None:
             del self._entries[key]
-            self._keys.remove(key)
+            self._sorted.discard(key)
         if previous is not None:
+            self._past.replaced(len(previous.body))
             if previous in self._encoded:
                 self._encoded.move_to_end(previous, last=False)
             self.size -= len(previous.body)
@@ -326,8 +377,9 @@ class Cacher:
 
     @property
     def told(self) -> int | None:
-        """The revision up to which watchers have been told of everything, None while they are being told."""
-        return self.revision if self._watchers.all_told else None
+        """The revision up to which watchers have been told of everything, None while they are being told, or missing
+        something."""
+        return self.revision if self._watchers.all_told and self.ready else None
 
     @property
     def oldest_revision(self) -> int:
@@ -387,14 +439,17 @@ class Cacher:
         """How many objects there are under `prefix` from the key `start` on."""
         if not self._ready.is_set():
             self._not_ready()
-        return present_count(self._keys, prefix, start)
+        return self._sorted.count(prefix, start)
 
     def list(self, prefix: str, *, start: str = "", limit: int = 0) -> tuple[Sequence[Entry], bool]:
         """At most `limit` (0: all) objects under `prefix`, in key order, from the key `start` on (inclusive), as of
-        `revision`; and whether more follow."""
+        `revision`; and whether more follow. What is shown now is remembered for a while then, for `list_at`."""
         if not self._ready.is_set():
             self._not_ready()
-        return present_range(self._keys, self._entries, prefix, start, limit)
+        found, more = self._sorted.range(prefix, start, limit)
+        if more:
+            self._past.keep(self.revision, self._sorted)
+        return found, more
 
     def candidates(self, prefix: str, value: str | None) -> Sequence[Entry]:
         """All objects under `prefix` among which are those that hold a value, in key order, as of `revision`. These
@@ -402,32 +457,57 @@ class Cacher:
         if not self._ready.is_set():
             self._not_ready()
         known = None if value is None or self._index is None else self._index.keys(value, self._entries)
-        return present_range(self._keys if known is None else known, self._entries, prefix, "", 0)[0]
+        if known is None:
+            return self._sorted.range(prefix)[0]
+        return present_range(known, self._entries, prefix, "", 0)[0]
 
     def list_at(self, revision: int, prefix: str, *, start: str = "", limit: int = 0) -> tuple[Sequence[Entry], bool]:
         """As `list`, at an older revision. Raises Compacted if the event window does not reach back to it (the
         storage may), or storage has forgotten it, FutureRevision if it has not happened yet."""
-        undone = self._changed_since(revision)
-        if not undone:
-            return present_range(self._keys, self._entries, prefix, start, limit)
-        return past_range(self._keys, self._entries, undone, prefix, start, limit)
+        return self._at(revision).range(prefix, start, limit)
 
     def count_at(self, revision: int, prefix: str, start: str) -> int:
         """How many objects there were under `prefix` from the key `start` on. Raises as `list_at`."""
-        return past_count(self._keys, self._entries, self._changed_since(revision), prefix, start)
+        return self._at(revision).count(prefix, start)
 
-    def _changed_since(self, revision: int) -> Mapping[str, Entry | None]:
-        """What each key that has changed since held at `revision`."""
+    async def recall(self, revision: int) -> None:
+        """Has what there was at a revision at hand for `list_at` and `count_at`, in this turn and for a while. Raises
+        as they do. Without it they hold the loop for some 20 ms where much was written since."""
+        present = self._sorted
+        if self._known_at(revision) is None:
+            undone = list(self._window.undo(revision).items())
+            past = present.fork()
+            for at in range(0, len(undone), _UNDONE):
+                if at:
+                    await asyncio.sleep(0)
+                past.undo(undone[at : at + _UNDONE])
+            if self._sorted is present:
+                self._past.keep(revision, past, is_own=True)
+
+    def _at(self, revision: int) -> SortedEntries:
+        """What there was at a revision."""
+        past = self._known_at(revision)
+        if past is None:
+            past = self._sorted.fork()
+            past.undo(self._window.undo(revision).items())
+        return past
+
+    def _known_at(self, revision: int) -> SortedEntries | None:
+        """What there was at a revision, None if that is to be found out by the event window."""
         if not self._ready.is_set():
             self._not_ready()
-        if revision >= self.revision:
-            if revision > self.revision:
-                raise FutureRevision(revision, self.revision)
-            return {}
-        oldest = max(self._window.start, self._storage.compact_revision)
-        if revision < oldest:
-            raise Compacted(oldest)
-        return self._window.undo(revision)
+        now = self.revision
+        if revision > now:
+            raise FutureRevision(revision, now)
+        compacted = self._storage.compact_revision
+        if revision < compacted:
+            raise Compacted(max(self._window.start, compacted))
+        if revision >= self._applied:
+            return self._sorted
+        known = self._past.at(revision)
+        if known is None and revision < self._window.start:
+            raise Compacted(self._window.start)
+        return known
 
     def _not_ready(self) -> None:
         why = f": {self.unreadable}" if self.unreadable else ""

@@ -13,7 +13,7 @@ class Counts:
     """Of one cache, since it was made."""
 
     __slots__ = (
-        "bypassed", "consistent", "events", "fetched", "inconsistent", "initializations", "listed", "lists",
+        "bypassed", "checks", "consistent", "events", "fetched", "inconsistent", "initializations", "listed", "lists",
         "read_waits", "stored_fetched", "stored_lists", "undecodable",
     )  # fmt: skip
 
@@ -33,6 +33,9 @@ class Counts:
         the cache did not have it in time."""
         self.read_waits = [0.0] * (len(READ_WAITS) + 2)
         """Reads by how long they waited for a revision, and the sum of the seconds."""
+
+        self.checks = {"success": 0, "failure": 0, "error": 0}
+        """Comparisons with what is stored: as it is there, otherwise, and those that could not be made."""
 
     def waited(self, seconds: float) -> None:
         """Counts a read that waited until the cache was fresh."""

@@ -260,9 +260,13 @@ class Watchers:
         """Whether everyone has been told of every change."""
         return not self._untold
 
-    def forget_changes(self) -> None:
-        """Tells nobody anything more of what has happened."""
+    def take_all(self) -> list[Watcher]:
+        """All watchers, which are told nothing more from here on but their end."""
+        found = list(self)
         self._untold.clear()
+        self._places, self._snapshots = {}, {}
+        self._count = self._by_value = 0
+        return found
 
     def begin_turn(self) -> None:
         """Changes of this turn of the loop follow."""

@@ -6,6 +6,7 @@ Keys are bytes here. Requests leave out what has its default; of answers only th
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -25,6 +26,8 @@ NO_END: Final = b"\0"
 """As the end of a range: there is none."""
 _TARGET_VERSION, _TARGET_MOD = 0, 2
 _DELETED: Final = 1
+_ITEM: Final = 2
+"""The field of a RangeResponse in which the items are."""
 _LARGEST: Final = (1 << 63) - 1
 
 
@@ -104,13 +107,13 @@ def _bytes(tag: int, value: bytes) -> bytes:
 
 def range_of(
     key: bytes, end: bytes = b"", *, limit: int = 0, revision: int = 0, serializable: bool = False,
-    count_only: bool = False,
+    keys_only: bool = False, count_only: bool = False,
 ) -> bytes:  # fmt: skip
     """RangeRequest: one key, or those from it to `end`. A member answers a `serializable` one by itself, and it may be
-    of the past."""
+    of the past; `keys_only` leaves out the values."""
     ends = _bytes(2, end) if end else b""
     limits = _number(3, limit) + _number(4, revision)
-    return _bytes(1, key) + ends + limits + _number(7, serializable) + _number(9, count_only)
+    return _bytes(1, key) + ends + limits + _number(7, serializable) + _number(8, keys_only) + _number(9, count_only)
 
 
 def put_if(key: bytes, value: bytes, *, mod_revision: int, lease: int = 0) -> bytes:
@@ -272,15 +275,52 @@ def _range(data: bytes, at: int, end: int) -> RangeAnswer:
     found = RangeAnswer(0, [], False, 0)
     items = found.items
     for number, first, last in _fields(data, at, end):
-        if number == 2:
+        if number == _ITEM:
             items.append(_stored(data, first, last))
-        elif number == 1:
-            found.revision = _revision(data, first, last)
-        elif number == 3:
-            found.more = bool(first)
-        elif number == 4:
-            found.count = first
+        else:
+            _take(found, data, number, first, last)
     return found
+
+
+def read_items(data: bytes, answer: RangeAnswer) -> Iterator[Stored]:
+    """The items of a RangeResponse one after another, where they are many; the rest goes into `answer`. Raises
+    MessageError."""
+    try:
+        for number, first, last in _one_by_one(data):
+            if number == _ITEM:
+                yield _stored(data, first, last)
+            else:
+                _take(answer, data, number, first, last)
+    except IndexError:
+        raise MessageError("a message is cut off") from None
+
+
+def _one_by_one(data: bytes) -> Iterator[tuple[int, int, int]]:
+    """The fields of a message as `_fields` gives them."""
+    at, end = 0, len(data)
+    while at < end:
+        tag, at = _varint(data, at)
+        value, at = _varint(data, at)
+        kind = tag & 7
+        if kind == 0:
+            yield tag >> 3, value, 0
+        elif kind != 2:
+            raise MessageError(f"a field of wire type {kind}")
+        elif value > end - at:
+            raise MessageError("a field is longer than its message")
+        else:
+            yield tag >> 3, at, at + value
+            at += value
+
+
+def _take(answer: RangeAnswer, data: bytes, number: int, first: int, last: int) -> None:
+    """Takes a field of a RangeResponse that is no item."""
+    if number == 1:
+        answer.revision = _revision(data, first, last)
+    elif number == 3:
+        answer.more = bool(first)
+    elif number == 4:
+        answer.count = first
 
 
 def read_txn(data: bytes) -> TxnAnswer:

@@ -8,6 +8,7 @@ import logging
 import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Final
 
 from steersman.net.client.grpc import CallError, Code
@@ -44,6 +45,9 @@ ROOT: Final = "/registry"
 _START_SECONDS: Final = 20.0
 _MEMBER_SECONDS: Final = 3.0
 """A member has so long to answer at the start, before another one is asked."""
+_TURN: Final = 0.003
+_LOOK: Final = 64
+"""Seconds for which a long answer is read before others have the loop, and items after which the clock is looked at."""
 _LAST_SECONDS: Final = 10.0
 """Those that writes have which are under way when the store is closed."""
 _CLOSED: Final = "the store is closed"
@@ -278,18 +282,43 @@ class EtcdStorage:
         self, prefix: str, *, start: str = "", limit: int = 0, revision: int = 0, count: bool = False
     ) -> Range:
         low, high = self._range_of(prefix, start)
-        found = await self._read(messages.range_of(low, high, limit=limit, revision=revision), revision)
-        items = [self._kv(each) for each in found.items]
-        return Range(items, revision or found.revision, found.more, found.count if count else -1)
-
-    async def _read(self, request: bytes, revision: int) -> messages.RangeAnswer:
-        self._check_open()
+        answer = await self._asked(messages.range_of(low, high, limit=limit, revision=revision), revision)
+        found = messages.RangeAnswer(0, [], False, 0)
+        items: list[KeyValue] = []
+        until = perf_counter() + _TURN
         try:
-            return messages.read_range(await self._members.call(messages.RANGE, request, repeatable=True))
-        except CallError as error:
-            raise self._failed(error, revision) from error
+            for each in messages.read_items(answer, found):
+                items.append(self._kv(each))
+                if not len(items) % _LOOK and perf_counter() > until:
+                    await asyncio.sleep(0)
+                    until = perf_counter() + _TURN
         except MessageError as error:
             raise StorageUnavailable(str(error)) from error
+        return Range(items, revision or found.revision, found.more, found.count if count else -1)
+
+    async def revisions(
+        self, prefix: str, start: str, limit: int, revision: int
+    ) -> tuple[list[tuple[str, int]], bool]:  # fmt: skip
+        """The keys under `prefix` from `start` on, at most `limit`, each with its mod_revision, and whether more
+        follow, as it all was at a revision: no values. Raises Compacted, FutureRevision, StorageUnavailable."""
+        low, high = self._range_of(prefix, start)
+        request = messages.range_of(low, high, limit=limit, revision=revision, keys_only=True)
+        found = await self._read(request, revision)
+        return [(self._inner(each.key), each.mod_revision) for each in found.items], found.more
+
+    async def _read(self, request: bytes, revision: int) -> messages.RangeAnswer:
+        try:
+            return messages.read_range(await self._asked(request, revision))
+        except MessageError as error:
+            raise StorageUnavailable(str(error)) from error
+
+    async def _asked(self, request: bytes, revision: int) -> bytes:
+        """The answer to a range."""
+        self._check_open()
+        try:
+            return await self._members.call(messages.RANGE, request, repeatable=True)
+        except CallError as error:
+            raise self._failed(error, revision) from error
 
     def _failed(self, error: CallError, revision: int) -> Exception:
         if error.code is Code.OUT_OF_RANGE and _COMPACTED in error.details:

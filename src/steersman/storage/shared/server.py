@@ -11,7 +11,7 @@ from typing import Final
 from steersman.machinery.shared_words import SharedWords
 from steersman.net import eager
 from steersman.net.link import Link, frame
-from steersman.storage.interface import Event, Storage, StorageUnavailable, Subscription
+from steersman.storage.interface import Event, OwnStorage, StorageUnavailable, Subscription
 from steersman.storage.shared import frames
 from steersman.storage.shared.frames import Kind
 
@@ -25,7 +25,7 @@ memory."""
 class StorageServer:
     """Serves `storage`, of which it is the only user. `words` are where the newest revision is told (see frames)."""
 
-    def __init__(self, storage: Storage, words: SharedWords) -> None:
+    def __init__(self, storage: OwnStorage, words: SharedWords) -> None:
         self._storage = storage
         self._words = words
         self._workers: set[_Worker] = set()
@@ -89,14 +89,14 @@ class _Worker:
 
     link: Link
 
-    def __init__(self, storage: Storage, server: StorageServer, ended: Callable[[], None]) -> None:
+    def __init__(self, storage: OwnStorage, server: StorageServer, ended: Callable[[], None]) -> None:
         self._storage = storage
         self._server = server
         self._ended = ended
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
         self._verbs: Final[dict[int, Callable[[int, bytes], Coroutine[object, object, None]]]] = {
-            Kind.WRITE: self._write, Kind.GET: self._get, Kind.RANGE: self._range, Kind.REPLAY: self._replay,
+            Kind.GET: self._get, Kind.RANGE: self._range, Kind.REPLAY: self._replay,
             Kind.COMPACT: self._compact,
         }  # fmt: skip
 
@@ -111,6 +111,9 @@ class _Worker:
 
     def received(self, kind: int, number: int, body: bytes) -> None:
         """A request has come."""
+        if kind == Kind.WRITE:
+            self._submit(number, body)
+            return
         task = eager.start(self._loop, self._answer(self._verbs[kind], number, body))
         if task is not None:
             self._tasks.add(task)
@@ -121,25 +124,23 @@ class _Worker:
     ) -> None:  # fmt: skip
         try:
             await verb(number, body)
-        except StorageUnavailable as error:
-            self.link.post(frames.failed(number, error))
-            self._server.look()
         except Exception as error:
-            answer = frames.failed(number, error)
-            if frames.is_unforeseen(error):
-                logger.exception("a request of a worker failed")
-            self.link.post(answer)
+            self.fail(number, error)
 
-    async def _write(self, number: int, body: bytes) -> None:
+    def fail(self, number: int, error: Exception) -> None:
+        """Answers that a request has failed."""
+        if frames.is_unforeseen(error):
+            logger.error("a request of a worker failed", exc_info=error)
+        self.link.post(frames.failed(number, error))
+        if isinstance(error, StorageUnavailable):
+            self._server.look()
+
+    def _submit(self, number: int, body: bytes) -> None:
         key, value, expected, ttl = frames.read_write(body)
-        storage = self._storage
-        if not value:
-            revision = (await storage.delete(key, expected_revision=expected)).revision
-        elif expected:
-            revision = (await storage.update(key, value, expected_revision=expected, ttl=ttl)).mod_revision
-        else:
-            revision = (await storage.create(key, value, ttl=ttl)).mod_revision
-        self.link.post(frames.revision_frame(Kind.DONE, number, revision))
+        try:
+            self._storage.submit(key, value or None, expected, ttl, _Answer(self, number))
+        except StorageUnavailable as error:
+            self.fail(number, error)
 
     async def _get(self, number: int, body: bytes) -> None:
         key, revision = frames.read_get(body)
@@ -175,11 +176,33 @@ class _Worker:
         self.link.post(frames.revision_frame(Kind.DONE, number, self._storage.compact_revision))
 
 
+class _Answer:
+    """Tells a worker what became of a write of its own, in the turn in which all are told of it."""
+
+    __slots__ = ("_number", "_worker")
+
+    def __init__(self, worker: _Worker, number: int) -> None:
+        self._worker = worker
+        self._number = number
+
+    def done(self) -> bool:
+        """See interface.Waiter."""
+        return False
+
+    def set_result(self, event: Event, /) -> None:
+        """See interface.Waiter."""
+        self._worker.link.post(frames.revision_frame(Kind.DONE, self._number, event.revision))
+
+    def set_exception(self, error: Exception, /) -> None:
+        """See interface.Waiter."""
+        self._worker.fail(self._number, error)
+
+
 _ENOUGH: Final = 4 << 20
 """Bytes of events that are read before they are sent."""
 
 
-async def _kept(storage: Storage, prefix: str, after: int) -> tuple[list[Event], bool]:
+async def _kept(storage: OwnStorage, prefix: str, after: int) -> tuple[list[Event], bool]:
     """The next events that are kept, and whether these are all there are now. Raises Compacted, FutureRevision."""
     events: list[Event] = []
     size = 0

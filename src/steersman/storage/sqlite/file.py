@@ -24,6 +24,7 @@ SCHEMA_VERSION: Final = 1
 _MAGIC: Final = b"SQLite format 3\x00"
 _HEADER_SIZE: Final = 100
 _PAGE_SIZE: Final = 4096
+_PIECE: Final = 1 << 20
 _FULL_CHECK_LIMIT: Final = 4 << 20
 """Files up to this size are checked whole at every opening (some 2 ms a MiB), larger ones at their seams."""
 
@@ -107,6 +108,25 @@ def prepare(path: Path) -> None:
     check(path)
     warn_of_access(path)
     os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC))  # SQLite would open what it may not write to read only
+
+
+def keep_log(path: Path) -> None:
+    """Writes the log of writes over itself and syncs it, before anybody reads what is in it.
+
+    To be called with the lock held. Who wrote it may have ended before it was synced, or because a sync failed: then
+    the kernel takes for written what is not on the disk, and shows it until the power goes. Raises StorageUnavailable.
+    """
+    log = path.with_name(path.name + "-wal")
+    try:
+        with log.open("rb+", buffering=0) as file:
+            at = 0
+            while piece := os.pread(file.fileno(), _PIECE, at):
+                at += os.pwrite(file.fileno(), piece, at)
+            os.fsync(file.fileno())
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StorageUnavailable(f"{log} cannot be kept: {error.strerror}") from error
 
 
 def is_new(path: Path) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -19,16 +19,19 @@ from steersman.storage.interface import (
     FutureRevision,
     KeyValue,
     Lost,
+    OutcomeUnknown,
     Range,
     StorageFormatError,
     StorageUnavailable,
     Subscription,
+    Waiter,
 )
 from steersman.storage.keys import check_write
 from steersman.storage.maintenance import COMPACTION_INTERVAL, LEASE_INTERVAL, Background
 from steersman.storage.progress import Progress
 from steersman.storage.sqlite import compaction
-from steersman.storage.sqlite.file import FileLock, connect, is_new, prepare
+from steersman.storage.sqlite.checkpoint import Checkpointer, pages_of
+from steersman.storage.sqlite.file import FileLock, connect, is_new, keep_log, prepare
 from steersman.storage.sqlite.log import FIRST_PAGE, Log, next_page
 from steersman.storage.sqlite.reader import Readers
 from steersman.storage.sqlite.writer import Write, Writer, tell
@@ -40,10 +43,10 @@ _BATCH_BYTES: Final = 16 << 20
 _WRITER_CACHE_KIB: Final = 4096
 _READER_CACHE_KIB: Final = 1024
 _READER_THREADS: Final = 2
-_WAL_PAGES: Final = 1000
-"""The write-ahead log is played into the file when it is this long..."""
+_WAL_PAGES: Final = 4000
+"""A commit plays the write-ahead log into the file when it is this long, if the checkpointer has not..."""
 _WAL_BYTES_KEPT: Final = 16 << 20
-"""...and cut to this if readers made it longer."""
+"""...and it is cut to this if readers made it longer."""
 _EXPIRED_AT_ONCE: Final = 500
 _FATAL: Final = frozenset({"SQLITE_IOERR_FSYNC", "SQLITE_IOERR_DIR_FSYNC"})
 """After these nobody knows what is on the disk: the kernel may have dropped pages that it will not write again."""
@@ -69,7 +72,14 @@ class SQLiteStorage:
     """
 
     def __init__(
-        self, path: Path, lock: FileLock, log: Log, clock: Callable[[], float], loop: asyncio.AbstractEventLoop
+        self,
+        path: Path,
+        lock: FileLock,
+        log: Log,
+        clock: Callable[[], float],
+        loop: asyncio.AbstractEventLoop,
+        *,
+        durable: bool,
     ) -> None:
         self._path = path
         self._lock = lock
@@ -78,6 +88,7 @@ class SQLiteStorage:
         self._loop = loop
         self._revision, self._compact_revision, _ = log.revisions()
         self._writer = Writer(log, self._revision, clock)
+        self._checkpointer = Checkpointer(path, log.connection, self._writer.post, durable=durable)
         self._readers = Readers(path, threads=_READER_THREADS, cache_kib=_READER_CACHE_KIB)
         self._dispatcher = Dispatcher()
         self._progress = Progress()
@@ -100,7 +111,7 @@ class SQLiteStorage:
         lease_interval: float = LEASE_INTERVAL,
         quota_bytes: int = 0,
         durable: bool = True,
-        clock: Callable[[], float] = times.moment,
+        clock: Callable[[], float] = times.steady_moment,
     ) -> SQLiteStorage:
         """Opens the file at `path`, making it (not its directory) if it is not there.
 
@@ -115,7 +126,7 @@ class SQLiteStorage:
         except asyncio.CancelledError:
             opening.add_done_callback(_abandon)
             raise
-        storage = cls(real, lock, log, clock, asyncio.get_running_loop())
+        storage = cls(real, lock, log, clock, asyncio.get_running_loop(), durable=durable)
         storage._background.start(
             storage,
             storage.expire_leases,
@@ -168,15 +179,19 @@ class SQLiteStorage:
         return await self._write(key, None, expected_revision, 0)
 
     def _write(self, key: str, value: bytes | None, expected_revision: int, ttl: int) -> asyncio.Future[Event]:
+        future: asyncio.Future[Event] = self._loop.create_future()
+        self.submit(key, value, expected_revision, ttl, future)
+        return future
+
+    def submit(self, key: str, value: bytes | None, expected_revision: int, ttl: int, waiter: Waiter) -> None:
+        """See interface.OwnStorage."""
         if self._refusal:
             raise StorageUnavailable(self._refusal)
-        future: asyncio.Future[Event] = self._loop.create_future()
-        self._pending.append(Write(key, value, expected_revision, ttl, future))
+        self._pending.append(Write(key, value, expected_revision, ttl, waiter))
         if not self._committing and not self._flush_scheduled:
             self._flush_scheduled = True
             self._idle.clear()
             self._loop.call_soon(self._flush)
-        return future
 
     def _flush(self) -> None:
         """Hands what is pending to the writer, at most one batch at a time."""
@@ -192,9 +207,9 @@ class SQLiteStorage:
             return
         batch, self._pending = pending[:taken], pending[taken:]
         self._committing = True
-        self._writer.post(lambda: self._commit(batch))
+        self._writer.post(lambda: self._commit(batch, size))
 
-    def _commit(self, batch: list[Write]) -> None:
+    def _commit(self, batch: list[Write], size: int) -> None:
         """On the writer's thread."""
         try:
             events = self._writer.commit(batch)
@@ -202,6 +217,7 @@ class SQLiteStorage:
             tell(self._loop, self._failed, batch, error)
         else:
             tell(self._loop, self._committed, batch, events)
+            self._checkpointer.wrote(pages_of(len(events), size))
 
     def _committed(self, batch: list[Write], events: list[Event]) -> None:
         # The next batch goes first: the disk works on it while this one is delivered.
@@ -211,24 +227,30 @@ class SQLiteStorage:
             self._revision = events[-1].revision
             self._progress.reached(self._revision)
         for write in batch:
-            future = write.future
-            if not future.done():
+            waiter = write.waiter
+            if not waiter.done():
                 if type(write.outcome) is Event:
-                    future.set_result(write.outcome)
+                    waiter.set_result(write.outcome)
                 else:
                     assert isinstance(write.outcome, Exception)
-                    future.set_exception(write.outcome)
+                    waiter.set_exception(write.outcome)
 
     def _failed(self, batch: list[Write], error: Exception) -> None:
-        if getattr(error, "sqlite_errorname", "") in _FATAL:
-            self._refusal = f"the disk failed to keep a write ({_fault(error)}); restart to read what it has"
-            batch, self._pending = batch + self._pending, []
+        if not self._is_fatal(error):
+            self._flush()
+            _refuse(batch, lambda: StorageUnavailable(f"nothing was written: {_fault(error)}"), error)
+            return
+        pending, self._pending = self._pending, []
         self._flush()
-        for write in batch:
-            if not write.future.done():
-                failure = StorageUnavailable(f"nothing was written: {_fault(error)}")
-                failure.__cause__ = error
-                write.future.set_exception(failure)
+        _refuse(batch, lambda: OutcomeUnknown(self._refusal), error)  # a restart may find it in the log
+        _refuse(pending, lambda: StorageUnavailable(self._refusal), error)
+
+    def _is_fatal(self, error: Exception) -> bool:
+        """Whether nothing can be written any more, which is refused from now on."""
+        if getattr(error, "sqlite_errorname", "") not in _FATAL:
+            return False
+        self._refusal = f"the disk failed to keep a write ({_fault(error)}); restart to read what it has"
+        return True
 
     # Reading
 
@@ -316,16 +338,24 @@ class SQLiteStorage:
             try:
                 await self._writer.run(lambda log: compaction.begin(log, revision))
                 self._compact_revision = max(self._compact_revision, revision)
-                await self._run_slices(compaction.delete_slice)
-                await self._run_slices(compaction.vacuum_slice)
+                await self._run_slices(compaction.deletes())
+                await self._run_slices(compaction.vacuums())
             except sqlite3.Error as error:
+                self._is_fatal(error)
                 raise StorageUnavailable(f"compaction failed: {_fault(error)}") from error
 
-    async def _run_slices(self, work: Callable[[Log], bool]) -> None:
-        """Calls `work` on the writer's thread, batches in between, until there is no more of it."""
-        more: bool | None = True
-        while more and not self._refusal:
-            more = await self._writer.run(work)
+    async def _run_slices(self, slices: compaction.Slices) -> None:
+        """Runs all slices on the writer's thread, which has as long for batches in between as for them."""
+
+        def run(log: Log) -> bool:
+            pages = slices.size
+            more = slices.run(log)
+            self._checkpointer.wrote(pages)
+            return more
+
+        while await self._writer.run(run) and not self._refusal:
+            await asyncio.sleep(slices.rest)
+            await self._checkpointer.caught_up()
 
     async def expire_leases(self) -> None:
         """Deletes the keys whose lease has run out."""
@@ -359,6 +389,7 @@ class SQLiteStorage:
     def _release(self) -> None:
         """Blocks. The last connection to close plays the write-ahead log into the file."""
         self._writer.stop()
+        self._checkpointer.stop()
         self._readers.stop()
         self._log.connection.close()
         self._lock.release()
@@ -366,6 +397,15 @@ class SQLiteStorage:
     def _check_open(self) -> None:
         if self._closed is not None:
             raise StorageUnavailable("the store is closed")
+
+
+def _refuse(batch: Sequence[Write], failure: Callable[[], StorageUnavailable], cause: Exception) -> None:
+    """Who waits for these writes is told of it."""
+    for write in batch:
+        if not write.waiter.done():
+            told = failure()
+            told.__cause__ = cause
+            write.waiter.set_exception(told)
 
 
 def _fault(error: Exception) -> str:
@@ -391,6 +431,8 @@ def _open_file(path: Path, quota_bytes: int, *, durable: bool) -> tuple[FileLock
     is_new(path)
     lock = FileLock(path)
     try:
+        if durable:
+            keep_log(path)
         prepare(path)
         connection = connect(path, cache_kib=_WRITER_CACHE_KIB, durable=durable)
         try:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from queue import SimpleQueue
 
-from steersman.storage.interface import Conflict, Event, KeyExists, KeyValue
+from steersman.storage.interface import Conflict, Event, KeyExists, KeyValue, Waiter
 from steersman.storage.sqlite.log import Log, Row
 
 
@@ -25,7 +25,7 @@ class Write:
     value: bytes | None
     expected_revision: int
     ttl: int
-    future: asyncio.Future[Event]
+    waiter: Waiter
     outcome: Event | Exception | None = None
 
 

@@ -27,7 +27,7 @@ async def locate_service(services: Services, namespace: str, name: str, port: in
     known = services.objects("", "services")
     service: Service | None = await known.find(namespace, name)
     if service is None:
-        await known.catch_up()
+        await known.look_up(namespace, name)
         service = await known.find(namespace, name)
     if service is None:
         raise not_found(GroupResource("", "service"), name)

@@ -1,0 +1,1 @@
+"""What a large cluster's worth of objects and watchers costs a server; see __main__.py."""

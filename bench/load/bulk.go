@@ -1,0 +1,34 @@
+package main
+
+import (
+	"fmt"
+	"time"
+)
+
+// bulk makes exactly --count objects of a kind, from many requests at a time; the figure of the row is how long all took.
+func bulk(b *bench) error {
+	for _, k := range []*kind{configMaps, pods} {
+		for _, workers := range b.opt.concurrency {
+			name := fmt.Sprintf("bulk/%s/%d/c%d", k.name, b.opt.count, workers)
+			if !b.wanted(name) {
+				continue
+			}
+			path := k.path(b.namespace, "")
+			op := func(prefix string) func(w *worker, n int) error {
+				return func(w *worker, n int) error {
+					body := fill(k.body, fmt.Sprintf("%s%d-%d", prefix, workers, n), int64(n%20), "")
+					_, err := b.client.do(b.ctx, w.id, request{method: "POST", path: path, body: body}, nil)
+					return err
+				}
+			}
+			b.warm(workers, op("warm"))
+			r := b.measure(name, workers, 10*time.Minute, b.opt.count, op("b"))
+			r.Extra["wall_seconds"] = r.Seconds
+			b.emit(r)
+			if r.Ops != b.opt.count {
+				return fmt.Errorf("created %d of %d %s: %v", r.Ops, b.opt.count, k.many, r.Errors)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+"""Whether a watch cache has what is stored, key by key (k8s.io/apiserver `storage/cacher`, DetectCacheInconsistency).
+
+Upstream makes a digest of the whole of both at one revision. Here they are compared a part at a time, each at the
+revision the cache has then: nothing has to be kept of either, and who asks knows which key it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from time import perf_counter
+from typing import Final
+
+from steersman.storage.cache.cacher import Cacher
+from steersman.storage.interface import Compacted, FutureRevision, StorageUnavailable
+from steersman.storage.keys import after
+
+logger = logging.getLogger(__name__)
+
+KeysAt = Callable[[str, str, int, int], Awaitable[tuple[Sequence[tuple[str, int]], bool]]]
+"""(prefix, start, limit, revision): keys under the prefix from the start on, each with the revision of its last write,
+in order, and whether more follow. Raises what a storage raises."""
+
+_PART: Final = 250
+"""Keys that are compared in one turn of the loop: a few milliseconds."""
+_ATTEMPTS: Final = 3
+"""At a part, where so much is written meanwhile that the cache does not remember how it was."""
+_REST: Final = 4
+"""So many times what the work on a part has taken others have the loop before the next one."""
+
+
+class Mismatch(Exception):
+    """The cache and the storage are not the same at a revision."""
+
+
+async def check(cacher: Cacher, keys_at: KeysAt) -> None:
+    """Compares all keys of a cache, and the revisions of their last writes, with those that are stored, and counts what
+    comes of it in `Counts.checks`. Where they differ the cache starts over, and its watches end, as after a compaction.
+    """
+    if not cacher.ready:
+        return
+    loaded = cacher.counts.initializations
+    try:
+        await _compare(cacher, keys_at, loaded)
+    except Mismatch as error:
+        cacher.counts.checks["failure"] += 1
+        logger.error("the cache of %s is not what is stored, and starts over: %s", cacher.prefix, error)
+        cacher.start_over(Compacted(cacher.revision))
+    except (StorageUnavailable, Compacted, FutureRevision) as error:
+        cacher.counts.checks["error"] += 1
+        logger.warning("the cache of %s could not be compared with what is stored: %s", cacher.prefix, error)
+    else:
+        if _is_same(cacher, loaded):
+            cacher.counts.checks["success"] += 1
+
+
+def _is_same(cacher: Cacher, loaded: int) -> bool:
+    """Whether it has not started over since."""
+    return cacher.ready and cacher.counts.initializations == loaded
+
+
+async def _compare(cacher: Cacher, keys_at: KeysAt, loaded: int) -> None:
+    start, more, attempts = "", True, _ATTEMPTS
+    while more and _is_same(cacher, loaded):
+        revision = cacher.revision
+        try:
+            stored, more_stored = await keys_at(cacher.prefix, start, _PART, revision)
+            if not _is_same(cacher, loaded):
+                return
+            began = perf_counter()
+            _compare_part(cacher, revision, start, stored, more=more_stored)
+        except Compacted:
+            attempts -= 1
+            if not attempts:
+                raise
+            continue
+        more, attempts = more_stored, _ATTEMPTS
+        if more:
+            start = after(stored[-1][0])
+            await asyncio.sleep(_REST * (perf_counter() - began))
+
+
+def _compare_part(
+    cacher: Cacher, revision: int, start: str, stored: Sequence[tuple[str, int]], *, more: bool
+) -> None:  # fmt: skip
+    """Raises Mismatch, Compacted."""
+    limit = len(stored) if more else len(stored) + 1  # one more than there should be, if there is
+    entries, _ = cacher.list_at(revision, cacher.prefix, start=start, limit=limit)
+    cached = [(entry.key, entry.revision) for entry in entries]
+    if cached == list(stored):
+        return
+    for ours, theirs in zip([*cached, None], [*stored, None], strict=False):
+        if ours != theirs:
+            raise Mismatch(f"at revision {revision} it has {_shown(ours)} where there is {_shown(theirs)}")
+
+
+def _shown(found: tuple[str, int] | None) -> str:
+    return "nothing" if found is None else f"{found[0]} of revision {found[1]}"
