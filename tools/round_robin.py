@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import threading
 from collections.abc import Sequence
@@ -11,9 +12,14 @@ _PIECE = 64 << 10
 
 
 class RoundRobin:
-    """Takes connections on 127.0.0.1, at `port`, and passes on what comes both ways, as it is; to be closed."""
+    """Takes connections on 127.0.0.1, at `port`, and passes on what comes both ways, as it is; to be closed.
+
+    A server that does not take a connection is passed over, so one that has ended and comes back at the same address is
+    asked again. A connection stays where it is: when its server ends so does it, with the watches on it.
+    """
 
     def __init__(self, addresses: Sequence[tuple[str, int]]) -> None:
+        self._count = len(addresses)
         self._addresses = itertools.cycle(addresses)
         self._loop = asyncio.new_event_loop()
         self._connections: set[asyncio.Task[None]] = set()
@@ -27,7 +33,7 @@ class RoundRobin:
         assert task is not None
         self._connections.add(task)
         try:
-            behind, to = await asyncio.open_connection(*next(self._addresses))
+            behind, to = await self._connect()
             try:
                 async with asyncio.TaskGroup() as ways:
                     ways.create_task(_pass_on(reader, to))
@@ -41,6 +47,13 @@ class RoundRobin:
         finally:
             self._connections.discard(task)
             writer.close()
+
+    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """To the next server that takes it. Raises OSError if there is none."""
+        for _ in range(self._count - 1):
+            with contextlib.suppress(OSError):
+                return await asyncio.open_connection(*next(self._addresses))
+        return await asyncio.open_connection(*next(self._addresses))
 
     def close(self) -> None:
         """Takes nothing any more, and cuts off what is under way."""

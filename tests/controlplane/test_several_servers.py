@@ -22,6 +22,8 @@ from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 from steersman.rest.context import loopback
 from steersman.storage.memory import MemoryStorage
+from steersman.testing import Client, User
+from tests.apiextensions.cluster import DEFINITIONS, GROUP, condition, definition
 from tests.controlplane.shared_storage import View
 
 
@@ -163,4 +165,48 @@ async def test_servers_never_give_one_address_or_port_to_two_services(servers: S
         await servers.upkeep(number).repair_ports()
         servers.upkeep(number)._addresses.everything_changed()
         await servers.upkeep(number)._addresses.run()
+    assert complaints(caplog) == []
+
+
+async def test_a_definition_that_another_server_has_let_go_is_not_taken_for_the_next_of_its_name(
+    servers: Servers, caplog
+) -> None:
+    """Both delete its objects at the same time, and one is first: what has its name then keeps its objects."""
+    planes = [await servers.start(number) for number in (1, 2)]
+    one, two = (Client(plane, {}, User("admin", ("system:masters",))) for plane in planes)
+    name, path = f"foos.{GROUP}", f"/apis/{GROUP}/v1/namespaces/default/foos"
+
+    def foo(name: str, **metadata: Any) -> dict[str, Any]:
+        return {"apiVersion": f"{GROUP}/v1", "kind": "Foo", "metadata": {"name": name, **metadata}}
+
+    async def until(client: Client, target: str, status: int) -> None:
+        async with asyncio.timeout(20):
+            while (await client.get(target)).status != status:  # noqa: ASYNC110 - nothing tells of it
+                await asyncio.sleep(0.001)
+
+    async def define() -> None:
+        async with asyncio.timeout(20):
+            while (await one.post(DEFINITIONS, definition())).status != 201:  # noqa: ASYNC110 - nothing tells of it
+                await asyncio.sleep(0.001)
+        await until(one, path, 200)
+
+    await define()
+    await until(two, path, 200)
+    assert (await one.post(path, foo("a", finalizers=["example.com/stay"]))).status == 201
+    await one.delete(f"{DEFINITIONS}/{name}")
+    finalizing = []
+    async with asyncio.timeout(20):
+        while len(finalizing) < 2:
+            await asyncio.sleep(0.001)
+            finalizing = [each for each in asyncio.all_tasks() if each.get_name() == f"deleting all of {name}"]
+    servers.views[2].hold()
+    assert (await one.patch(f"{path}/a", {"metadata": {"finalizers": None}})).status == 200
+    await until(one, f"{DEFINITIONS}/{name}", 404)
+    await define()
+    assert (await one.post(path, foo("b"))).status == 201
+    servers.views[2].release()
+    await asyncio.wait_for(asyncio.gather(*finalizing), 20)
+    for client in (one, two):
+        await until(client, f"{path}/b", 200)
+        assert condition((await client.get(f"{DEFINITIONS}/{name}")).json(), "Terminating") == {}
     assert complaints(caplog) == []

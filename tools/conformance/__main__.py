@@ -1,13 +1,17 @@
 """Kubernetes' own conformance tests, against a server process and what runs beside it.
 
-    python -m tools.conformance [--server S] [--controllers C] [--focus REGEXP] [--skip REGEXP] [--timeout MINUTES]
-                                [--processes N] [--report FILE]
+    python -m tools.conformance [--server S | --on-etcd LIST] [--controllers C] [--focus REGEXP] [--skip REGEXP]
+                                [--timeout MINUTES] [--processes N] [--report FILE]
 
 Of custom resources, webhooks and aggregated servers also those are run that are no conformance tests. `left_out.py`
 says which are not run, and why. `--server` is "steersman" or "kubernetes", and so is `--controllers`, who runs
-controllers and the scheduler. Beside them an agent says of pods what a kubelet would say, and runs webhooks and the
-sample-apiserver as programs, the latter with etcd and on port 443 of this machine. With both of Steersman the whole is
-one process of `steersman up`, with simulated nodes, unless `--nodes=told` has it otherwise; tests are run then whose
+controllers and the scheduler. `--on-etcd` names servers that stand on one etcd instead: "steersman",
+"steersman,steersman" or "steersman,kubernetes", behind one address, each connection to which is for the next of them;
+clients of HTTP/2 are sent away now and then (`--goaway-chance`), so that all go from one server to the other.
+
+Beside them an agent says of pods what a kubelet would say, and runs webhooks and the sample-apiserver as programs, the
+latter with etcd and on port 443 of this machine. With one server and controllers that are both of Steersman the whole
+is one process of `steersman up`, with simulated nodes, unless `--nodes=told` has it otherwise; tests are run then whose
 containers have something to do.
 
 The programs of Kubernetes, and kubectl, come from the folder that $STEERSMAN_REFERENCE names, or from PATH. The tests,
@@ -34,6 +38,7 @@ from tools.conformance.clusters import PROGRAMS, Parts, find
 from tools.conformance.left_out import SIMULATED, TOLD, pattern
 from tools.conformance.pod_programs import Programs
 from tools.conformance.report import table
+from tools.one_etcd.servers import names
 
 HERE: Final = Path(__file__).resolve().parent
 FOCUS: Final = "|".join((
@@ -66,6 +71,7 @@ def main() -> int:
     """Runs the tests; the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--server", choices=_PROJECTS, default="steersman")
+    parser.add_argument("--on-etcd", type=names, default=(), metavar="LIST", help="servers on one etcd, with commas")
     parser.add_argument("--controllers", choices=_PROJECTS, default="kubernetes", help="and the scheduler")
     parser.add_argument("--nodes", choices=("told", "simulated"), help="where both are Steersman's, simulated")
     parser.add_argument("--focus", default=FOCUS, help="only tests whose names match")
@@ -74,7 +80,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=4, metavar="N", help="tests that run at the same time")
     parser.add_argument("--report", type=Path, metavar="FILE", help="where Ginkgo's report is put, as JSON")
     options = parser.parse_args()
-    ours = (options.server, options.controllers) == ("steersman", "steersman")
+    ours = (options.on_etcd or (options.server,), options.controllers) == (("steersman",), "steersman")
     if options.nodes == "simulated" and not ours:
         parser.error("simulated nodes are part of `steersman up`")
     simulated = ours and options.nodes != "told"
@@ -82,12 +88,12 @@ def main() -> int:
     if options.skip is None:
         options.skip = f"{pattern(left_out)}|{ALONE}"
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))  # what was started is ended on the way out
-    program = built("conformance.test", "test", "-c", ".")
+    program = built("conformance.test", "test", "-c", "-vet=off", ".")
     ginkgo = built("ginkgo", "build", "github.com/onsi/ginkgo/v2/ginkgo")
     images = Programs(built("webhooks", "build", "./webhooks"), built_sample_apiserver(), Path(find("etcd")))
     with (
         tempfile.TemporaryDirectory(prefix="steersman-conformance-") as folder,
-        Parts(options.server, options.controllers, simulated).run(Path(folder), images) as server,
+        Parts(options.server, options.controllers, simulated, options.on_etcd).run(Path(folder), images) as server,
     ):
         report = options.report or Path(folder) / "report.json"
         arguments = {

@@ -9,7 +9,7 @@ import ssl
 import subprocess
 import sys
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from steersman.testing import BlockingClient, ServerProcess
 from tools.conformance.node_agent import NodeAgent
 from tools.conformance.pod_programs import PodPrograms, Programs
 from tools.conformance.program_agent import ProgramAgent
+from tools.one_etcd.servers import GOAWAY, ServersOnEtcd
 
 CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 PROGRAMS: Final = Path(os.environ.get("STEERSMAN_REFERENCE") or CACHE / "steersman-reference")
@@ -62,6 +63,8 @@ class Parts:
     server: str
     controllers: str
     simulated: bool
+    on_etcd: Sequence[str] = ()
+    """In place of `server`: those that stand on one etcd, behind one address."""
 
     @contextmanager
     def run(self, folder: Path, images: Programs) -> Iterator[Cluster]:
@@ -69,7 +72,9 @@ class Parts:
         with ExitStack() as stack:
             key = folder / "sa.key"
             subprocess.run(["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True)
-            if self.server == "steersman":
+            if self.on_etcd:
+                cluster, key, client = self._on_etcd(folder, stack)
+            elif self.server == "steersman":
                 cluster, server = self._steersman(folder, key, stack)
                 client = stack.enter_context(server.client())
             else:
@@ -84,10 +89,11 @@ class Parts:
             stack.callback(agent.stop)
             yield cluster
 
-    def _steersman(self, folder: Path, key: Path, stack: ExitStack) -> tuple[Cluster, ServerProcess]:
+    def _flags(self, folder: Path) -> list[str]:
+        """Those of every server but the reference's own; `up` has nodes."""
         proxy = ensure_certificates(folder / "proxy", ["127.0.0.1"])
         flags = [
-            f"--service-account-signing-key-file={key}", "--allow-privileged", _RANGE, "--enable-aggregator-routing",
+            "--allow-privileged", _RANGE, "--enable-aggregator-routing",
             f"--requestheader-client-ca-file={proxy.ca}", "--requestheader-username-headers=X-Remote-User",
             "--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-",
             f"--proxy-client-cert-file={proxy.admin}", f"--proxy-client-key-file={proxy.admin_key}",
@@ -98,7 +104,22 @@ class Parts:
                 "serveLocal": True, "missingImages": MISSING_IMAGES, "nodes": [{"name": "n", "count": len(NODES)}],
             }))  # fmt: skip
             flags.append(f"--config={nodes}")
-        server = ServerProcess(folder / "data", *flags, verb="up" if self.simulated else "serve")
+        return flags
+
+    @property
+    def _verb(self) -> str:
+        return "up" if self.simulated else "serve"
+
+    def _on_etcd(self, folder: Path, stack: ExitStack) -> tuple[Cluster, Path, BlockingClient]:
+        """Servers on one etcd, the key of their tokens, and a client; clients go from one server to the other."""
+        flags = [*self._flags(folder), GOAWAY, "--authorization-mode=Node,RBAC"]
+        servers = stack.enter_context(ServersOnEtcd(folder / "servers", self.on_etcd, flags, verb=self._verb))
+        client = stack.enter_context(servers.client())
+        return Cluster(servers.url, servers.files.ca, servers.kubeconfig), servers.key, client
+
+    def _steersman(self, folder: Path, key: Path, stack: ExitStack) -> tuple[Cluster, ServerProcess]:
+        flags = [f"--service-account-signing-key-file={key}", *self._flags(folder)]
+        server = ServerProcess(folder / "data", *flags, verb=self._verb)
         server.start()
         stack.callback(server.stop)
         return Cluster(server.url, server.ca, server.kubeconfig), server

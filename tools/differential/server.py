@@ -10,7 +10,7 @@ import signal
 import ssl
 import subprocess
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Final
@@ -50,17 +50,22 @@ def _data(text: str) -> Any:
 
 
 class Client:
-    """Asks one server, always over the same connection; it is opened again when the server has closed it."""
+    """Asks one server, always over the same connection; it is opened again when the server has closed it.
 
-    def __init__(self, url: str, ca: str, token: str) -> None:
-        self._made_of = (url, ca, token)
+    Of several servers with the same objects, at `urls`, each request is for the next.
+    """
+
+    def __init__(self, url: str, ca: str, token: str, urls: Sequence[str] = ()) -> None:
+        self._made_of = (url, ca, token, urls)
         self.found = {"url": url, "ca": ca, "token": token}
         """What the server has said of itself."""
-        parts = urllib.parse.urlsplit(url)
-        self._address = (parts.hostname or "", parts.port)
+        parts = [urllib.parse.urlsplit(each) for each in urls or [url]]
+        self._addresses = [(each.hostname or "", each.port) for each in parts]
+        self._turn = 0
+        """Which of them is asked."""
         self._tls = ssl.create_default_context(cafile=ca)
         self._token = token
-        self._connection: http.client.HTTPSConnection | None = None
+        self._connections: dict[int, http.client.HTTPSConnection] = {}
         self.hook: RecordingHook | None = None
         """The webhook that the server may be told of."""
 
@@ -95,6 +100,7 @@ class Client:
         for name, value in fields.items():
             for each in (value,) if isinstance(value, str) else value or ():
                 sent[name] = each
+        self._turn = (self._turn + 1) % len(self._addresses)
         for attempt in (1, 2):
             connection = self._open()
             try:
@@ -102,7 +108,7 @@ class Client:
                 response = connection.getresponse()
                 text = response.read().decode("utf-8", "replace")
             except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
-                self.close()
+                self._drop()
                 if attempt == 2:
                     return Answer(0, "the connection was closed without an answer")
                 continue
@@ -121,14 +127,20 @@ class Client:
         connection.getresponse()
 
     def _open(self) -> http.client.HTTPSConnection:
-        if self._connection is None:
-            self._connection = http.client.HTTPSConnection(*self._address, timeout=REQUEST_TIMEOUT, context=self._tls)
-        return self._connection
+        if self._turn not in self._connections:
+            self._connections[self._turn] = http.client.HTTPSConnection(
+                *self._addresses[self._turn], timeout=REQUEST_TIMEOUT, context=self._tls
+            )
+        return self._connections[self._turn]
+
+    def _drop(self) -> None:
+        self._connections.pop(self._turn).close()
 
     def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-        self._connection = None
+        """Closes its connections; the next request opens one."""
+        for each in self._connections.values():
+            each.close()
+        self._connections.clear()
 
 
 class Server:
@@ -146,7 +158,7 @@ class Server:
         line = self._process.stdout.readline() if ready else ""
         try:
             found = json.loads(line)
-            self._client = Client(found["url"], found["ca"], found["token"])
+            self._client = Client(found["url"], found["ca"], found["token"], found.get("urls", ()))
             return self._client
         except (ValueError, KeyError) as error:
             self._stop()

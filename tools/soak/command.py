@@ -2,6 +2,7 @@
 
     python -m tools.soak --minutes 10
     python -m tools.soak --minutes 5 --restart
+    python -m tools.soak --minutes 5 --restart --on-etcd steersman,kubernetes
     python -m tools.soak --url https://127.0.0.1:6443 --ca ca.crt --token TOKEN
 
 Writers create, update, patch and delete ConfigMaps, Secrets, Services, Deployments and Events in several namespaces:
@@ -11,7 +12,10 @@ anew, from where it was, or from where it was some time ago. Every event is held
 (informer.py). In the end what every informer knows is compared with a list, and every acknowledged write must
 be in what each informer was told. With --restart the server is killed (SIGKILL, at times SIGTERM) and started again.
 
-Without --url the server is `steersman serve` on a fresh folder. Exits with 1 if a promise was broken.
+Without --url the server is `steersman serve` on a fresh folder. With --on-etcd it is several on one etcd, of this
+project and kube-apiserver: each request of a client goes to the next of them, so that a list is of one, its next page
+or the watch that follows of another, and what was written by one is changed by another; --restart ends one at a time.
+Exits with 1 if a promise was broken.
 """
 
 from __future__ import annotations
@@ -27,12 +31,15 @@ import tempfile
 import time
 import urllib.parse
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Protocol
 
 from steersman.testing import ServerNotReady, ServerProcess
+from tools.one_etcd.servers import ServersOnEtcd, names
 
-from .http_client import Client, ConnectionLost, Endpoint, Http1Client, Http2Client
+from .http_client import Client, ConnectionLost, Endpoint, Http1Client, Http2Client, InTurn
 from .informer import BrokenPromise, Habits, Informer, Key, Object, Scope, View, ask, key_of
 from .writers import KINDS, NAMESPACES, Kind, Ledger, Writer
 
@@ -70,17 +77,23 @@ FIELD_SELECTORS: dict[str, dict[str, Callable[[Object], bool]]] = {
 }
 
 
+def of_all(endpoints: Sequence[Endpoint], make: Callable[[Endpoint], Client]) -> Client:
+    """A client of a server, or of several in turn."""
+    clients = [make(each) for each in endpoints]
+    return clients[0] if len(clients) == 1 else InTurn(clients)
+
+
 class Crowd:
     """The informers, each a task that is killed and goes on now and then."""
 
     def __init__(
-        self, endpoint: Endpoint, size: int, ledger: Ledger, counts: Counter[str], chance: random.Random
+        self, endpoints: Sequence[Endpoint], size: int, ledger: Ledger, counts: Counter[str], chance: random.Random
     ) -> None:
-        self._endpoint = endpoint
+        self._endpoints = endpoints
         self._ledger = ledger
         self._counts = counts
         self._chance = chance
-        self._http2: list[Client] = [Http2Client(endpoint) for _ in range(HTTP2_CONNECTIONS)]
+        self._http2: list[Client] = [of_all(endpoints, Http2Client) for _ in range(HTTP2_CONNECTIONS)]
         self.members = [self._member(number) for number in range(size)]
         self.clients = {informer.client for _, informer in self.members}
 
@@ -106,8 +119,10 @@ class Crowd:
             seconds=(11, 20) if slow else chance.choice([(5, 10), (5, 10), (11, 16)]),
             pause=chance.choice([0.1, 0.5]) if slow else 0.0,
             audit=0.02,
+            several=len(self._endpoints) > 1,
         )
-        client: Client = Http1Client(self._endpoint) if number % 3 == 0 else self._http2[number % HTTP2_CONNECTIONS]
+        http1, shared = of_all(self._endpoints, Http1Client), self._http2[number % HTTP2_CONNECTIONS]
+        client = http1 if number % 3 == 0 else shared
         return kind, Informer(client, scope, habits, self._counts, chance)
 
     async def run(self, seconds_between_kills: float) -> None:
@@ -153,11 +168,12 @@ class Crowd:
 
 
 class Soak:
-    """One run against one server."""
+    """One run against a server, or several with the same objects."""
 
     def __init__(
-        self, endpoint: Endpoint, *, informers: int, rate: float, kills: float = 30.0, seed: int | None = None
-    ) -> None:
+        self, endpoints: Sequence[Endpoint], *, informers: int, rate: float, kills: float = 30.0,
+        seed: int | None = None,
+    ) -> None:  # fmt: skip
         """`rate` is that of all writes together, a second; `kills` the mean life of an informer in seconds."""
         self.counts: Counter[str] = Counter()
         self._rate = rate
@@ -165,10 +181,10 @@ class Soak:
         self._ledger = Ledger()
         chance = random.Random(seed)
         name = f"writer-{chance.randbytes(3).hex()}"  # of this run: others may have left objects behind
-        self._client = Http1Client(endpoint)
-        self._crowd = Crowd(endpoint, informers, self._ledger, self.counts, chance)
+        self._client = of_all(endpoints, Http1Client)
+        self._crowd = Crowd(endpoints, informers, self._ledger, self.counts, chance)
         self._writers = [
-            Writer(Http1Client(endpoint) if number % 2 else Http2Client(endpoint), f"{name}-{number}", self._ledger,
+            Writer(of_all(endpoints, Http1Client if number % 2 else Http2Client), f"{name}-{number}", self._ledger,
                    self.counts, random.Random(chance.random()))
             for number in range(WRITERS)
         ]  # fmt: skip
@@ -245,11 +261,24 @@ class Soak:
             self.counts["objects compared"] += len(listed)
 
 
-async def restart(server: ServerProcess, every: float, counts: Counter[str], chance: random.Random) -> None:
-    """Kills the server now and then, and starts it again; until cancelled. Raises ServerNotReady."""
+class Restartable(Protocol):
+    """A server: `ServerProcess`, or one of several on an etcd."""
+
+    errors: Path
+
+    def start(self) -> float: ...
+
+    def stop(self) -> int: ...
+
+    def kill(self) -> None: ...
+
+
+async def restart(servers: Sequence[Restartable], every: float, counts: Counter[str], chance: random.Random) -> None:
+    """Kills a server now and then, and starts it again; until cancelled. Raises ServerNotReady."""
     while True:
         await asyncio.sleep(chance.uniform(0.5, 1.5) * every)
-        restarting = asyncio.ensure_future(asyncio.to_thread(_restart, server, orderly=chance.random() < 0.25))
+        server, orderly = chance.choice(servers), chance.random() < 0.25
+        restarting = asyncio.ensure_future(asyncio.to_thread(_restart, server, orderly=orderly))
         try:
             await asyncio.shield(restarting)
         except asyncio.CancelledError:
@@ -258,7 +287,7 @@ async def restart(server: ServerProcess, every: float, counts: Counter[str], cha
         counts["restarts"] += 1
 
 
-def _restart(server: ServerProcess, *, orderly: bool) -> None:
+def _restart(server: Restartable, *, orderly: bool) -> None:
     if orderly:
         server.stop()
     else:
@@ -269,6 +298,12 @@ def _restart(server: ServerProcess, *, orderly: bool) -> None:
 def endpoint_of(server: ServerProcess) -> Endpoint:
     """Its administrator's way in, wherever it listens after a restart."""
     return Endpoint(lambda: server.address, lambda protocols: server.context(alpn=protocols))
+
+
+def endpoints_of(several: ServersOnEtcd) -> list[Endpoint]:
+    """The administrator's way in to each of several servers, past the address that they have together."""
+    addresses = [each.address for each in several.servers]
+    return [Endpoint(lambda address=address: address, several.context) for address in addresses]  # type: ignore[misc]
 
 
 def endpoint_at(url: str, ca: str, token: str) -> Endpoint:
@@ -285,15 +320,31 @@ def endpoint_at(url: str, ca: str, token: str) -> Endpoint:
 
 
 async def run_with_restarts(
-    run: Soak, seconds: float, server: ServerProcess, every: float, chance: random.Random
+    run: Soak, seconds: float, servers: Sequence[Restartable], every: float, chance: random.Random
 ) -> None:
-    """Runs it, and restarts its server every so many seconds."""
+    """Runs it, and restarts one of its servers every so many seconds."""
     async with asyncio.TaskGroup() as group:
-        restarting = group.create_task(restart(server, every, run.counts, chance))
+        restarting = group.create_task(restart(servers, every, run.counts, chance))
         running = group.create_task(run.run(seconds))
         await asyncio.sleep(seconds)
         restarting.cancel()
         await running
+
+
+def started(
+    options: argparse.Namespace, folder: Path, stack: ExitStack
+) -> tuple[Sequence[Restartable], Sequence[Endpoint]]:  # fmt: skip
+    """The servers of a run, none if one was there before, and the ways in. Raises ServerNotReady, LookupError."""
+    if options.url:
+        return [], [endpoint_at(options.url, options.ca, options.token)]
+    compaction = f"--etcd-compaction-interval={options.compaction}"
+    if options.on_etcd:
+        several = stack.enter_context(ServersOnEtcd(folder, options.on_etcd, [compaction]))
+        return several.servers, endpoints_of(several)
+    server = ServerProcess(folder / "data", compaction)
+    stack.callback(server.kill)
+    server.start()
+    return [server], [endpoint_of(server)]
 
 
 def main() -> None:
@@ -307,39 +358,37 @@ def main() -> None:
     parser.add_argument("--restart", action="store_true", help="kill the server now and then, and start it again")
     parser.add_argument("--restart-every", type=float, default=20, metavar="SECONDS")
     parser.add_argument("--compaction", default="60s", help="--etcd-compaction-interval of the server")
+    parser.add_argument("--on-etcd", type=names, metavar="LIST", help="several servers on one etcd, with commas")
     parser.add_argument("--url", help="of a server that runs already")
     parser.add_argument("--ca", help="the file of its authority")
     parser.add_argument("--token", default="", help="of an administrator of it")
     parser.add_argument("--seed", type=int, default=None)
     options = parser.parse_args()
-    if options.url and (options.restart or not options.ca):
-        parser.error("--url needs --ca, and allows no --restart")
+    if options.url and (options.restart or options.on_etcd or not options.ca):
+        parser.error("--url needs --ca, and allows no --restart and no --on-etcd")
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 32)
     print(f"seed {seed}", flush=True)
     seconds = options.minutes * 60
-    with tempfile.TemporaryDirectory() as directory:
-        server = None
-        endpoint = endpoint_at(options.url, options.ca, options.token) if options.url else None
-        if endpoint is None:
-            server = ServerProcess(Path(directory) / "data", f"--etcd-compaction-interval={options.compaction}")
-            server.start()
-            endpoint = endpoint_of(server)
-        run = Soak(endpoint, informers=options.informers, rate=options.rate, kills=options.kills, seed=seed)
+    with tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
+        try:
+            servers, endpoints = started(options, Path(directory), stack)
+        except LookupError as missing:
+            sys.exit(str(missing))
+        run = Soak(endpoints, informers=options.informers, rate=options.rate, kills=options.kills, seed=seed)
         failures: list[Exception] = []
         try:
-            if options.restart and server is not None:
-                asyncio.run(run_with_restarts(run, seconds, server, options.restart_every, random.Random(seed)))
+            if options.restart:
+                asyncio.run(run_with_restarts(run, seconds, servers, options.restart_every, random.Random(seed)))
             else:
                 asyncio.run(run.run(seconds))
         except* (BrokenPromise, ServerNotReady) as group:
             failures += leaves(group)
-        finally:
-            if server is not None:
-                if not failures and server.stop() != 0:
-                    failures.append(ServerNotReady("the server did not stop in order"))
-                server.kill()
-                if failures:
-                    print(server.errors.read_text()[-5000:], file=sys.stderr)
+        for server in servers:
+            if not failures and server.stop() != 0:
+                failures.append(ServerNotReady("a server did not stop in order"))
+        if failures:
+            for path in {server.errors for server in servers}:
+                print(path.read_text()[-5000:], file=sys.stderr)
     for name, count in sorted(run.counts.items()):
         print(f"{count:9,} {name}")
     if failures:

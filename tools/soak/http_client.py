@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import ssl
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -81,6 +82,23 @@ class Client(Protocol):
     async def close(self) -> None:
         """Ends its connections, whatever they are at."""
         ...
+
+
+class InTurn:
+    """Sends each request to the next of several servers: a list is of one, and the watch that follows of another."""
+
+    def __init__(self, clients: Sequence[Client]) -> None:
+        self._clients = clients
+        self._turns = itertools.cycle(clients)
+
+    async def request(self, method: str, target: str, body: bytes = b"", **headers: str) -> Response:
+        """See Client."""
+        return await next(self._turns).request(method, target, body, **headers)
+
+    async def close(self) -> None:
+        """See Client."""
+        for each in self._clients:
+            await each.close()
 
 
 async def read(response: Response) -> bytes:

@@ -224,6 +224,8 @@ class Habits:
     """Seconds between two readings of a watch: a slow reader."""
     audit: float = 0.0
     """The chance that an event is followed by a list of exactly its version, to compare."""
+    several: bool = False
+    """Several servers answer in turn, of which one may be behind what another has told."""
 
 
 class Informer:
@@ -259,10 +261,10 @@ class Informer:
             except ConnectionLost:
                 pass
             except Refused as refusal:
-                if refusal.code not in (410, 429, 503):
+                if refusal.code not in (410, 429, 503) and not self._is_behind(refusal):
                     raise BrokenPromise(f"it was refused: {refusal}") from refusal
                 # client-go asks for its last version then, and for none if that is gone; either has to work.
-                self._version_unavailable = refusal.code == 410 and self._chance.random() < 0.5
+                self._version_unavailable = refusal.code in (410, 504) and self._chance.random() < 0.5
                 self._counts[f"answers {refusal.code}"] += 1
             await asyncio.sleep(BACKOFF * self._chance.uniform(0.5, 1.5))
 
@@ -276,13 +278,17 @@ class Informer:
             else:
                 await self._list()
         except Refused as refusal:
-            if refusal.too_large_version:
-                raise BrokenPromise(f"the server has gone back: {refusal}") from refusal
-            if refusal.code != 410:
+            if refusal.code != 410 and not self._is_behind(refusal):
                 raise
             self._version_unavailable = True
             await (self._watch_list() if self.habits.watch_list else self._list())
         self._version_unavailable = False
+
+    def _is_behind(self, refusal: Refused) -> bool:
+        """Whether the server has not seen yet what another has told. Raises BrokenPromise if there is no other."""
+        if refusal.too_large_version and not self.habits.several:
+            raise BrokenPromise(f"the server has gone back: {refusal}") from refusal
+        return refusal.too_large_version
 
     def _first_version(self) -> str:
         if self._version_unavailable:
@@ -391,9 +397,7 @@ class Informer:
             if response.status == 200:
                 return response
             refusal = Refused(orjson.loads(await read(response)))
-            if refusal.too_large_version:
-                raise BrokenPromise(f"the server has gone back: {refusal}") from refusal
-            if refusal.code not in (429, 503):
+            if refusal.code not in (429, 503) and not self._is_behind(refusal):
                 raise refusal
             self._counts[f"answers {refusal.code}"] += 1
             await asyncio.sleep(BACKOFF)
@@ -428,8 +432,9 @@ class Informer:
         try:
             objects, _ = await self._pages(str(self.view.version), self._chance.choice([0, 7]), "Exact")
         except (ConnectionLost, Refused) as error:
-            if isinstance(error, Refused) and error.code not in (410, 429, 503):
+            if isinstance(error, Refused) and error.code not in (410, 429, 503) and not self._is_behind(error):
                 raise BrokenPromise(f"a list at {self.view.version} was refused: {error}") from error
+            self._counts["lists of exactly one version refused"] += isinstance(error, Refused)
             return
         self._counts["lists of exactly one version"] += 1
         different = self.view.compare({key_of(obj): obj for obj in objects})

@@ -20,6 +20,8 @@ FINALIZER = "soak.example.com/hold"
 OWN_NAMES = 6
 """Objects of each kind and namespace that a writer has for itself."""
 SHARED_NAMES = 2
+LINGER = 1.0
+"""Seconds after which what a server has sent to its storage before it was killed is done, or never is."""
 
 
 @dataclass(frozen=True)
@@ -144,8 +146,10 @@ class Writer:
         """Writes until told to stop; then settles what is in doubt. Raises BrokenPromise."""
         while not stop.is_set():
             kind, namespace = self._chance.choice(KINDS), self._chance.choice(NAMESPACES)
-            with contextlib.suppress(ConnectionLost):
+            try:
                 await self._write(kind, namespace)
+            except ConnectionLost:
+                await asyncio.sleep(LINGER)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), self._chance.expovariate(1 / seconds_between))
         while self._doubtful:

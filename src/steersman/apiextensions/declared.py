@@ -90,9 +90,15 @@ class _NamedStatus(msgspec.Struct, rename="camel"):
     accepted_names: CustomResourceDefinitionNames = msgspec.field(default_factory=CustomResourceDefinitionNames)
 
 
-class Named(msgspec.Struct):
-    """The names that a definition wants, and those that it has been given."""
+class _NamedMetadata(msgspec.Struct, rename="camel"):
+    uid: str = ""
+    deletion_timestamp: str | None = None
 
+
+class Named(msgspec.Struct):
+    """The names that a definition wants, and those that it has been given; whether it goes."""
+
+    metadata: _NamedMetadata
     spec: _NamedSpec
     status: _NamedStatus = msgspec.field(default_factory=_NamedStatus)
 

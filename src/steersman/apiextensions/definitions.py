@@ -91,6 +91,8 @@ class _Known:
     group: str
     accepted: CustomResourceDefinitionNames
     wants_more: bool
+    going: str
+    """The uid of one that is to be deleted, "" of another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +199,8 @@ class Definitions:
         if entry is not None:
             found = read_named(entry.body)
             accepted = found.status.accepted_names
-            now = self._known[name] = _Known(found.spec.group, accepted, accepted != found.spec.names)
+            going = found.metadata.uid if found.metadata.deletion_timestamp else ""
+            now = self._known[name] = _Known(found.spec.group, accepted, accepted != found.spec.names, going)
         self._count(name, before, now)
         if before is not None and (now is None or now.accepted != before.accepted):
             for other in self._wanting.get(before.group, ()):
@@ -262,9 +265,10 @@ class Definitions:
         if known is not None:
             known.versions.life.is_ending = True
         if CLEANUP_FINALIZER in definition.metadata.finalizers and name not in self._tasks:
-            task = asyncio.get_running_loop().create_task(self._finalize(name), name=f"deleting all of {name}")
+            finalizing = self._finalize(name, definition.metadata.uid)
+            task = asyncio.get_running_loop().create_task(finalizing, name=f"deleting all of {name}")
             self._tasks[name] = task
-            task.add_done_callback(lambda _: self._tasks.pop(name))
+            task.add_done_callback(lambda _: self._finalized(name))
 
     # One that is to be served
 
@@ -339,54 +343,69 @@ class Definitions:
 
     # One that goes
 
-    async def _finalize(self, name: str) -> None:
-        """Deletes the objects of a definition, and then lets it go; however often that has to be tried."""
+    async def _finalize(self, name: str, uid: str) -> None:
+        """Deletes the objects of a definition, and then lets it go; however often that has to be tried. Another server
+        may do so at the same time, and be first; then another definition may have the name."""
         tries = 0
-        while True:
+        while self._is_going(name, uid):
             try:
-                await self._let_go(name)
+                await self._let_go(name, uid)
                 return
             except Exception:
-                logger.exception("the objects of %s cannot be deleted yet", name)
+                if self._is_going(name, uid):
+                    logger.exception("the objects of %s cannot be deleted yet", name)
             await asyncio.sleep(_AGAIN[min(tries, len(_AGAIN) - 1)])
             tries += 1
 
-    async def _let_go(self, name: str) -> None:
-        await self._tell(name, "True", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
+    def _finalized(self, name: str) -> None:
+        del self._tasks[name]
+        self._look_at(name)  # another definition of the name may have to go by now
+
+    def _is_going(self, name: str, uid: str) -> bool:
+        """Whether this very definition is there, and to be deleted."""
+        known = self._known.get(name)
+        return known is not None and known.going == uid
+
+    async def _let_go(self, name: str, uid: str) -> None:
+        await self._tell(name, uid, "True", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
         known = self._served.get(name)
         if known is None:
             status = "False", "NeverEstablished", "resource was never established"
         else:
-            await self._delete_all(name, await self._serving.filled_objects(known.group, known.plural))
+            await self._delete_all(name, uid, await self._serving.filled_objects(known.group, known.plural))
             status = "False", "InstanceDeletionCompleted", "removed all instances"
 
         def released(found: CustomResourceDefinition) -> CustomResourceDefinition:
+            _check(found, uid)
             found.metadata.finalizers = [each for each in found.metadata.finalizers if each != CLEANUP_FINALIZER]
             set_condition(found, TERMINATING, *status)
             return found
 
         await self._write(name, released, subresource="status")
 
-    async def _tell(self, name: str, status: str, reason: str, message: str) -> None:
+    async def _tell(self, name: str, uid: str, status: str, reason: str, message: str) -> None:
         def told(found: CustomResourceDefinition) -> CustomResourceDefinition:
+            _check(found, uid)
             set_condition(found, TERMINATING, status, reason, message)
             return found
 
         await self._write(name, told, subresource="status")
 
-    async def _delete_all(self, definition: str, objects: Objects) -> None:
-        """Returns once nothing is left."""
+    async def _delete_all(self, definition: str, uid: str, objects: Objects) -> None:
+        """Returns once nothing is left. Raises _LetGo."""
         looks = 0
         asked: set[tuple[str, str]] = set()
         """Those that are deleted once their finalizers are gone; no new ones are made."""
         while True:
             await objects.catch_up()  # with what other servers have taken before they heard of the end
+            if not self._is_going(definition, uid):
+                raise _LetGo(definition)
             await self._delete_each([each for each in objects.names() if each not in asked], objects, asked)
             if not objects.count():
                 return
             if looks == _PATIENCE:
                 text = "could not confirm zero CustomResources remaining: timed out waiting for the condition"
-                await self._tell(definition, "True", "InstanceDeletionCheck", text)
+                await self._tell(definition, uid, "True", "InstanceDeletionCheck", text)
             await asyncio.sleep(_LOOKS[min(looks, len(_LOOKS) - 1)])
             looks += 1
 
@@ -404,6 +423,16 @@ class Definitions:
                 if error.code != 404:
                     raise
             asked.add((namespace, name))
+
+
+class _LetGo(Exception):
+    """A definition is gone: another server has been first."""
+
+
+def _check(found: CustomResourceDefinition, uid: str) -> None:
+    """Raises _LetGo for another definition of the same name."""
+    if found.metadata.uid != uid:
+        raise _LetGo(found.metadata.name)
 
 
 def _cool_later(versions: Versions) -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.tools.one_etcd.programs import needed
+from tools.one_etcd.servers import KUBERNETES, STEERSMAN, ServersOnEtcd
 from tools.soak import command as soak
 from tools.soak import writers as soak_writers
-from tools.soak.http_client import ConnectionLost
+from tools.soak.http_client import ConnectionLost, InTurn
 from tools.soak.informer import BrokenPromise, Habits, Informer, Scope, View
 
 SCOPE = Scope("/api/v1/configmaps", "v1", "ConfigMap")
@@ -26,12 +30,27 @@ RED = Scope(
 async def test_informers_know_what_is_there_though_the_server_is_killed(make_server):
     server = make_server("--etcd-compaction-interval=2s")
     server.start()
-    run = soak.Soak(soak.endpoint_of(server), informers=20, rate=60, kills=6, seed=3)
-    await soak.run_with_restarts(run, 15, server, 6, random.Random(3))
+    run = soak.Soak([soak.endpoint_of(server)], informers=20, rate=60, kills=6, seed=3)
+    await soak.run_with_restarts(run, 15, [server], 6, random.Random(3))
     wanted = {"events", "lists", "watch-lists", "watches resumed", "watches cut off", "informers killed", "restarts",
               "lists of exactly one version", "pages", "writes that informers were told of"}  # fmt: skip
     assert not wanted - (+run.counts).keys()
     assert server.stop() == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("servers", [(STEERSMAN, STEERSMAN), (STEERSMAN, KUBERNETES)], ids=",".join)
+async def test_informers_that_go_from_server_to_server_know_what_is_there(servers: tuple[str, str], tmp_path: Path):
+    needed(servers)
+    several = await asyncio.to_thread(ServersOnEtcd(tmp_path, servers, ["--etcd-compaction-interval=5s"]).__enter__)
+    try:
+        run = soak.Soak(soak.endpoints_of(several), informers=20, rate=40, kills=6, seed=4)
+        await soak.run_with_restarts(run, 20, several.servers, 8, random.Random(4))
+        wanted = {"events", "lists", "watch-lists", "watches resumed", "restarts", "pages",
+                  "lists of exactly one version", "writes that informers were told of"}  # fmt: skip
+        assert not wanted - (+run.counts).keys()
+    finally:
+        await asyncio.to_thread(several.__exit__)
 
 
 def config_map(name: str = "a", version: int = 1, *, namespace: str = "ns", uid: str = "u", **data: str) -> Any:
@@ -277,6 +296,23 @@ async def test_a_connection_that_is_lost_is_made_again():
 
     asked, _ = await play(lost, listing(7), lost, watching(bookmark(9)))
     assert asked == ["?limit=500&resourceVersion=0"] * 2 + [f"{WATCH}&resourceVersion={n}" for n in (7, 7, 9)]
+
+
+async def test_requests_are_for_several_servers_in_turn():
+    one, other = Script(listing(7), watching()), Script(watching(bookmark(9)))
+    both = InTurn([one, other])
+    informer = Informer(both, SCOPE, Habits(seconds=(7, 7.5)), Counter(), random.Random(1))
+    with pytest.raises(EndOfScript):
+        await informer.run()
+    assert one.asked == ["?limit=500&resourceVersion=0", f"{WATCH}&resourceVersion=9"]
+    assert other.asked == [f"{WATCH}&resourceVersion=7", f"{WATCH}&resourceVersion=9"]
+
+
+async def test_a_server_that_is_behind_another_is_asked_for_what_is_newest():
+    behind = lambda: Answer(504, json.dumps(TOO_LARGE).encode())  # noqa: E731
+    asked, view = await play(listing(7), watching({"type": "ERROR", "object": GONE}), behind, listing(9), several=True)
+    assert asked[3] == "?limit=500"
+    assert view.version == 9
 
 
 @pytest.mark.parametrize(
