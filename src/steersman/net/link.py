@@ -44,6 +44,7 @@ class Link(asyncio.Protocol):
         self._room: asyncio.Future[None] | None = None
         self._full = False
         self._posted: list[bytes] = []
+        self._sent = 0
 
     @classmethod
     async def on(cls, sock: socket.socket, receive: Receive, lost: Callable[[], None]) -> Link:
@@ -67,9 +68,15 @@ class Link(asyncio.Protocol):
         """Bytes that the other side has not taken yet."""
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
+    @property
+    def taken(self) -> int:
+        """Bytes that the other side has taken so far, or the system for it."""
+        return self._sent - self.unsent
+
     def send(self, data: bytes) -> None:
         """Sends whole frames; nothing if the connection is over. What one turn of the loop sends goes out at once."""
         if self._transport is not None:
+            self._sent += len(data)
             self._transport.write(data)
 
     def post(self, data: bytes) -> None:

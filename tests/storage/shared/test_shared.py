@@ -10,8 +10,10 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from steersman.machinery.shared_words import SharedWords
+from steersman.net.link import frame
 from steersman.storage.interface import Event, OutcomeUnknown, StorageUnavailable
 from steersman.storage.memory import MemoryStorage
+from steersman.storage.shared import frames
 from steersman.storage.shared import server as server_module
 from steersman.storage.shared.client import SharedStorage
 from steersman.storage.shared.server import StorageServer
@@ -120,16 +122,52 @@ async def test_a_worker_that_reads_nothing_is_cut_off_and_holds_up_nobody(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server_module, "MOST_UNREAD", 1 << 20)
+    monkeypatch.setattr(server_module, "PATIENCE", 0.2)
     worker = await house.worker()
     near, far = socket.socketpair()
     silent = asyncio.Event()
     await house.server.connect(near, silent.set)
+    far.sendall(frame(frames.Kind.OPEN, 0))
     for number in range(20):
         await worker.create(f"/{number}", b"x" * 200_000)
+    await asyncio.sleep(0.3)
+    await worker.create("/last", b"x")
     async with asyncio.timeout(10):
         await silent.wait()
     assert (await worker.get("/19")) is not None
     far.close()
+
+
+async def test_a_worker_that_is_told_much_at_once_and_reads_it_is_not_cut_off(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_module, "MOST_UNREAD", 1 << 20)
+    writer, reader = await house.worker(), await house.worker()
+    told: list[Event] = []
+    await reader.subscribe("/", after_revision=reader.revision, deliver=told.extend)
+    await asyncio.gather(*(writer.create(f"/{number}", b"x" * 500_000) for number in range(20)))
+    for number in range(20):
+        await writer.create(f"/small{number}", b"x")
+    await reader.wait_until(writer.revision)
+    assert len(told) == 40
+
+
+async def test_what_is_written_before_a_worker_listens_is_not_kept_for_it(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_module, "MOST_UNREAD_AT_ALL", 1 << 20)
+    monkeypatch.setattr(server_module, "MOST_UNREAD", 1 << 20)
+    writer = await house.worker()
+    near, far = socket.socketpair()
+    starting = asyncio.Event()
+    await house.server.connect(near, starting.set)
+    for number in range(20):
+        await writer.create(f"/{number}", b"x" * 200_000)
+    late = await SharedStorage.open(far, house.words)
+    assert not starting.is_set()
+    assert late.revision == writer.revision
+    assert await late.get("/19") is not None
+    await late.close()
 
 
 async def test_a_storage_that_takes_no_writes_any_more_is_known_to_all(house: House) -> None:

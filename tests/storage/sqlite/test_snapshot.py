@@ -99,6 +99,44 @@ async def test_without_a_bump_all_is_as_it_was_saved(file: Path, tmp_path: Path)
     await store.close()
 
 
+async def test_a_restore_that_is_cut_off_leaves_what_there_was(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot.save(file, tmp_path / "snapshot")
+    store = await opened(file)
+    await store.create("/registry/later", b"value")
+    await store.close()
+    renamed = Path.rename
+
+    def cut_off(path: Path, target: Path) -> Path:
+        if path.name.endswith(".restoring"):
+            raise KeyboardInterrupt
+        return renamed(path, target)
+
+    monkeypatch.setattr(Path, "rename", cut_off)
+    with pytest.raises(KeyboardInterrupt):
+        snapshot.restore(tmp_path / "snapshot", file, replaces=True)
+    monkeypatch.undo()
+    store = await opened(file)
+    assert await store.get("/registry/later") is not None
+    await store.close()
+    snapshot.restore(tmp_path / "snapshot", file, replaces=True)
+    store = await opened(file)
+    assert await store.get("/registry/later") is None
+    await store.close()
+
+
+async def test_what_is_stored_is_not_replaced_by_its_own_snapshot(file: Path) -> None:
+    store = await opened(file)
+    with pytest.raises(StorageFormatError, match="a name of its own"):
+        snapshot.save(file, file)
+    await store.create("/registry/after", b"value")
+    await store.close()
+    store = await opened(file)
+    assert await store.get("/registry/after") is not None
+    await store.close()
+
+
 def test_a_file_that_is_there_is_not_replaced_unasked(file: Path, tmp_path: Path) -> None:
     snapshot.save(file, tmp_path / "snapshot")
     before = file.read_bytes()

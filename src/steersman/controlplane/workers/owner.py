@@ -157,6 +157,7 @@ class Owner:
         try:
             await process.start(self._server)
         except BaseException:
+            process.leaving = True  # who has started it knows that it is not there
             self._processes.remove(process)
             raise
         return process
@@ -175,6 +176,8 @@ class Owner:
         failures = self._failures.get(number, 0)
         self._failures[number] = failures + 1
         await asyncio.sleep(pause(failures))
+        if self._has(number):
+            return  # all workers are being replaced meanwhile
         try:
             process = await self._started(number)
         except OSError as error:
@@ -188,6 +191,10 @@ class Owner:
             process.kill()
         else:
             logger.info("worker %d runs again, as process %d", number, process.pid)
+
+    def _has(self, number: int) -> bool:
+        """Whether there is a worker of this number, or is about to be."""
+        return any(each.given.number == number and not each.is_ending for each in self._processes)
 
     async def _look_after(self) -> None:
         """Kills workers that hang: who is connected to one would wait for ever."""
@@ -212,13 +219,17 @@ class Owner:
     async def _replace_all(self) -> None:
         for number in range(self.options.workers):
             before = [each for each in self._processes if each.given.number == number and not each.leaving]
-            process = await self._started(number)
+            try:
+                process = await self._started(number)
+            except OSError as error:
+                self._is_not_replaced(number, error)
+                return
             try:
                 await process.ready()
             except OptionsError as error:
-                logger.error("worker %d is not replaced: %s", number, error)
                 process.leaving = True
                 process.kill()
+                self._is_not_replaced(number, error)
                 return
             for each in before:
                 each.leaving = True  # it is handed no connections any more
@@ -227,6 +238,11 @@ class Owner:
                 each.end(replaced=True)
             await asyncio.gather(*(self._over(each, _LONGEST_END) for each in before))
         logger.info("all workers are new")
+
+    def _is_not_replaced(self, number: int, error: Exception) -> None:
+        logger.error("worker %d is not replaced: %s", number, error)
+        if not self._has(number):  # the one before has ended meanwhile
+            self._keep(self._start_again(number))
 
     # Metrics
 

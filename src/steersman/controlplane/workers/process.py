@@ -102,9 +102,14 @@ class WorkerProcess:
         return now - self._beat_at > seconds
 
     @property
+    def is_ending(self) -> bool:
+        """Whether it was told to end, or does so by itself."""
+        return self.leaving or self._ending is not None
+
+    @property
     def takes_connections(self) -> bool:
         """Whether it may be handed any."""
-        return self.is_ready and not self.leaving and self._ending is None
+        return self.is_ready and not self.is_ending
 
     @property
     def open(self) -> int:

@@ -120,8 +120,8 @@ class Worker:
             if not data:
                 asyncio.get_running_loop().remove_reader(self._sockets.connections)
                 return
+            self._taken += 1  # one that is there no more, as this process can have no more files, was taken, too
             for each in descriptors:
-                self._taken += 1
                 http.take(socket.socket(fileno=each))
             self._tell(http)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from steersman.machinery.shared_words import SharedWords
-from steersman.net.link import Link
+from steersman.net.link import Link, frame
 from steersman.storage.dispatch import Dispatcher, Registration
 from steersman.storage.interface import (
     Compacted,
@@ -72,6 +72,7 @@ class SharedStorage:
         if the connection is lost. Raises OSError, StorageUnavailable."""
         storage = cls(words, ended)
         storage._link = await Link.on(sock, storage._received, storage._lost)
+        storage._link.send(frame(Kind.OPEN, 0))
         await storage._hello
         return storage
 

@@ -39,6 +39,8 @@ class Kind(IntEnum):
     RANGE = 3
     REPLAY = 4
     COMPACT = 5
+    OPEN = 6
+    """The first of a worker: from here on it is told of everything that happens."""
     HELLO = 16
     EVENTS = 17
     """Of number 0 for what was committed, else those asked for by a replay."""

@@ -18,8 +18,12 @@ from steersman.storage.shared.frames import Kind
 logger = logging.getLogger(__name__)
 
 MOST_UNREAD: Final = 64 << 20
-"""Bytes that a worker may have unread. One that reads so little is cut off: it would hold back nobody, but fill the
-memory."""
+"""Bytes that a worker may have unread. One that has more is cut off if it takes nothing: it would hold back nobody, but
+fill the memory..."""
+PATIENCE: Final = 5.0
+"""...for so many seconds, as some dozen large objects that are written at once are as much..."""
+MOST_UNREAD_AT_ALL: Final = 512 << 20
+"""...or if it has so much more that it will not get to the end of it."""
 
 
 class StorageServer:
@@ -44,7 +48,9 @@ class StorageServer:
         """Serves a worker over a connected socket; `ended` is told when that is over. Raises OSError."""
         worker = _Worker(self._storage, self, ended)
         worker.link = await Link.on(sock, worker.received, worker.lost)
-        # From here on it is told of everything that happens, in this turn it is told where that begins.
+
+    def begin(self, worker: _Worker) -> None:
+        """A worker listens: it is told of everything that happens from here on, and in this turn where that begins."""
         worker.link.post(frames.revision_frame(Kind.HELLO, 0, self._storage.revision))
         if self._refusal:
             worker.link.post(frame(Kind.REFUSAL, 0, self._refusal.encode()))
@@ -64,7 +70,7 @@ class StorageServer:
     def _tell(self, data: bytes) -> None:
         for worker in tuple(self._workers):
             worker.link.post(data)
-            if worker.link.unsent > MOST_UNREAD:
+            if worker.is_behind():
                 logger.error("a worker does not read what it is told: it is cut off")
                 worker.link.abort()
 
@@ -94,6 +100,9 @@ class _Worker:
         self._server = server
         self._ended = ended
         self._loop = asyncio.get_running_loop()
+        self._taken = 0
+        """What it had taken when that was last more than before, or all but little; and when that was."""
+        self._taken_at = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
         self._verbs: Final[dict[int, Callable[[int, bytes], Coroutine[object, object, None]]]] = {
             Kind.GET: self._get, Kind.RANGE: self._range, Kind.REPLAY: self._replay,
@@ -105,6 +114,14 @@ class _Worker:
         self._server.forget(self)
         self._ended()
 
+    def is_behind(self) -> bool:
+        """Whether it reads so little of what it is told that it is of no use."""
+        unread, taken, now = self.link.unsent, self.link.taken, self._loop.time()
+        if unread <= MOST_UNREAD or taken > self._taken:
+            self._taken, self._taken_at = taken, now
+            return unread > MOST_UNREAD_AT_ALL
+        return now - self._taken_at > PATIENCE or unread > MOST_UNREAD_AT_ALL
+
     async def finish(self) -> None:
         """Returns once nothing is under way."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -113,6 +130,9 @@ class _Worker:
         """A request has come."""
         if kind == Kind.WRITE:
             self._submit(number, body)
+            return
+        if kind == Kind.OPEN:
+            self._server.begin(self)
             return
         task = eager.start(self._loop, self._answer(self._verbs[kind], number, body))
         if task is not None:

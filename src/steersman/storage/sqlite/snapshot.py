@@ -41,6 +41,8 @@ def save(file: Path, target: Path) -> Snapshot:
     """
     if is_new(file):
         raise StorageFormatError(f"{file} is not there")
+    if target.exists() and target.samefile(file):
+        raise StorageFormatError(f"{target} is what is to be saved: a snapshot needs a name of its own")
     draft = target.with_name(target.name + ".part")
     remove(draft)
     # SQLite writes into an empty file as well, which has the right access from the start.
@@ -95,7 +97,7 @@ def restore(
         _prepare(draft, revision if bump else 0)
         with draft.open("rb") as made:
             os.fsync(made.fileno())
-        _move_away(file)
+        _keep(file)
         draft.rename(file)
         sync_folder(file.parent)
         return Snapshot(revision, file.stat().st_size, digest)
@@ -122,10 +124,16 @@ def _verified(path: Path) -> int:
 
 
 def _revision(file: Path) -> int:
-    """The newest of a file that is to be replaced. Raises StorageFormatError if it cannot be told."""
+    """The newest of a file that is to be replaced, which has all there is afterwards, and its log nothing.
+
+    Raises StorageFormatError if it cannot be told, StorageUnavailable while a snapshot of it is made.
+    """
     try:
         with _opened(file, "rw") as connection:
-            return Log(connection).revisions()[0]
+            revision = Log(connection).revisions()[0]
+            if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                raise StorageUnavailable(f"{file} is being read by another process; nothing was restored")
+            return revision
     except sqlite3.Error as error:
         raise StorageFormatError(
             f"{file} is damaged, so nobody knows its newest revision: move it away, and restore with a --bump-revision "
@@ -148,11 +156,17 @@ def _prepare(draft: Path, revision: int) -> None:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-def _move_away(file: Path) -> None:
-    """Gives a file and its logs other names. The logs go last: without the file a server does not start on them."""
-    for suffix in ("", "-wal", "-shm"):
-        with contextlib.suppress(FileNotFoundError):
-            file.with_name(file.name + suffix).rename(file.with_name(f"{file.name}{_REPLACED}{suffix}"))
+def _keep(file: Path) -> None:
+    """Gives a file whose log is empty, if there is one, another name beside its own, which the next one takes then.
+
+    So whenever this is cut off, there is a whole file of that name.
+    """
+    kept = file.with_name(file.name + _REPLACED)
+    remove(kept)
+    with contextlib.suppress(FileNotFoundError):
+        os.link(file, kept)
+    for suffix in ("-wal", "-shm"):  # of the next one they would be wrong
+        file.with_name(file.name + suffix).unlink(missing_ok=True)
 
 
 def _checksum_of(snapshot: Path) -> Path:
