@@ -69,6 +69,10 @@ class WorkerProcess:
         descriptors = [each.fileno() for each in theirs]
         try:
             self._process = await asyncio.to_thread(self._launched, descriptors)
+        except BaseException:
+            for each in (near, self._connections):
+                each.close()
+            raise
         finally:
             for each in theirs:
                 each.close()
