@@ -350,3 +350,8 @@ async def test_large_objects_are_looked_at_one_by_one(client: StoreClient) -> No
     assert cacher.large == 1
     await client.delete("f")
     assert cacher.large == 0
+
+
+def test_after_a_key_that_is_no_text_a_list_goes_on() -> None:
+    token = continue_token.encode("/registry/pods/a\udcff", "/registry/pods/", 7)
+    assert continue_token.decode(token, "/registry/pods/") == ("/registry/pods/a\ufffd\0", 7)

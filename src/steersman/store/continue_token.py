@@ -35,6 +35,8 @@ _BASE64: Final = re.compile(r"[A-Za-z0-9_\r\n-]*")
 def encode(key: str, prefix: str, revision: int) -> str:
     """A token that goes on after `key` (which is below `prefix`) at `revision`; -1 goes on at the newest."""
     start = key.removeprefix(prefix) + "\0"
+    if not start.isascii():  # bytes that are no text, of a key that another program has stored, are shown as Go's
+        start = start.encode(errors="surrogateescape").decode(errors="replace")
     data = msgspec.json.encode(_Token(_VERSION, revision, start))
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 

@@ -15,6 +15,7 @@ from steersman.storage.cache.cacher import Cacher
 from steersman.storage.etcd import EtcdStorage, messages
 from steersman.storage.etcd.compaction import KEY, Compactor
 from steersman.storage.interface import Compacted, Event, OutcomeUnknown, StorageUnavailable
+from steersman.storage.keys import after
 from tests.storage.etcd.process import EtcdProcess
 from tests.storage.storage_model import Recorder, write_at_random
 
@@ -330,3 +331,13 @@ async def test_all_begins_anew_when_etcd_has_gone_back(etcd_process: EtcdProcess
     finally:
         await cacher.stop()
         await store.close()
+
+
+async def test_a_key_that_is_no_text_is_read_from_and_deleted_as_any_other(store: EtcdStorage) -> None:
+    for key in (b"/registry/a/\xff", b"/registry/a/\xffb"):
+        await store._members.call(messages.PUT, messages.put(key, b"1"), repeatable=False)
+    (first, second) = (await store.range("/registry/a/")).items
+    assert await store.get(first.key) == first
+    assert await store.revisions("/registry/a/", after(first.key), 1, 0) == ([(second.key, second.mod_revision)], False)
+    await store.delete(first.key, expected_revision=first.mod_revision)
+    assert (await store.range("/registry/a/")).items == [second]

@@ -193,9 +193,10 @@ class EtcdStorage:
         """A key as it is in etcd."""
         if self._is_moved and key.startswith(ROOT):
             key = self._root + key[len(ROOT) :]
-        return key.encode()
+        return key.encode(errors="surrogateescape")
 
     def _inner(self, key: bytes) -> str:
+        """A key as a server knows it; no API server stores one that is no text, and yet it may lie there."""
         text = key.decode(errors="surrogateescape")
         if self._is_moved and text.startswith(self._root):
             return ROOT + text[len(self._root) :]
