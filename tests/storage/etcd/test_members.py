@@ -215,3 +215,8 @@ async def test_a_watch_on_a_member_that_stops_goes_on_elsewhere(tmp_path: Path) 
         process.go_on()
         await store.close()
         process.stop()
+
+
+def test_a_password_in_a_url_is_not_shown() -> None:
+    assert Endpoint("https://user:secret@member:2379").text == "https://member:2379"
+    assert Endpoint("member").text == "member"

@@ -52,9 +52,10 @@ class Endpoint:
     """
 
     def __init__(self, text: str) -> None:
-        self.text = text
         self.path = ""
         url = urlsplit(text if "://" in text or text.startswith("unix:") else f"http://{text}")
+        user, at, _ = url.netloc.rpartition("@")
+        self.text = text.replace(user + at, "", 1)  # nobody is asked for a password, and none is to be shown
         if url.scheme in ("unix", "unixs"):
             self.path = url.netloc + url.path
             self.secure = url.scheme == "unixs"

@@ -375,7 +375,7 @@ class EtcdStorage:
             raise unavailable(error) from error
 
     async def delete(self, key: str, *, expected_revision: int) -> Event:
-        check_write(key, None)
+        check_write(key.encode(errors="surrogateescape").decode(errors="replace"), None)  # it may be no text
         if expected_revision <= 0:
             raise Conflict(key, await self.get(key))
         event, current = await self._write(key, messages.delete_if(self._outer(key), mod_revision=expected_revision))
