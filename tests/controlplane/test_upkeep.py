@@ -172,7 +172,7 @@ async def test_an_address_whose_service_is_gone_is_freed_while_the_server_runs(
         'unable to sync kubernetes service: Service "kubernetes" is invalid: spec.clusterIPs: Invalid value: '
         '["10.0.0.1"]: failed to allocate IP 10.0.0.1: provided IP is already allocated'
     ]
-    monkeypatch.setattr(service_ip_repair, "GRACE", timedelta(seconds=1))
+    monkeypatch.setattr(service_ip_repair, "GRACE", 1.0)
     await until(lambda: services.has("default", "kubernetes"), seconds=5)
     assert (await services.find("default", "kubernetes")).metadata.uid != before
     parent = (await plane.objects("networking.k8s.io", "ipaddresses").find("", "10.0.0.1")).spec.parent_ref

@@ -8,6 +8,7 @@ from itertools import chain, repeat
 import pytest
 
 from steersman.machinery.errors.status import StatusError, bad_request
+from steersman.storage.interface import OutcomeUnknown, StorageUnavailable
 from steersman.store import store as store_module
 from tests.store.store_client import CLUSTER_WIDE, Recording, StoreClient, refused
 
@@ -128,6 +129,29 @@ async def test_what_was_taken_is_given_back_unless_the_object_is_stored(open_cli
     await client.create("d", data={"take": "five"}, dry_run=True)
     assert strategy.taken == ["one"]
     assert [call for call in strategy.calls if call.startswith("release")] == ["release True"] + 4 * ["release False"]
+
+
+@pytest.mark.parametrize("failure", [OutcomeUnknown, StorageUnavailable])
+async def test_what_was_taken_is_kept_if_nobody_knows_whether_the_object_is_stored(
+    open_client, monkeypatch: pytest.MonkeyPatch, failure: type[StorageUnavailable]
+) -> None:
+    strategy = Recording()
+    client = await open_client(strategy.resource())
+    await client.create("a", data={"take": "one"})
+
+    async def fails(*_: object, **__: object) -> None:
+        raise failure("unexpected EOF")
+
+    with monkeypatch.context() as failing:
+        failing.setattr(client.store.storage, "create", fails)
+        with pytest.raises(StatusError, match="unexpected EOF"):
+            await client.create("b", data={"take": "two"})
+    with monkeypatch.context() as failing:
+        failing.setattr(client.store.storage, "update", fails)
+        with pytest.raises(StatusError, match="unexpected EOF"):
+            await client.put({"metadata": {"name": "a"}, "data": {"take": "three"}})
+    kept = ["one", "two", "three"] if failure is OutcomeUnknown else ["one"]
+    assert strategy.taken == kept
 
 
 async def test_a_dry_run_goes_the_whole_way_and_stores_nothing(open_client) -> None:

@@ -130,6 +130,7 @@ class Run:
             finally:
                 load.history.write(self._folder / _HISTORY)
                 await load.close()
+        self.violations += load.judged()
         for name, count in sorted(load.counts.items()):
             print(f"{count:8} {name}")
         print(f"{self._faults:8} faults; the longest answer took {load.longest[0]:.1f} s")
@@ -137,14 +138,10 @@ class Run:
     async def _under_load(self, load: Load, targets: Targets) -> None:
         chance = random.Random(self._options.seed)
         makers = _chosen(targets.makers(chance), self._options.only)
-        playing = asyncio.ensure_future(
-            play(makers, chance, self._options.longest, self._options.rest, self.note)
-        )  # fmt: skip
 
         async def heal() -> None:
             playing.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await playing
+            await asyncio.gather(playing, return_exceptions=True)
             targets.mend()
             self.note("everything is healed")
             if targets.cluster is not None:
@@ -152,13 +149,10 @@ class Run:
             for server in targets.servers:
                 await restart(server)
 
-        try:
+        async with asyncio.TaskGroup() as group:  # either ends with the other, if it fails
+            playing = group.create_task(play(makers, chance, self._options.longest, self._options.rest, self.note))
             await load.run(self._options.seconds, heal)
-            self.violations += await load.judged()
-        finally:
-            if not playing.done():
-                playing.cancel()
-            await asyncio.gather(playing, return_exceptions=True)
+            self.violations += await load.missing()
 
 
 def _chosen(makers: Makers, only: str) -> Makers:

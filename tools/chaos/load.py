@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
-from tools.chaos.allocators import SERVICES, Allocator, given_twice, there
+from tools.chaos.allocators import SERVICES, Allocator, Holding, given_twice, there
 from tools.chaos.asking import Answer, Asker, Violation, be_patient
 from tools.chaos.electors import Elector, overlaps
 from tools.chaos.followers import Follower, listed, missed
@@ -93,16 +93,20 @@ class Load:
             await asyncio.sleep(1)
         raise Violation(f"GET {path} is not answered though nothing is wrong any more: {answer}")
 
-    async def judged(self) -> list[str]:
-        """What is wrong beside the history itself."""
+    async def missing(self) -> list[str]:
+        """What is wrong with what is there in the end. Raises Violation if no server says what is there."""
+        kept = [name for each in self._keepers for name in each.kept]
+        wrong = there((await self._everything(SERVICES))["items"], self._holdings())
+        return wrong + lost((await self._everything(EVENTS))["items"], kept)
+
+    def _holdings(self) -> list[Holding]:
+        return [each for allocator in self._allocators for each in allocator.holdings]
+
+    def judged(self) -> list[str]:
+        """What is wrong with what was told, beside the history itself; also of a run that was broken off."""
         wrong = missed((each for follower in self._followers for each in follower.stretches), self.history)
         wrong += overlaps(reign for elector in self._electors for reign in elector.reigns)
-        holdings = [each for allocator in self._allocators for each in allocator.holdings]
-        wrong += given_twice(holdings)
-        wrong += there((await self._everything(SERVICES))["items"], holdings)
-        wrong += lost(
-            (await self._everything(EVENTS))["items"], (name for each in self._keepers for name in each.kept)
-        )  # fmt: skip
+        wrong += given_twice(self._holdings())
         written = self.history.values()
         wrong += [
             f"a read of some past state found {key} with {value} at {version}, which nobody wrote"

@@ -76,6 +76,8 @@ async def _list_now(
     accept = store.accept_of_many(ctx, options)
     name = options.field_selector.requires_exact_match("metadata.name")
     cacher = store.cacher
+    value = None if accept is None else store.select.value(options)
+    await cacher.indexed(value)
     revision, any_large = cacher.revision, cacher.large > 0
     if name is not None and (prefix != store.prefix or not store.resource.namespaced):
         entry = cacher.get(prefix + name)
@@ -91,7 +93,7 @@ async def _list_now(
             return Listing(found, revision, any_large=any_large)
         token = continue_token.encode(found[-1].key, prefix, revision)
         return Listing(found, revision, token, cacher.count(prefix) - len(found), any_large)
-    found = cacher.candidates(prefix, store.select.value(options))
+    found = cacher.candidates(prefix, value)
     if store.converts:
         found = await store.seen(ctx, found)
     items, last = await _select(found, accept, limit, any_large=any_large)

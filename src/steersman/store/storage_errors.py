@@ -15,6 +15,7 @@ from steersman.storage.interface import (
     Conflict,
     FutureRevision,
     KeyExists,
+    OutcomeUnknown,
     StorageUnavailable,
     Undecodable,
     Unreadable,
@@ -84,6 +85,11 @@ async def committed(write: Awaitable[R]) -> R | None:
         raise errors.internal(error) from error
     except Undecodable as error:
         raise not_decoded(error) from error
+
+
+def may_be_stored(error: StatusError) -> bool:
+    """Whether a write that failed with this may have been committed all the same."""
+    return isinstance(error.__cause__, OutcomeUnknown)
 
 
 def end_of_watch(error: Exception) -> StatusError | None:

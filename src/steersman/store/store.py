@@ -38,7 +38,7 @@ from steersman.rest.strategy import Strategy
 from steersman.storage.cache.entry import Entry
 from steersman.storage.interface import Undecodable, Unreadable
 from steersman.store import deletion, listing, metadata, watching
-from steersman.store.storage_errors import available
+from steersman.store.storage_errors import available, may_be_stored
 from steersman.store.stored_objects import StoredObjects
 from steersman.store.uninterrupted import uninterrupted
 from steersman.store.write_rules import META, WriteRules
@@ -157,6 +157,10 @@ class Store(StoredObjects[T], WriteRules[T]):
             item = await self._commit_create(ctx, obj, key)
             stored = not ctx.dry_run
             return item
+        except StatusError as error:
+            if may_be_stored(error):
+                settle = None  # it may have what was taken for it; if not, a repair finds that out
+            raise
         finally:
             if settle is not None:
                 await _settled(settle(stored))
@@ -297,6 +301,10 @@ class Store(StoredObjects[T], WriteRules[T]):
                 return None
             stored = True
             return self.item(key, written.mod_revision, value)
+        except StatusError as error:
+            if may_be_stored(error):
+                settle = None  # it may have what was taken for it, or before; a repair finds out
+            raise
         finally:
             if settle is not None:
                 await _settled(settle(stored))

@@ -58,6 +58,7 @@ async def watch(
     elif not version:
         await _come_up(store)
     if options.send_initial_events or (options.send_initial_events is None and not revision):
+        await cacher.indexed(value)
         now = cacher.revision
         found = cacher.candidates(prefix, value)
         if target != prefix:

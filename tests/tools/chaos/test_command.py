@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.storage.etcd.process import program
-from tools.chaos import lies, wires
+from tools.chaos import command, lies, wires
+from tools.chaos.asking import Violation
 from tools.chaos.command import main
 
 
@@ -28,6 +30,20 @@ def test_nothing_is_broken_while_a_server_is_killed(tmp_path: Path, capsys: pyte
     assert "kill -9 of server 0" in told
     assert "all that was promised is so" in told
     assert main(["--judge", str(tmp_path / "kept" / "history.jsonl")]) == 0
+
+
+@pytest.mark.slow
+def test_a_fault_that_fails_ends_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(*_: object) -> None:
+        raise Violation("server 0 does not end")
+
+    monkeypatch.setattr(command, "play", fails)
+    began = time.monotonic()
+    assert main(["--storage", "sqlite", "--seconds", "300", "--keep", str(tmp_path / "kept")]) == 1
+    assert time.monotonic() - began < 200
+    assert "VIOLATION: server 0 does not end" in capsys.readouterr().out
 
 
 @pytest.mark.slow

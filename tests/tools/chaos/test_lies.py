@@ -144,3 +144,25 @@ def numbers(path: Path) -> list[int]:
         ) as db,
     ):
         return [number for (number,) in db.execute("SELECT n FROM t ORDER BY n")]
+
+
+def test_a_failed_sync_is_told_to_each_who_has_the_file_open(liar: Liar, tmp_path: Path) -> None:
+    opens = "import os, sys; a, b = [os.open(sys.argv[1], os.O_CREAT | os.O_RDWR) for _ in 'ab']"
+    script = f"""{opens}
+def synced(file):
+    try:
+        os.fsync(file)
+    except OSError as error:
+        return error.errno
+os.pwrite(a, b"a", 0)
+os.pwrite(b, b"b", 1)
+found = [synced(a), synced(b), synced(b), synced(a)]
+os.close(b)
+print(*found, synced(os.open(sys.argv[1], os.O_RDWR)))
+"""
+    liar.fail_syncs(1)
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "disk" / "file")], env=os.environ | liar.environment,
+        capture_output=True, check=True, text=True,
+    )  # fmt: skip
+    assert done.stdout.split() == ["5", "5", "None", "None", "None"]

@@ -17,6 +17,8 @@ from tools.chaos.servers import Server, send
 
 _JUMPS: Final = (-7200.0, -900.0, -45.0, -2.0, 2.0, 45.0, 900.0, 7200.0)
 """Seconds by which a clock jumps."""
+_ENDS: Final = 120.0
+"""Seconds in which a server has to end: requests have 60 of them, and what it takes back at its end waits for etcd."""
 _BACKDATED: Final = 3600.0
 """Seconds before their making from which the certificates of a server's clients are valid."""
 _STAYS: Final = 0.4
@@ -70,7 +72,7 @@ class ServerFaults:
             if server.running and server.pid == ended[0]:
                 server.signal(signal.SIGCONT)  # another fault may have stopped it
                 try:
-                    await in_thread(server.wait)()
+                    await asyncio.to_thread(server.wait, _ENDS)
                 except subprocess.TimeoutExpired as error:
                     raise Violation(f"{server.name} does not end on SIGTERM: {error}") from error
             await restart(server)

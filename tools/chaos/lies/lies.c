@@ -118,6 +118,48 @@ static int is_on_disk(int file, char path[4096])
     return is_below_disk(path);
 }
 
+/*
+ * A sync that fails is told to everybody who has the file open, each once, as Linux does: who else syncs next must not
+ * believe that its writes are on the disk.
+ */
+enum { FILES = 16, DESCRIPTORS = 4096 };
+static struct {
+    char path[4096];
+    int failures;
+} failing[FILES];
+static int told_of[DESCRIPTORS]; /* how many failures of its file a descriptor knows of, and 1; 0 for a new one */
+
+/* How often syncs of a file have failed, counting one more if there `is_another`. */
+static int failures_of(const char *path, int is_another)
+{
+    int i = 0;
+    while (i < FILES && failing[i].path[0] && strcmp(failing[i].path, path) != 0)
+        i++;
+    if (!is_another)
+        return i < FILES ? failing[i].failures : 0;
+    if (i == FILES)
+        abort(); /* too many files fail */
+    snprintf(failing[i].path, sizeof failing[i].path, "%s", path);
+    return ++failing[i].failures;
+}
+
+/* Whether a sync of this file failed since it was opened, or was told of last. */
+static int has_failed(int file, const char *path)
+{
+    if (file >= DESCRIPTORS)
+        abort();
+    int now = failures_of(path, 0) + 1, known = told_of[file];
+    told_of[file] = now;
+    return known && known != now;
+}
+
+int close(int file)
+{
+    if (file >= 0 && file < DESCRIPTORS)
+        told_of[file] = 0;
+    return (int)syscall(SYS_close, file);
+}
+
 static void note(enum kind kind, const char *path, int64_t at, const void *bytes, int64_t size)
 {
     if (journal < 0)
@@ -144,9 +186,16 @@ static int synced(int file, long number)
         return (int)syscall(number, file);
     if (told->sync_delay)
         usleep((useconds_t)told->sync_delay);
+    int has_failed_elsewhere = has_failed(file, path);
     if (fails(&told->syncs_failing)) {
+        told_of[file] = failures_of(path, 1) + 1;
         note(NOT_SYNCED, path, 0, NULL, 0);
         errno = (int)told->sync_error;
+        return -1;
+    }
+    if (has_failed_elsewhere) {
+        note(NOT_SYNCED, path, 0, NULL, 0);
+        errno = EIO;
         return -1;
     }
     int result = (int)syscall(number, file);
@@ -163,6 +212,8 @@ ssize_t pwrite64(int file, const void *bytes, size_t size, off64_t at)
     char path[4096];
     if (!is_on_disk(file, path))
         return syscall(SYS_pwrite64, file, bytes, size, at);
+    if (!told_of[file])
+        has_failed(file, path);
     int is_failing = fails(&told->writes_failing);
     if (is_failing)
         size = told->writes_torn ? size / 2 : 0;
@@ -179,7 +230,13 @@ ssize_t pwrite64(int file, const void *bytes, size_t size, off64_t at)
 ssize_t pread64(int file, void *bytes, size_t size, off64_t at)
 {
     char path[4096];
-    if (told->reads_failing && is_on_disk(file, path) && fails(&told->reads_failing)) {
+    int is_new = file >= 0 && file < DESCRIPTORS && !told_of[file];
+    if (!is_new && !told->reads_failing)
+        return syscall(SYS_pread64, file, bytes, size, at);
+    int is_ours = is_on_disk(file, path);
+    if (is_ours && is_new)
+        has_failed(file, path);
+    if (is_ours && fails(&told->reads_failing)) {
         errno = EIO;
         return -1;
     }

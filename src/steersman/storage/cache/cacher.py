@@ -451,6 +451,11 @@ class Cacher:
             self._past.keep(self.revision, self._sorted)
         return found, more
 
+    async def indexed(self, value: str | None) -> None:
+        """Returns once objects that hold a value can be found without looking at the others, if they ever can."""
+        if value is not None and self._index is not None and self.ready:
+            await self._index.filled(self._entries)
+
     def candidates(self, prefix: str, value: str | None) -> Sequence[Entry]:
         """All objects under `prefix` among which are those that hold a value, in key order, as of `revision`. These
         alone once the index is made; None stands for no value, and for all objects."""

@@ -39,9 +39,19 @@ class FieldIndex:
         cache, of which it learns."""
         if self._is_complete:
             return self._keys.get(value, _NO_KEYS)
+        self._begin(entries)
+        return None
+
+    def _begin(self, entries: Mapping[str, Entry]) -> asyncio.Task[None]:
         if self._filling is None:
             self._filling = asyncio.get_running_loop().create_task(self._fill(entries))
-        return None
+        return self._filling
+
+    async def filled(self, entries: Mapping[str, Entry]) -> None:
+        """Returns once it knows everything, or has failed to: hundreds who look through everything meanwhile would
+        leave it no time."""
+        if not self._is_complete:
+            await asyncio.wait((self._begin(entries),))
 
     async def _fill(self, entries: Mapping[str, Entry]) -> None:
         try:

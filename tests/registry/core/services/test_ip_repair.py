@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from ipaddress import ip_network
 from types import SimpleNamespace
 from typing import Any
@@ -33,9 +34,7 @@ class Cluster:
         """The range that the server itself is given, besides ServiceCIDRs."""
         ranges = (ip_network(text),)
         services: Any = SimpleNamespace(objects=self.plane.objects, service_cluster_ip_ranges=ranges)
-        self.repair = ServiceIPRepair(
-            services, now=lambda: datetime.now(UTC) + self.ahead, clock=lambda: self.ahead.total_seconds()
-        )
+        self.repair = ServiceIPRepair(services, clock=lambda: self.ahead.total_seconds())
 
     async def service(self, name: str, address: str = "") -> Service:
         spec = ServiceSpec(cluster_ip=address, ports=[ServicePort(port=80)])
@@ -93,12 +92,30 @@ async def test_what_is_in_order_is_left_alone(cluster: Cluster) -> None:
 
 async def test_an_address_without_its_service_is_taken_back_after_a_minute(cluster: Cluster) -> None:
     await cluster.address("10.0.0.7", "gone")
+    assert await cluster.look() == []
     assert await cluster.look(later=30) == []
     assert await cluster.owner("10.0.0.7") == "gone"
     cluster.ahead += timedelta(seconds=40)
     await cluster.repair.run()  # also without a change: it was too young
     assert await cluster.owner("10.0.0.7") is None
     assert await cluster.look() == [("IPAddressNotAllocated", "10.0.0.7")]
+
+
+async def test_an_address_is_not_old_because_a_clock_jumped(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    await cluster.address("10.0.0.7", "on-its-way")
+    jumped = time.time() + 7200
+    monkeypatch.setattr(time, "time", lambda: jumped)
+    assert await cluster.look() == []
+    assert await cluster.owner("10.0.0.7") == "on-its-way"
+
+
+async def test_an_address_that_is_made_again_is_not_old(cluster: Cluster) -> None:
+    await cluster.address("10.0.0.7", "gone")
+    assert await cluster.look() == []
+    await cluster.take("10.0.0.7")
+    await cluster.address("10.0.0.7", "on-its-way")
+    assert await cluster.look(later=70) == []
+    assert await cluster.owner("10.0.0.7") == "on-its-way"
 
 
 async def test_an_address_that_its_service_does_not_have_is_taken_back_after_a_minute(cluster: Cluster) -> None:

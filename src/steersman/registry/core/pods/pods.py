@@ -40,6 +40,7 @@ PODS: Final = Resource(
     columns=POD_COLUMNS,
     row_conditions=row_conditions,
     indexed_field="spec.nodeName",
+    literal_fields=frozenset({"spec.nodeName", "spec.schedulerName", "status.nominatedNodeName"}),
     selectable_fields={
         "spec.nodeName": lambda p: p.spec.node_name,
         "spec.restartPolicy": lambda p: p.spec.restart_policy,

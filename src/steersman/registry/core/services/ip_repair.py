@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from typing import Any, Final
 
@@ -32,8 +31,8 @@ from steersman.registry.services import Services
 
 logger = logging.getLogger(__name__)
 
-GRACE: Final = timedelta(seconds=60)
-"""How long an address may be without its service: as long as a request that makes the service may take."""
+GRACE: Final = 60.0
+"""Seconds that an address may be without its service: as long as a request that makes the service may take."""
 
 _CONTROLLER: Final = "ipallocator-repair-controller"
 _SLICE: Final = 50
@@ -44,17 +43,17 @@ class ServiceIPRepair:
     """Looks at services and addresses that changed (`service_changed`, `address_changed`), or at all of them."""
 
     def __init__(
-        self, services: Services, *,
-        now: Callable[[], datetime] = lambda: datetime.fromtimestamp(times.moment(), UTC),
-        clock: Callable[[], float] = times.monotonic,
+        self, services: Services, *, clock: Callable[[], float] = times.monotonic
     ) -> None:  # fmt: skip
+        """`clock` gives seconds, and does not jump: an address that is being given to a service must not seem old."""
         self._objects = services.objects
         self._cluster_ips = ClusterIPs(services)
-        self._now = now
+        self._clock = clock
         self._events = RepairEvents(services, _CONTROLLER, clock)
         self._services: dict[tuple[str, str], None] = {}
         self._addresses: dict[str, None] = {}
-        self._young: dict[str, None] = {}
+        self._alone: dict[str, tuple[str, float]] = {}
+        """Addresses without a service: the UID of each, and when it was first seen so."""
 
     def service_changed(self, namespace: str, name: str) -> None:
         """Has the service looked at by the next `run`."""
@@ -72,12 +71,11 @@ class ServiceIPRepair:
             self.address_changed(name)
 
     async def run(self) -> None:
-        """Looks at what changed, and at the addresses that were too young to be judged.
+        """Looks at what changed, and at the addresses that were not without a service for long.
 
         What cannot be repaired is logged, and is looked at again with everything.
         """
-        self._addresses |= self._young
-        self._young.clear()
+        self._addresses |= dict.fromkeys(self._alone)
         if self._services or self._addresses:
             await self._catch_up()
         looked_at = 0
@@ -154,6 +152,7 @@ class ServiceIPRepair:
 
     async def _look_at_address(self, name: str) -> None:
         """An address that was made for a service is one of its addresses."""
+        uid, since = self._alone.pop(name, ("", 0.0))
         address: IPAddress | None = await self._objects(GROUP, "ipaddresses").find("", name)
         if address is None or address.metadata.labels.get(MANAGED_BY_LABEL) != ALLOCATOR:
             return
@@ -165,9 +164,10 @@ class ServiceIPRepair:
         service: Service | None = await self._objects("", "services").find(parent.namespace, parent.name)
         if service is not None and name in service.spec.cluster_ips:
             return
-        created = times.parse(address.metadata.creation_timestamp or "0001-01-01T00:00:00Z")
-        if self._now() - created <= GRACE:
-            self._young[name] = None  # its service may be on the way
+        if uid != address.metadata.uid:
+            uid, since = address.metadata.uid, self._clock()
+        if self._clock() - since <= GRACE:
+            self._alone[name] = uid, since  # its service may be on the way
             return
         whose = f"IPAddress: {name} for Service {parent.namespace}/{parent.name}"
         if service is None:
