@@ -42,6 +42,7 @@ class SharedStorage:
     """
 
     knows_newest = False
+    has_other_servers = False
     seals = False
 
     def __init__(self, words: SharedWords, ended: Callable[[], None]) -> None:
