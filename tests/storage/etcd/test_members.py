@@ -12,7 +12,7 @@ import pytest
 
 from steersman.net.client.grpc import CallError, Code
 from steersman.storage.etcd import EtcdStorage, members, messages
-from steersman.storage.etcd.members import Members, endpoints
+from steersman.storage.etcd.members import Endpoint, Members, endpoints
 from steersman.storage.interface import StorageUnavailable
 from tests.storage.etcd.process import EtcdProcess
 from tests.storage.storage_model import Recorder
