@@ -149,6 +149,30 @@ async def test_half_a_copy_is_none_and_the_next_one_begins_anew(
     await storage.close()
 
 
+async def test_a_copy_is_not_complete_while_another_one_has_begun(
+    file: Path, cluster: Cluster, etcd_process: EtcdProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Cluster([etcd_process.url], None, "/registry")
+    compact = cluster.compact
+
+    async def meanwhile(revision: int) -> None:
+        await other.claim((await other.state())[2])
+        await compact(revision)
+
+    monkeypatch.setattr(cluster, "compact", meanwhile)
+    try:
+        with pytest.raises(StorageUnavailable, match="another copy"):
+            await copy_to_etcd(file, cluster, ignore)
+        with pytest.raises(StorageFormatError, match="run it again"):
+            await opened(etcd_process)
+        found = (await other.state())[2]
+        await other.mark()
+        with pytest.raises(StorageUnavailable, match="meanwhile"):
+            await other.claim(found)
+    finally:
+        other.close()
+
+
 async def test_a_file_that_a_server_has_open_is_not_copied(file: Path, cluster: Cluster, tmp_path: Path) -> None:
     store = await SQLiteStorage.open(file)
     try:
@@ -197,7 +221,7 @@ async def test_an_etcd_that_refuses_a_value_leaves_no_copy_that_looks_whole(
     try:
         with pytest.raises(StorageUnavailable, match=r"/registry/large cannot be stored.*--max-request-bytes"):
             await copy_to_etcd(path, cluster, ignore)
-        assert (await cluster.state())[1:] == (True, True)
+        assert (await cluster.state())[2]
     finally:
         cluster.close()
         process.stop()

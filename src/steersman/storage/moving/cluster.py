@@ -35,6 +35,8 @@ class Cluster:
         assert high is not None
         self._high = high.encode()
         self._mark = root.encode() + COPYING
+        self._marked = 0
+        """The revision of the mark that was set here last."""
 
     def close(self) -> None:
         """Ends the connection."""
@@ -51,11 +53,12 @@ class Cluster:
         except CallError as error:
             raise unavailable(error) from error
 
-    async def state(self) -> tuple[int, bool, bool]:
-        """The newest revision, whether there are keys, and whether a copy was begun and not completed."""
+    async def state(self) -> tuple[int, bool, int]:
+        """The newest revision, whether there are keys, and the revision of the mark of a copy that was begun and not
+        completed, 0 if there is none."""
         answer = await self._range(self._low, limit=1, revision=0)
         marked = bool(answer.items) and answer.items[0].key == self._mark
-        return answer.revision, bool(answer.items), marked
+        return answer.revision, bool(answer.items), answer.items[0].mod_revision if marked else 0
 
     async def _range(self, start: bytes, *, limit: int, revision: int) -> messages.RangeAnswer:
         request = messages.range_of(start, self._high, limit=limit, revision=revision)
@@ -93,13 +96,27 @@ class Cluster:
         """Deletes all below the root."""
         await self.call(messages.DELETE_RANGE, messages.delete_range(self._low, self._high))
 
+    async def claim(self, marked: int) -> None:
+        """Marks it, if the mark there is still what `state` has told."""
+        request = messages.put_if(self._mark, b"1", mod_revision=marked)
+        answer = messages.read_txn(await self.call(messages.TXN, request, repeatable=False))
+        if not answer.succeeded:
+            raise StorageUnavailable(f"another copy below {self._root} was begun or completed meanwhile")
+        self._marked = answer.revision
+
     async def mark(self) -> int:
         """Notes there that what lies below the root is not complete; the revision of that."""
-        return messages.read_revision(await self.call(messages.PUT, messages.put(self._mark, b"1")))
+        revision = messages.read_revision(await self.call(messages.PUT, messages.put(self._mark, b"1")))
+        self._marked = max(self._marked, revision)
+        return revision
 
     async def unmark(self) -> int:
-        """Takes that back; the revision of it."""
-        return messages.read_revision(await self.call(messages.DELETE_RANGE, messages.delete_range(self._mark)))
+        """Takes that back, unless somebody else has marked it since; the revision of it."""
+        request = messages.delete_if(self._mark, mod_revision=self._marked)
+        answer = messages.read_txn(await self.call(messages.TXN, request, repeatable=False))
+        if not answer.succeeded:
+            raise StorageUnavailable(f"another copy below {self._root} was begun meanwhile; servers do not start on it")
+        return answer.revision
 
     async def compact(self, revision: int) -> None:
         """Forgets what was before a revision, in all of the cluster."""

@@ -68,7 +68,7 @@ async def _copy(connection: sqlite3.Connection, cluster: Cluster, tell: Tell) ->
             f"the file is at revision {newest}, etcd at {revision}, which is more than {MOST_BUMPS} writes apart: "
             f"begin with an etcd restored from a snapshot with etcdutl --bump-revision {newest} --mark-compacted"
         )
-    await cluster.mark()
+    await cluster.claim(marked)
     if marked:
         tell("a copy that was cut off is begun anew")
         await cluster.clear()
