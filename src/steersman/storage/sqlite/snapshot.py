@@ -82,7 +82,7 @@ def restore(
         before = 0
         if not is_new(file):
             if not replaces:
-                raise StorageFormatError(f"{file} is there already; nothing was restored")
+                raise StorageFormatError(f"{file} is there already; nothing was restored: --replace takes its place")
             before = _revision(file)
         if bump is None:
             bump = 1 if before else BUMP
