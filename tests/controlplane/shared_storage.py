@@ -16,6 +16,7 @@ class View:
     """
 
     knows_newest = False
+    has_other_servers = True
     seals = False
     refusal = ""
 

@@ -12,7 +12,7 @@ from steersman.api.meta.v1 import DeleteOptions
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.rest.bound import bind
-from steersman.storage.interface import FutureRevision, StorageUnavailable
+from steersman.storage.interface import Event, FutureRevision, StorageUnavailable
 from steersman.storage.memory import MemoryStorage
 from steersman.store.store import Store
 from tests.store.store_client import CONFIG_MAPS, StoreClient, selecting
@@ -22,6 +22,7 @@ class OfMany(MemoryStorage):
     """A storage that others write to: what is newest has to be asked."""
 
     knows_newest = False
+    has_other_servers = True
 
     def __init__(self, **options: float) -> None:
         super().__init__(**options)
@@ -105,6 +106,28 @@ async def test_objects_of_a_collection_are_asked_for_once(client: StoreClient, s
     await client.store.delete_collection(client.context(), DeleteOptions(), selecting())
     assert await client.names() == []
     assert storage.asked == before + 2  # one of them for the names
+
+
+async def test_where_servers_write_side_by_side_a_collection_is_deleted_in_order(
+    client: StoreClient, storage: OfMany, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"a{number:02}" for number in range(20)]
+    for name in names:
+        await client.create(name)
+    delete, under_way, deleted = storage.delete, 0, []
+
+    async def slower(key: str, *, expected_revision: int) -> Event:
+        nonlocal under_way
+        under_way += 1
+        assert under_way == 1
+        await asyncio.sleep(0)
+        under_way -= 1
+        deleted.append(key.rpartition("/")[2])
+        return await delete(key, expected_revision=expected_revision)
+
+    monkeypatch.setattr(storage, "delete", slower)
+    await client.store.delete_collection(client.context(), DeleteOptions(), selecting())
+    assert deleted == names
 
 
 async def test_a_read_waits_for_what_another_has_written(client: StoreClient, storage: OfMany) -> None:

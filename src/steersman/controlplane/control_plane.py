@@ -353,7 +353,7 @@ class ControlPlane:
         runtime = RuntimeConfig(options.runtime_config)
         bound = [bind(each, services) for each in built_in_resources(runtime)]
         served = [(each, stores.add(each)) for each in bound]
-        agreement = self._agreement = None if storage.knows_newest else agreement_on(storage, stores)
+        agreement = self._agreement = agreement_on(storage, stores) if storage.has_other_servers else None
         if agreement is not None:
             await agreement.join()
             running.push_async_callback(agreement.leave)
@@ -395,7 +395,7 @@ class ControlPlane:
             lambda: openapi.remote,
             options.controllers,
             keeps_lease=worker is None or worker.is_first,
-            shared=None if storage.knows_newest else storage,
+            shared=storage if storage.has_other_servers else None,
         )
         running.push_async_callback(upkeep.stop)
         running.push_async_callback(server.stop)

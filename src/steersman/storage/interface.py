@@ -147,6 +147,9 @@ class Storage(Protocol):
     knows_newest: bool
     """Whether `revision` is the newest there is, as nobody else writes: then nobody has to ask `current_revision`."""
 
+    has_other_servers: bool
+    """Whether servers of which this one does not know write there too, in an order that nobody keeps."""
+
     async def current_revision(self) -> int:
         """The newest revision there is, whoever committed it. Raises StorageUnavailable."""
         ...

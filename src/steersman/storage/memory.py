@@ -97,6 +97,7 @@ class MemoryStorage:
         self._background.start(self, self.expire_leases, compaction_interval=compaction, lease_interval=lease)
 
     knows_newest = True
+    has_other_servers = False
     seals = False
 
     async def is_stale(self, key: str) -> bool:

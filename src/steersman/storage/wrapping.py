@@ -10,6 +10,7 @@ class WrappingStorage:
 
     def __init__(self, inner: Storage) -> None:
         self.knows_newest = inner.knows_newest
+        self.has_other_servers = inner.has_other_servers
         self._inner = inner
 
     @property

@@ -203,7 +203,9 @@ async def delete_collection(
         raise errors.internal(store.cacher.undecryptable)
     found = await find()
     order = _Order(check)
-    for batch in _batches(found.items):
+    # Where nobody keeps the order of what is written at once, each is waited for, as upstream does.
+    at_once = 1 if store.cacher.has_other_servers else _AT_ONCE
+    for batch in _batches(found.items, at_once):
         work = (_delete_listed(store, ctx, item, delete_options, order) for item in batch)
         for result in await asyncio.gather(*work, return_exceptions=True):
             if result is not None:
@@ -211,11 +213,11 @@ async def delete_collection(
     return found
 
 
-def _batches(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+def _batches(items: Sequence[Item], most: int) -> Iterator[Sequence[Item]]:
     start, size = 0, 0
     for at, item in enumerate(items):
         size += len(item.body)
-        if at > start and (at - start == _AT_ONCE or size > _BYTES_AT_ONCE):
+        if at > start and (at - start == most or size > _BYTES_AT_ONCE):
             yield items[start:at]
             start, size = at, len(item.body)
     if start < len(items):

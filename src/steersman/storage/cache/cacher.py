@@ -112,6 +112,7 @@ class Cacher:
         self._unavailable = unavailable
         self.is_current = storage.knows_newest
         """Whether nothing can have been committed that `revision` does not show."""
+        self.has_other_servers = storage.has_other_servers
         self._new_window = new_window
         self._clock = clock
         self._entries: dict[str, Entry] = {}

@@ -84,6 +84,7 @@ class EtcdStorage:
     """
 
     knows_newest = False
+    has_other_servers = True
     seals = False
 
     def __init__(

@@ -42,6 +42,7 @@ class SharedStorage:
     """
 
     knows_newest = False
+    has_other_servers = False
     seals = False
 
     def __init__(self, words: SharedWords, ended: Callable[[], None]) -> None:
@@ -165,7 +166,7 @@ class SharedStorage:
         assert self._link is not None
         call: asyncio.Future[bytes] = self._loop.create_future()
         self._calls[number] = call
-        self._link.send(request)
+        self._link.post(request)
         try:
             return await call
         finally:

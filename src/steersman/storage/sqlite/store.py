@@ -136,6 +136,7 @@ class SQLiteStorage:
         return storage
 
     knows_newest = True
+    has_other_servers = False
     seals = False
 
     async def is_stale(self, key: str) -> bool:
