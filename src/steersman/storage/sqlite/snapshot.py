@@ -40,7 +40,7 @@ def save(file: Path, target: Path) -> Snapshot:
     Raises StorageFormatError for a file that is not ours or is damaged, StorageUnavailable, OSError.
     """
     if is_new(file):
-        raise StorageFormatError(f"{file} is not there")
+        raise StorageFormatError(f"{file} is not there (what is stored in etcd is saved with etcdctl)")
     draft = target.with_name(target.name + ".part")
     remove(draft)
     # SQLite writes into an empty file as well, which has the right access from the start.
