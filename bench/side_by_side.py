@@ -241,7 +241,9 @@ def report_as_markdown(report: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.side_by_side", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--a", metavar="COMMAND", help="starts the first server")
     parser.add_argument("--b", metavar="COMMAND", help="starts the second server; without it only A is measured")
     parser.add_argument("--name-a", default="A")

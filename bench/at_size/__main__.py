@@ -89,7 +89,9 @@ def fill(server: Server, etcd: str, counts: Counts) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.at_size", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--events", type=int, default=1_000_000, metavar="N")
     parser.add_argument("--pods", type=int, default=100_000, metavar="N")
     parser.add_argument("--nodes", type=int, default=5_000, metavar="N")

@@ -11,9 +11,10 @@ from tests import ROOT
 
 PROGRAMS = [
     "bench.cache_checks", "bench.clusters", "bench.compaction_micro", "bench.first_list", "bench.first_pod",
-    "bench.fixtures", "bench.managed_fields_micro", "bench.protobuf_micro", "bench.scheduling", "bench.storage_micro",
-    "tools.cluster_soak", "tools.conformance", "tools.controllers", "tools.crash_test", "tools.hostile",
-    "tools.one_etcd", "tools.request_path", "tools.scheduler_comparison", "tools.soak", "tools.stage_comparison",
+    "bench.fixtures", "bench.managed_fields_micro", "bench.protobuf_micro", "bench.scheduling", "bench.shared_micro",
+    "bench.storage_micro", "tools.cluster_soak", "tools.conformance", "tools.controllers", "tools.crash_test",
+    "tools.hostile", "tools.one_etcd", "tools.request_path", "tools.scheduler_comparison", "tools.soak",
+    "tools.stage_comparison",
 ]  # fmt: skip
 
 

@@ -185,7 +185,7 @@ def _judged(program: Path, history: Path) -> list[str]:
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="chaos", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m tools.chaos", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )  # fmt: skip
     parser.add_argument("--storage", choices=("etcd", "sqlite"), default="etcd")
     parser.add_argument("--workers", type=int, default=1, help="processes of each server (default: 1)")

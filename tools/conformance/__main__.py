@@ -69,7 +69,9 @@ def built(name: str, *command: str) -> Path:
 
 def main() -> int:
     """Runs the tests; the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.conformance", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--server", choices=_PROJECTS, default="steersman")
     parser.add_argument("--on-etcd", type=names, default=(), metavar="LIST", help="servers on one etcd, with commas")
     parser.add_argument("--controllers", choices=_PROJECTS, default="kubernetes", help="and the scheduler")

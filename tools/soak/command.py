@@ -349,7 +349,7 @@ def started(
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        prog="soak", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m tools.soak", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--informers", type=int, default=20)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import click
 
 import steersman
@@ -11,26 +9,12 @@ from steersman.cli.completion import completion
 from steersman.cli.controllers import controllers
 from steersman.cli.crd import crd
 from steersman.cli.envtest.command import envtest
+from steersman.cli.in_order import InOrder
 from steersman.cli.kubeconfig import kubeconfig
 from steersman.cli.scheduler import scheduler
 from steersman.cli.serve import serve
 from steersman.cli.storage import storage
 from steersman.cli.up.commands import down, status, up
-
-_WHOLE: Final = 1000
-"""Characters after which click would cut a sentence."""
-
-
-class InOrder(click.Group):
-    """Lists its commands as they were added, each with the whole first sentence of its help."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        rows = [(name, each.get_short_help_str(_WHOLE)) for name, each in self.commands.items()]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
 
 
 @click.group(

@@ -65,7 +65,7 @@ def run(
     from steersman.storage.interface import StorageFormatError, StorageLocked, StorageUnavailable
 
     if make is not None and options.workers > 1:
-        fail("--workers: not supported yet beside steersman serve", program=program)
+        fail("--workers: only for `steersman serve`, as controllers and nodes are in one process", program=program)
     configure_logging(options.verbosity)
     allow_many_files()
     try:
@@ -164,6 +164,9 @@ async def _serve(
     if tied_to is not None:
         _follow(tied_to, stop)
     plane = make()
+    replace = getattr(plane, "replace_workers", None)
+    if replace is not None:
+        loop.add_signal_handler(signal.SIGHUP, _wait_for_no_start)
     starting = asyncio.ensure_future(plane.start())
     stopping = asyncio.ensure_future(stop.wait())
     await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -173,13 +176,16 @@ async def _serve(
         return 0
     address = await starting
     settle()
-    replace = getattr(plane, "replace_workers", None)
     if replace is not None:
         loop.add_signal_handler(signal.SIGHUP, replace)
     ready(address)
     await stopping
     await plane.stop()
     return 0
+
+
+def _wait_for_no_start() -> None:
+    logging.getLogger(__name__).warning("SIGHUP: workers are not replaced, as they are just being started")
 
 
 def settle() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from steersman.cli.in_order import InOrder
 from steersman.cli.paths import DEFAULT_DATA_DIR, default_data_dir
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def _of_etcd(command: Command) -> Command:
     return command
 
 
-@click.group()
+@click.group(cls=InOrder)
 def storage() -> None:
     """Save, restore and move what is stored."""
 
@@ -53,8 +54,8 @@ def storage() -> None:
 def save(file: Path, data_dir: Path | None) -> None:
     """Write a snapshot of the SQLite storage to FILE, while the server runs or not.
 
-    It is of one moment, and checked whole. Its checksum is written to FILE.sha256. Keys and certificates in the folder
-    are not in it.
+    It is of one moment, and checked whole. Its checksum is written to FILE.sha256, and what
+    had these names is replaced. Keys and certificates in the folder are not in it.
     """
     from steersman.storage.sqlite import snapshot
 

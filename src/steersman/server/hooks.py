@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from steersman.machinery.errors.status import StatusError
 from steersman.server.health import HealthCheck
 
 logger = logging.getLogger(__name__)
@@ -54,5 +55,7 @@ class Hooks:
         for name, hook in self._pre_shutdown.items():
             try:
                 await hook()
+            except StatusError as error:  # of a storage that is away
+                logger.error("pre-shutdown hook %s failed: %s", name, error)
             except Exception:
                 logger.exception("pre-shutdown hook %s failed", name)

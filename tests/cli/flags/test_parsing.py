@@ -177,6 +177,12 @@ def test_a_value_that_cannot_be_is_told_in_one_line(argument: str, told: str):
     assert result.stderr.count("\n") == 1
 
 
+def test_two_storages_are_refused() -> None:
+    result = serve("--storage=sqlite", "--etcd-servers=http://a:2379")
+    assert result.exit_code == 1
+    assert result.stderr == "steersman: --storage=sqlite and --etcd-servers contradict each other: leave one out\n"
+
+
 def test_to_enable_what_upstream_has_on_by_default_changes_nothing():
     """Operators' test environments do it, such as kro's with ValidatingAdmissionPolicy."""
     for name in sorted(set(ADMISSION_PLUGINS) - {each.name for each in PLUGINS} - {"NodeRestriction"}):

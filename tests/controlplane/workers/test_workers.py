@@ -131,6 +131,18 @@ def test_workers_are_replaced_one_after_the_other_and_no_new_connection_fails(se
     assert get(server, "/api/v1/namespaces/default/endpoints/kubernetes") == 200
 
 
+def test_a_start_goes_on_though_workers_are_to_be_replaced(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path / "data", "--workers=2")
+    server.launch()
+    try:
+        until(lambda: workers(server) != [])
+        server.signal(signal.SIGHUP)
+        server.wait_ready()
+        assert get(server, "/readyz") == 200
+    finally:
+        server.kill()
+
+
 def test_workers_end_with_their_owner_and_another_one_has_what_was_acknowledged(tmp_path: Path) -> None:
     server = ServerProcess(tmp_path / "data", "--workers=2")
     server.start()

@@ -57,21 +57,25 @@ async def test_a_cache_that_is_as_etcd_is_goes_on(cacher: Cacher, etcd: EtcdStor
     await empty.stop()
 
 
+def put(cacher: Cacher, entry: Entry) -> None:
+    cacher._entries[entry.key] = entry
+    cacher._sorted.put(entry)
+
+
 def with_another_revision(cacher: Cacher) -> None:
     key = f"{PODS}ns/p4"
-    cacher._entries[key] = Entry(key, b"other@1", 1)
+    put(cacher, Entry(key, b"other@1", 1))
 
 
 def with_one_too_few(cacher: Cacher) -> None:
     key = f"{PODS}ns/p9"
     del cacher._entries[key]
-    cacher._keys.remove(key)
+    cacher._sorted.discard(key)
 
 
 def with_one_too_many(cacher: Cacher, name: str = "zz") -> None:
     key = f"{PODS}ns/{name}"
-    cacher._entries[key] = Entry(key, b"other@1", 1)
-    cacher._keys.add(key)
+    put(cacher, Entry(key, b"other@1", 1))
 
 
 def with_one_too_many_between(cacher: Cacher) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from steersman.storage.etcd import EtcdStorage
 from steersman.storage.etcd.checks import why_silent, wrong_with_members
-from steersman.storage.etcd.members import endpoints
+from steersman.storage.etcd.members import Endpoint, endpoints
 from steersman.storage.etcd.messages import Status
 from steersman.storage.interface import StorageFormatError, StorageUnavailable
 from steersman.storage.moving.cluster import Cluster
@@ -55,6 +56,28 @@ async def test_a_silent_cluster_is_told_with_the_reason_of_each_member() -> None
         StorageUnavailable, match=r"no member of etcd answers: http://127.0.0.1:1: .*connection refused"
     ):
         await EtcdStorage.open(["http://127.0.0.1:1"], start_seconds=0.2)
+
+
+async def test_what_a_member_wants_that_hangs_up_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.close()
+
+    member = await asyncio.start_server(hang_up, "127.0.0.1", 0)
+    port = member.sockets[0].getsockname()[1]
+    with pytest.raises(StorageUnavailable, match=r"unexpected EOF \(if it speaks TLS, its URL begins with https://\)"):
+        await EtcdStorage.open([f"http://127.0.0.1:{port}"], start_seconds=2)
+    member.close()
+    told = [each.message for each in caplog.records if "etcd does not answer" in each.message]
+    assert told == ["etcd does not answer, trying for 2 s: unexpected EOF"]
+
+
+def test_a_member_that_hangs_up_may_want_a_certificate() -> None:
+    told = why_silent([Endpoint("https://a:2379")], [StorageUnavailable("unexpected EOF")], "unexpected EOF")
+    assert told == (
+        "no member of etcd answers: https://a:2379: unexpected EOF (if it asks for certificates, "
+        "it does not take this one or there is none: --etcd-certfile, --etcd-keyfile)"
+    )
 
 
 def test_a_version_that_is_too_old_is_told() -> None:

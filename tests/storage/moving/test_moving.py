@@ -122,9 +122,15 @@ async def test_there_and_back_is_what_there_was(file: Path, cluster: Cluster, tm
 async def test_an_etcd_that_has_keys_is_left_as_it_is(file: Path, cluster: Cluster) -> None:
     await cluster.store("/registry/other", b"{}", 0)
     before = await cluster.state()
-    with pytest.raises(StorageFormatError, match="has keys already"):
+    with pytest.raises(StorageFormatError, match="below /registry etcd has keys already"):
         await copy_to_etcd(file, cluster, ignore)
     assert await cluster.state() == before
+
+
+async def test_an_etcd_without_keys_is_not_copied(cluster: Cluster, tmp_path: Path) -> None:
+    with pytest.raises(StorageFormatError, match="below /registry etcd has no keys, nothing was copied"):
+        await copy_to_sqlite(cluster, tmp_path / "none.db", ignore)
+    assert not (tmp_path / "none.db").exists()
 
 
 async def test_half_a_copy_is_none_and_the_next_one_begins_anew(

@@ -36,6 +36,8 @@ def parse(arguments: list[str], data_dir: Path) -> Options:
             "--authorization-config can not be specified when --authorization-mode or --authorization-webhook-* flags "
             "are defined"
         )
+    if "storage" in values and values.get("etcd_servers"):
+        raise OptionsError(f"--storage={values['storage']} and --etcd-servers contradict each other: leave one out")
     values["anonymous_auth_is_given"] = "anonymous_auth" in values
     options = Options(**values)
     check(options)

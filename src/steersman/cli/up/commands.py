@@ -88,7 +88,8 @@ def _up(nodes: int | None, config: Path | None, detach: bool, flags: tuple[str, 
         fail(f"{options.data_dir} cannot be the folder of a cluster: {error.strerror}")
     if claimed is None:
         found = running(options.data_dir)
-        process = f", as process {found.pid}: `steersman down` ends it" if found is not None else ""
+        down = f"`steersman down --data-dir {options.data_dir}`"
+        process = f", as process {found.pid}: {down} ends it" if found is not None else ""
         fail(f"a cluster runs in {options.data_dir} already{process}")
     with claimed:
         if detach:

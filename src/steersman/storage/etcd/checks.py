@@ -23,6 +23,8 @@ would be shown what is old (kubernetes issue 123192)."""
 _ANSWER_SECONDS: Final = 3.0
 _SHORT_SECONDS: Final = 1.0
 """A member may be silent while the others are used, and the start is not to wait for it."""
+_HUNG_UP: Final = "unexpected EOF"
+"""What is told of a member that closes the connection before it has answered."""
 _FORMS: Final = (b"{", b"k8s\0", SEALED, b"apiVersion:", b"kind:")
 """With what values begin: JSON, protobuf, encrypted ones, YAML."""
 
@@ -76,8 +78,17 @@ def why_silent(found: Sequence[Endpoint], told: Sequence[Status | Exception], la
         return wrong
     if answered:
         return f"etcd has no quorum: {', '.join(answered)} answers, and a majority of its members does not ({last})"
-    listed = "; ".join(f"{each.text}: {status}" for each, status in zip(found, told, strict=True))
+    listed = "; ".join(f"{each.text}: {status}{_hint(each, status)}" for each, status in zip(found, told, strict=True))
     return f"no member of etcd answers: {listed}"
+
+
+def _hint(endpoint: Endpoint, told: Status | Exception) -> str:
+    """What a member that hangs up without a word most likely wants."""
+    if str(told) != _HUNG_UP:
+        return ""
+    if not endpoint.secure:
+        return " (if it speaks TLS, its URL begins with https://)"
+    return " (if it asks for certificates, it does not take this one or there is none: --etcd-certfile, --etcd-keyfile)"
 
 
 async def check_members(found: Sequence[Endpoint], tls: ssl.SSLContext | None) -> None:

@@ -155,6 +155,7 @@ class EtcdStorage:
     async def _started(self, found: Sequence[Endpoint], tls: ssl.SSLContext | None, seconds: float) -> int:
         """The newest revision, as soon as a majority of members is there to tell it. Raises StorageUnavailable."""
         why = ""
+        told: set[str] = set()
         try:
             async with asyncio.timeout(seconds):
                 while True:
@@ -171,7 +172,9 @@ class EtcdStorage:
                             raise StorageUnavailable(
                                 f"etcd does not let this server in ({why}); its user is the name in --etcd-certfile"
                             ) from error
-                        logger.warning("etcd does not answer: %s", error)
+                        if why not in told:  # once for each reason, though it is tried twice a second
+                            told.add(why)
+                            logger.warning("etcd does not answer, trying for %g s: %s", seconds, why)
                         await asyncio.sleep(0.5)
         except TimeoutError:
             raise StorageUnavailable(

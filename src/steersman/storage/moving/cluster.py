@@ -29,7 +29,8 @@ class Cluster:
         self._tls = tls
         self._members = Members(self._endpoints, tls)
         self._leases = Leases(self._members)
-        self._root = root
+        self.root = root
+        """What all keys begin with, and a slash."""
         self._low = f"{root}/".encode()
         high = prefix_end(f"{root}/")
         assert high is not None
@@ -80,7 +81,7 @@ class Cluster:
     def inner(self, key: bytes) -> str:
         """A key as a server knows it. Raises StorageFormatError."""
         try:
-            return _KEYS + key.decode()[len(self._root) :]
+            return _KEYS + key.decode()[len(self.root) :]
         except UnicodeDecodeError:
             raise StorageFormatError(f"in etcd the key {key!r} is no text") from None
 
@@ -88,7 +89,7 @@ class Cluster:
         """A key as it lies there. Raises StorageFormatError for one that no server stores."""
         if not key.startswith(f"{_KEYS}/"):
             raise StorageFormatError(f"the key {key} is none that a server stores")
-        return self._root.encode() + key[len(_KEYS) :].encode()
+        return self.root.encode() + key[len(_KEYS) :].encode()
 
     # Writing
 
@@ -138,7 +139,7 @@ class Cluster:
             raise StorageUnavailable(f"{key} cannot be stored: {error}{hint}") from error
         # A call that was sent again after its answer was lost finds what it has stored itself.
         if not answer.succeeded and (answer.found is None or answer.found.value != value):
-            raise StorageUnavailable(f"somebody else writes below {self._root}: {key} is there already")
+            raise StorageUnavailable(f"somebody else writes below {self.root}: {key} is there already")
         return answer.revision
 
     async def seconds_left(self, lease: int) -> int:

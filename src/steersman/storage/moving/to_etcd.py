@@ -62,7 +62,9 @@ async def _copy(connection: sqlite3.Connection, cluster: Cluster, tell: Tell) ->
     newest, _, _ = Log(connection).revisions()
     revision, has_keys, marked = await cluster.state()
     if has_keys and not marked:
-        raise StorageFormatError("below --etcd-prefix etcd has keys already; nothing was copied")
+        raise StorageFormatError(
+            f"below {cluster.root} etcd has keys already, nothing was copied: take another --etcd-prefix or delete them"
+        )
     if newest - revision > MOST_BUMPS:
         raise StorageFormatError(
             f"the file is at revision {newest}, etcd at {revision}, which is more than {MOST_BUMPS} writes apart: "

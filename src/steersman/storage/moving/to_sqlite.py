@@ -30,7 +30,8 @@ _TOLD_EVERY: Final = 5_000
 async def copy_to_sqlite(cluster: Cluster, file: Path, tell: Tell) -> Moved:
     """Copies all there is below the root as of one revision, and reads it back; `tell` is told how far it has come.
 
-    Raises StorageLocked while a server has the file, StorageFormatError if it is there, StorageUnavailable, OSError.
+    Raises StorageLocked while a server has the file, StorageFormatError if it is there or etcd has no keys,
+    StorageUnavailable, OSError.
     """
     lock = FileLock(file)
     draft = file.with_name(file.name + ".copying")
@@ -55,9 +56,11 @@ async def copy_to_sqlite(cluster: Cluster, file: Path, tell: Tell) -> Moved:
 
 
 async def _copy(cluster: Cluster, connection: sqlite3.Connection, tell: Tell) -> Moved:
-    revision, _, marked = await cluster.state()
+    revision, has_keys, marked = await cluster.state()
     if marked:
         raise StorageFormatError("what is below --etcd-prefix was not copied there completely; nothing was copied")
+    if not has_keys:
+        raise StorageFormatError(f"below {cluster.root} etcd has no keys, nothing was copied: is --etcd-prefix right?")
     writer = _Writer(connection, revision)
     told = 0
     leases: dict[int, int] = {}

@@ -40,7 +40,7 @@ def save(file: Path, target: Path) -> Snapshot:
     Raises StorageFormatError for a file that is not ours or is damaged, StorageUnavailable, OSError.
     """
     if is_new(file):
-        raise StorageFormatError(f"{file} is not there")
+        raise StorageFormatError(f"{file} is not there (what is stored in etcd is saved with etcdctl)")
     if target.exists() and target.samefile(file):
         raise StorageFormatError(f"{target} is what is to be saved: a snapshot needs a name of its own")
     draft = target.with_name(target.name + ".part")
@@ -84,7 +84,7 @@ def restore(
         before = 0
         if not is_new(file):
             if not replaces:
-                raise StorageFormatError(f"{file} is there already; nothing was restored")
+                raise StorageFormatError(f"{file} is there already; nothing was restored: --replace takes its place")
             before = _revision(file)
         if bump is None:
             bump = 1 if before else BUMP
