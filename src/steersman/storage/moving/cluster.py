@@ -102,7 +102,7 @@ class Cluster:
         request = messages.put_if(self._mark, b"1", mod_revision=marked)
         answer = messages.read_txn(await self.call(messages.TXN, request, repeatable=False))
         if not answer.succeeded:
-            raise StorageUnavailable(f"another copy below {self._root} was begun or completed meanwhile")
+            raise StorageUnavailable(f"another copy below {self.root} was begun or completed meanwhile")
         self._marked = answer.revision
 
     async def mark(self) -> int:
@@ -116,7 +116,7 @@ class Cluster:
         request = messages.delete_if(self._mark, mod_revision=self._marked)
         answer = messages.read_txn(await self.call(messages.TXN, request, repeatable=False))
         if not answer.succeeded:
-            raise StorageUnavailable(f"another copy below {self._root} was begun meanwhile; servers do not start on it")
+            raise StorageUnavailable(f"another copy below {self.root} was begun meanwhile; servers do not start on it")
         return answer.revision
 
     async def compact(self, revision: int) -> None:
