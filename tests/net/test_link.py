@@ -55,6 +55,20 @@ async def test_what_is_posted_comes_in_the_order_in_which_it_was_posted_with_wha
     other.close()
 
 
+async def test_a_link_over_which_something_comes_that_cannot_be_taken_is_ended() -> None:
+    ends = asyncio.Event(), asyncio.Event()
+    near, far = socket.socketpair()
+    one = await Link.on(near, lambda *_: None, ends[0].set)
+
+    def refuse(kind: int, number: int, body: bytes) -> None:
+        raise ValueError("not this")
+
+    await Link.on(far, refuse, ends[1].set)
+    one.send(frame(1, 1) + frame(1, 2))
+    async with asyncio.timeout(10):
+        await asyncio.gather(*(each.wait() for each in ends))
+
+
 async def test_who_waits_for_room_goes_on_when_the_other_side_is_gone() -> None:
     lost: list[str] = []
     near, far = socket.socketpair()

@@ -159,7 +159,12 @@ class Link(asyncio.Protocol):
         while waiting:
             kind, number, body = waiting.popleft()
             self._bytes_waiting -= len(body)
-            self._receive(kind, number, body)
+            try:
+                self._receive(kind, number, body)
+            except Exception:
+                log.exception("what has come could not be taken: the link is ended, as something is missing now")
+                self.abort()
+                return
             if waiting and loop.time() >= end:
                 break
         self._working = bool(waiting)

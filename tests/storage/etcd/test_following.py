@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from steersman.net.protobuf_fields import varint
-from steersman.storage.etcd.following import Watch, _Disordered
+from steersman.storage.etcd import following
+from steersman.storage.etcd.following import Watch, _Disordered, _Ended
 from steersman.storage.etcd.messages import Change
 
 
@@ -60,6 +61,17 @@ async def test_what_comes_out_of_order_is_not_believed(messages: tuple[bytes, ..
     found.take(told(100))  # nothing is taken after that
     assert found.revisions == known
     assert known == sorted(set(known))
+
+
+async def test_fragments_without_end_end_the_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "_LONGEST", 500)
+    found = Told(after=3)
+    error = found.take(*[told(4, 4, fragment=True)] * 50)
+    assert isinstance(error, _Ended)
+    assert not found.revisions
+    whole = Told(after=3)
+    assert whole.take(*[told(revision, revision, fragment=bool(revision % 2)) for revision in range(4, 60)]) is None
+    assert len(whole.revisions) == 2 * 55  # the last one is not whole
 
 
 async def test_garbage_ends_the_watch() -> None:

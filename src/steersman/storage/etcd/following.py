@@ -20,6 +20,9 @@ _MAX_DELAY: Final = 5.0
 _ASKED_EVERY: Final = 0.1
 """Seconds between questions how far everything has been told, while somebody waits for that."""
 
+_LONGEST: Final = 512 << 20
+"""Bytes of one revision's changes, in fragments, that are kept until it is whole."""
+
 OnChanges = Callable[[Sequence[Change]], None]
 
 
@@ -43,6 +46,8 @@ class Watch:
         self._on_progress = on_progress
         self._stream: Stream | None = None
         self._parts: list[Change] = []
+        self._parts_size = 0
+        """The bytes of the messages they came in."""
         self._told = 0
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -74,21 +79,25 @@ class Watch:
             return
         try:
             answer = messages.read_watch(data)
-            self._answered(answer)
+            self._answered(answer, len(data))
         except (MessageError, _Ended, _Disordered, Compacted) as error:
             self._over.set_exception(error if not isinstance(error, MessageError) else _Ended(str(error)))
 
-    def _answered(self, answer: WatchAnswer) -> None:
+    def _answered(self, answer: WatchAnswer, size: int) -> None:
         if answer.canceled:
             if answer.compact_revision:
                 raise Compacted(answer.compact_revision)
             raise _Ended(answer.reason or "the watch was cancelled")
         if answer.changes:
-            changes = [*self._parts, *answer.changes] if self._parts else answer.changes
-            if answer.fragment:
-                self._parts = changes
-                return
-            self._parts = []
+            changes = answer.changes
+            if self._parts or answer.fragment:
+                self._parts += changes
+                self._parts_size += size
+                if self._parts_size > _LONGEST:
+                    raise _Ended("what the watch tells in fragments is too much")
+                if answer.fragment:
+                    return
+                changes, self._parts, self._parts_size = self._parts, [], 0
             self._in_order(changes)
             self._on_changes(changes)
         elif not answer.created:
