@@ -68,11 +68,12 @@ def test_the_writer_is_left_to_others_for_as_long_as_a_slice_took(monkeypatch: p
         return len(sizes) < 2
 
     slices = Slices(work, (40, 100))
-    log = Log(sqlite3.connect(":memory:"))
-    assert slices.run(log)
-    assert slices.rest == pytest.approx(0.02)
-    assert slices.size == 40
-    assert not slices.run(log)
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        log = Log(connection)
+        assert slices.run(log)
+        assert slices.rest == pytest.approx(0.02)
+        assert slices.size == 40
+        assert not slices.run(log)
     assert (slices.rest, sizes) == (0.1, [40, 40])
 
 
