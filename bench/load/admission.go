@@ -87,17 +87,9 @@ func (b *bench) admitted(name string, workers int, objects map[string][]byte) er
 	if len(objects) > 0 {
 		time.Sleep(settled)
 	}
-	path := configMaps.path(b.namespace, "")
 	prefix := strings.ReplaceAll(strings.TrimPrefix(name, "admission/"), "/", "-")
-	op := func(kind string) func(w *worker, n int) error {
-		return func(w *worker, n int) error {
-			body := fill(configMaps.body, fmt.Sprintf("%s-%s-%d", kind, prefix, n), int64(n%20), "")
-			_, err := b.client.do(b.ctx, w.id, request{method: "POST", path: path, body: body}, nil)
-			return err
-		}
-	}
-	b.warm(workers, op("warm"))
-	b.emit(b.measure(name, workers, b.span(), b.opt.count, op("c")))
+	b.warm(workers, b.creates(configMaps, "warm-"+prefix))
+	b.emit(b.measure(name, workers, b.span(), b.opt.count, b.creates(configMaps, "c-"+prefix)))
 	return nil
 }
 

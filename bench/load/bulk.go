@@ -13,16 +13,8 @@ func bulk(b *bench) error {
 			if !b.wanted(name) {
 				continue
 			}
-			path := k.path(b.namespace, "")
-			op := func(prefix string) func(w *worker, n int) error {
-				return func(w *worker, n int) error {
-					body := fill(k.body, fmt.Sprintf("%s%d-%d", prefix, workers, n), int64(n%20), "")
-					_, err := b.client.do(b.ctx, w.id, request{method: "POST", path: path, body: body}, nil)
-					return err
-				}
-			}
-			b.warm(workers, op("warm"))
-			r := b.measure(name, workers, 10*time.Minute, b.opt.count, op("b"))
+			b.warm(workers, b.creates(k, fmt.Sprintf("warm%d", workers)))
+			r := b.measure(name, workers, 10*time.Minute, b.opt.count, b.creates(k, fmt.Sprintf("b%d", workers)))
 			r.Extra["wall_seconds"] = r.Seconds
 			b.emit(r)
 			if r.Ops != b.opt.count {

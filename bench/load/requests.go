@@ -144,16 +144,8 @@ func (b *bench) createAll(k *kind) error {
 			}
 			defined = true
 		}
-		path := k.path(b.namespace, "")
-		op := func(prefix string) func(w *worker, n int) error {
-			return func(w *worker, n int) error {
-				body := fill(k.body, fmt.Sprintf("%s%d-%d", prefix, workers, n), int64(n%20), "")
-				_, err := b.client.do(b.ctx, w.id, request{method: "POST", path: path, body: body}, nil)
-				return err
-			}
-		}
-		b.warm(workers, op("warm"))
-		b.emit(b.measure(name, workers, b.span(), b.opt.count, op("c")))
+		b.warm(workers, b.creates(k, fmt.Sprintf("warm%d", workers)))
+		b.emit(b.measure(name, workers, b.span(), b.opt.count, b.creates(k, fmt.Sprintf("c%d", workers))))
 	}
 	return nil
 }
@@ -246,4 +238,14 @@ func (b *bench) updater(k *kind, verb string, workers int) (func(w *worker, n in
 		}
 		return err
 	}, nil
+}
+
+// creates makes objects of a kind, one with each call, named after prefix and the number of the call.
+func (b *bench) creates(k *kind, prefix string) func(w *worker, n int) error {
+	path := k.path(b.namespace, "")
+	return func(w *worker, n int) error {
+		body := fill(k.body, fmt.Sprintf("%s-%d", prefix, n), int64(n%20), "")
+		_, err := b.client.do(b.ctx, w.id, request{method: "POST", path: path, body: body}, nil)
+		return err
+	}
 }
