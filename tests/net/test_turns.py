@@ -140,6 +140,39 @@ async def test_connections_with_much_to_do_share_a_turn():
     assert all(len(wire.written) > before for wire, before in zip(wires, first, strict=True))
 
 
+PING = F(frames.PING, 0, 0, bytes(8))
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "more", "answer"),
+    [
+        (Http1Connection, b"", b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", b"HTTP/1.1 200 OK"),
+        (Http2Connection, HELLO + opened(0), PING, F(frames.PING, frames.ACK, 0, bytes(8))),
+    ],
+    ids=["http/1.1", "http/2"],
+)
+async def test_what_comes_to_hundreds_of_connections_at_once_is_for_several_turns(kind, first, more, answer):
+    shared = core()
+    wires = [Wire() for _ in range(400)]
+    connections = [kind(shared) for _ in wires]
+
+    def answered() -> int:
+        return sum(answer in bytes(wire.written) for wire in wires)
+
+    for connection, wire in zip(connections, wires, strict=True):
+        connection.connection_made(wire)
+        connection.data_received(first + more)
+    assert 20 < answered() < 300
+    await asyncio.sleep(0)
+    connections[0].data_received(more)
+    assert wires[0].written.count(answer) == 2, "what comes in the next turn is worked on again"
+    for connection in connections:
+        await worked_off(connection)
+    assert answered() == 400
+    for connection in connections:
+        connection.connection_lost(None)
+
+
 async def test_what_waits_is_read_on_and_everything_is_answered_in_the_end():
     shared, wire = core(), Wire()
     connection = Http1Connection(shared)

@@ -13,6 +13,9 @@ T = TypeVar("T")
 
 SLICE: Final = 0.002
 """Seconds that connections with more input than that takes may work in one turn of the loop, all together."""
+_TURN: Final = 0.006
+_FEW: Final = 8
+"""Seconds for which what has just come is worked on in a turn of the loop, once it has come to so many connections."""
 _SHORT_SLICE: Final = 0.0002
 """The same for what has just come to one connection, while others have work left over."""
 
@@ -148,11 +151,29 @@ class Worker(Protocol):
 class Turns(_InSlices[Worker]):
     """Gives connections their time in turn."""
 
-    __slots__ = ("_until",)
+    __slots__ = ("_begun", "_turn_end", "_until")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(loop, clock)
         self._until = 0.0
+        self._begun = 0
+        self._turn_end = 0.0
+        """When as much was done in this turn of the loop as may be; 0.0 while that does not matter."""
+
+    def spent(self) -> bool:
+        """Whether so much was done in this turn of the loop that what has come to one more connection is for `later`.
+        It is asked for all that comes, so that the end of a turn is looked out for only now and then."""
+        if self._turn_end:
+            return self.clock() >= self._turn_end
+        self._begun += 1
+        if self._begun >= _FEW:
+            self._turn_end = self.clock() + (SLICE if self._waiting else _TURN)
+            self._loop.call_soon(self._turn_ended)
+        return False
+
+    def _turn_ended(self) -> None:
+        self._begun = 0
+        self._turn_end = 0.0
 
     def begin(self) -> None:
         """Called by a connection when it begins on what has come, and sees that there is more than one step to do."""

@@ -116,7 +116,13 @@ class Http1Connection(Receiver):
                 self._begins_head()
         else:
             self._append(data)
-        if not self._later:
+        if self._later:
+            return
+        if self.core.turns.spent():
+            self._later = True
+            self.core.turns.later(self)
+            self._throttle()
+        else:
             self._run()
 
     def _append(self, data: bytes) -> None:

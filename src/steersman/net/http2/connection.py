@@ -115,7 +115,12 @@ class Http2Connection(Http2Output):
         if self._later:
             self._partial += data
             return
-        self.core.turns.begin()
+        turns = self.core.turns
+        if turns.spent():
+            self._partial += data
+            self._go_on_later()
+            return
+        turns.begin()
         self._run(self._partial + data if self._partial else data)
 
     def go_on(self) -> None:
