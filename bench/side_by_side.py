@@ -4,17 +4,20 @@
     python -m bench.side_by_side --a COMMAND --b COMMAND --rounds 3 --out-a a.json --out-b b.json
     python -m bench.side_by_side --a COMMAND --out-a a.json      one server only
     python -m bench.side_by_side --table a.json                  a saved report as Markdown
+    python -m bench.side_by_side --a COMMAND --b COMMAND --turns 10      both at hand, by turns
 
 A server command stays in the foreground, prints one JSON line once it is ready, and ends on SIGTERM (README.md has what
 the workload "restart" asks of it):
   {"url": "https://127.0.0.1:...", "ca": FILE, "token": TOKEN OF AN ADMINISTRATOR, "pids": {NAME: PID, ...},
    "users": {TOKEN: {"user": "alice" | "system:node:node-a" ...}}}          (ca and users are optional)
-Each workload gets a fresh server, and only one server runs at a time. Which goes first changes every round.
+Each workload gets a fresh server, and only one server runs at a time, or with --turns both, of which one is asked.
+Which goes first changes every round.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import shlex
 import shutil
@@ -55,6 +58,9 @@ SCALES = {
     },
 }  # fmt: skip
 """The flags of each workload: a quick run of all takes about 8 minutes a server, a full one an estimated 30."""
+
+STARTING = ("ready", "restart")
+"""Workloads that start the server themselves."""
 
 NOISY = 0.25
 """Cores used by others, from which on a row is marked with "~"."""
@@ -141,28 +147,38 @@ def run_once(run: Run, command: str, flags: Sequence[str], out: Path) -> dict[st
 
     Raises ServerNotStarted, but not for the workloads that start the server themselves.
     """
-    arguments = [str(LOAD), run.workload, f"--json={out}", *flags, *run.flags]
-    if run.workload in ("ready", "restart"):
-        subprocess.run([*arguments, f"--command={command}"], check=False)
-    else:
-        server, reach = start(command)
-        try:
-            tokens = {user["user"]: token for token, user in reach.get("users", {}).items()}
-            pids = ",".join(f"{name}={pid}" for name, pid in reach["pids"].items())
-            arguments += [
-                f"--url={reach['url']}", f"--ca={reach.get('ca', '')}", f"--token={reach['token']}",
-                f"--server-pids={pids}",
-            ]  # fmt: skip
-            if run.workload in ("memory", "definitions"):
-                arguments.append("--gc-path=/debug/pprof/heap?gc=1")
-            if run.workload == "storm":
-                arguments.append(f"--storm-token={tokens.get('alice', '')}")
-                arguments.append(f"--system-token={tokens.get('system:node:node-a', '')}")
-            subprocess.run(arguments, check=False)
-            if (code := server.poll()) is not None:
-                print(f"{command} ended with {code} while it was measured", file=sys.stderr, flush=True)
-        finally:
-            end(server)
+    if run.workload in STARTING:
+        arguments = [str(LOAD), run.workload, f"--json={out}", *flags, *run.flags, f"--command={command}"]
+        subprocess.run(arguments, check=False)
+        return report_in(out)
+    server, reach = start(command)
+    try:
+        return load(run, reach, flags, out)
+    finally:
+        if (code := server.poll()) is not None:
+            print(f"{command} ended with {code} while it was measured", file=sys.stderr, flush=True)
+        end(server)
+
+
+def load(run: Run, reach: dict[str, Any], flags: Sequence[str], out: Path) -> dict[str, Any]:
+    """One workload on a server that runs, of which `reach` tells: its report, kept in `out`."""
+    tokens = {user["user"]: token for token, user in reach.get("users", {}).items()}
+    pids = ",".join(f"{name}={pid}" for name, pid in reach["pids"].items())
+    arguments = [
+        str(LOAD), run.workload, f"--json={out}", *flags, *run.flags, f"--url={reach['url']}",
+        f"--ca={reach.get('ca', '')}", f"--token={reach['token']}", f"--server-pids={pids}",
+    ]  # fmt: skip
+    if run.workload in ("memory", "definitions"):
+        arguments.append("--gc-path=/debug/pprof/heap?gc=1")
+    if run.workload == "storm":
+        arguments.append(f"--storm-token={tokens.get('alice', '')}")
+        arguments.append(f"--system-token={tokens.get('system:node:node-a', '')}")
+    subprocess.run(arguments, check=False)
+    return report_in(out)
+
+
+def report_in(out: Path) -> dict[str, Any]:
+    """What a workload has left there; no rows if it has failed."""
     report: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {"results": []}
     return report
 
@@ -213,6 +229,56 @@ def measure(sides: Sequence[Side], runs: Iterable[Run], rounds: int, scale: str)
     ]  # fmt: skip
 
 
+def in_turns(sides: Sequence[Side], run: Run, turns: int, scale: str) -> dict[str, list[tuple[Row, Row]]]:
+    """Both servers run all the time and have the workload in turns: for each row a pair of every turn.
+
+    What was made is deleted after each. Raises ServerNotStarted.
+    """
+    found: dict[str, list[tuple[Row, Row]]] = {}
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        reaches = []
+        for side in sides:
+            server, reach = start(side.command)
+            stack.callback(end, server)
+            reaches.append(reach)
+        for number in range(turns):
+            rows: list[dict[str, Row]] = [{}, {}]
+            for at in (0, 1) if number % 2 == 0 else (1, 0):
+                print(f"\n== {run.workload}, turn {number + 1}: {sides[at].name}", flush=True)
+                report = load(run, reaches[at], [*SCALES[scale][run.workload], "--clean"], folder / f"{number}-{at}")
+                rows[at] = {row["name"]: row for row in report["results"]}
+            for name, row in rows[0].items():
+                if name in rows[1]:
+                    found.setdefault(name, []).append((row, rows[1][name]))
+    return found
+
+
+def compared_in_turns(pairs: dict[str, list[tuple[Row, Row]]]) -> str:
+    """A table of what `in_turns` has found: medians of each side, and of the ratios of pairs, with quartiles."""
+    lines = [told("row (ratios are B/A)", "A us/op", "B us/op", "cpu", "quartiles", "ops/s", "p50")]
+    for name, of_row in pairs.items():
+        cpu = ratios(of_row, "server_cpu_us_per_op")
+        low, middle, high = statistics.quantiles(cpu, n=4) if len(cpu) > 1 else cpu * 3
+        costs = [median([pair[at]["server_cpu_us_per_op"] for pair in of_row]) for at in (0, 1)]
+        others = [statistics.median(ratios(of_row, key)) for key in ("ops_per_second", "p50_ms")]
+        lines.append(told(
+            name, *(f"{cost:.1f}" for cost in costs), f"{middle:.2f}", f"{low:.2f}-{high:.2f}",
+            *(f"{other:.2f}" for other in others),
+        ))  # fmt: skip
+    return "\n".join(lines)
+
+
+def told(name: str, *cells: str) -> str:
+    """A line of that table."""
+    return f"  {name:34}" + "".join(f" {cell:>9}" for cell in cells)
+
+
+def ratios(pairs: Sequence[tuple[Row, Row]], key: str) -> list[float]:
+    """That of a figure in each pair."""
+    return [b[key] / a[key] for a, b in pairs if a[key]] or [0.0]
+
+
 def compare(a: Path, b: Path) -> None:
     """Prints B over A for every row that both reports have."""
     subprocess.run([str(LOAD), "compare", str(a), str(b)], check=True)
@@ -250,6 +316,11 @@ def main() -> None:
     parser.add_argument("--name-b", default="B")
     parser.add_argument("--workloads", default=",".join(SCALES["quick"]), help="separated by commas; all by default")
     parser.add_argument("--rounds", type=int, default=1, help="rows are medians over the rounds")
+    parser.add_argument(
+        "--turns", type=int, default=0, metavar="N",
+        help="both run all the time and have each workload in N turns: ratios are of pairs, so that they hold where the "
+        "machine is now faster, now slower",
+    )  # fmt: skip
     parser.add_argument("--scale", choices=SCALES, default="quick", help="how long each row takes")
     parser.add_argument("--flag", action="append", default=[], help="one more flag of load, e.g. --flag=--only=json")
     parser.add_argument("--out-a", type=Path, metavar="FILE", help="where the report on A goes")
@@ -270,6 +341,17 @@ def main() -> None:
     if arguments.b:
         sides.append(Side(arguments.name_b, arguments.b))
     runs = [Run(workload, tuple(arguments.flag)) for workload in workloads]
+    if arguments.turns:
+        if not arguments.b or set(workloads) & set(STARTING):
+            parser.error(f"--turns is for two servers, and not for {', '.join(STARTING)}")
+        try:
+            for run in runs:
+                pairs = in_turns(sides, run, arguments.turns, arguments.scale)
+                print(f"\n== {run.workload}: A is {sides[0].name}, B is {sides[1].name}", flush=True)
+                print(compared_in_turns(pairs), flush=True)
+        except ServerNotStarted as error:
+            sys.exit(str(error))
+        return
     try:
         reports = measure(sides, runs, arguments.rounds, arguments.scale)
     except ServerNotStarted as error:

@@ -11,7 +11,17 @@ from pathlib import Path
 import pytest
 
 from bench import side_by_side
-from bench.side_by_side import Run, ServerNotStarted, Side, end, measure, median, start
+from bench.side_by_side import (
+    Run,
+    ServerNotStarted,
+    Side,
+    compared_in_turns,
+    end,
+    in_turns,
+    measure,
+    median,
+    start,
+)
 
 SERVER = """
 import json, os, signal, sys
@@ -26,7 +36,7 @@ signal.pause()
 
 GENERATOR = """#!/usr/bin/env python3
 import json, sys
-flags = dict(each.lstrip("-").split("=", 1) for each in sys.argv[2:])
+flags = dict(each.lstrip("-").partition("=")[::2] for each in sys.argv[2:])
 with open(__file__ + ".log", "a+") as log:
     print(flags["url"], file=log)
     log.seek(0)
@@ -95,3 +105,28 @@ def test_each_run_has_a_fresh_server_and_the_order_changes_every_round(
     assert (first["server"], first["rounds"], first["cores"]) == ("one", 2, 2)
     assert json.dumps(first["results"]) == '[{"name": "get", "ops": 5005, "p50_ms": 2.5}]'
     assert json.dumps(second["results"]) == '[{"name": "get", "ops": 550, "p50_ms": 2.5}]'
+
+
+def test_in_turns_both_run_all_the_time_and_what_was_made_is_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generator = tmp_path / "load"
+    generator.write_text(GENERATOR.replace("print(flags", "assert 'clean' in flags; print(flags"))
+    generator.chmod(0o755)
+    monkeypatch.setattr(side_by_side, "LOAD", generator)
+    log = tmp_path / "log"
+    sides = [Side(name, python(SERVER, str(log), name)) for name in ("one", "two")]
+    pairs = in_turns(sides, Run("get"), 3, "quick")
+    assert (tmp_path / "load.log").read_text().split() == ["one", "two", "two", "one", "one", "two"]
+    assert log.read_text().split() == ["started"] * 2 + ["ended"] * 2
+    assert [(a["p50_ms"], b["p50_ms"]) for a, b in pairs["get"]] == [(1.0, 2.0), (4.0, 3.0), (5.0, 6.0)]
+
+
+def test_a_machine_that_changes_its_speed_changes_no_ratio_of_pairs() -> None:
+    def row(cost: float) -> dict[str, float]:
+        return {"server_cpu_us_per_op": cost, "ops_per_second": 1000 / cost, "p50_ms": cost}
+
+    pairs = [(row(100.0 * slow), row(50.0 * slow)) for slow in (1, 1, 3, 3, 3)]
+    assert compared_in_turns({"get": pairs}).splitlines()[1].split() == [
+        "get", "300.0", "150.0", "0.50", "0.50-0.50", "2.00", "0.50",
+    ]  # fmt: skip
