@@ -318,7 +318,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=1, help="rows are medians over the rounds")
     parser.add_argument(
         "--turns", type=int, default=0, metavar="N",
-        help="both run all the time and have each workload in N turns: ratios are of pairs, so that they hold where the "
+        help="both run all the time and have each workload in N turns: ratios are of pairs, and hold where the "
         "machine is now faster, now slower",
     )  # fmt: skip
     parser.add_argument("--scale", choices=SCALES, default="quick", help="how long each row takes")
