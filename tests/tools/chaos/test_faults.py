@@ -17,7 +17,7 @@ import pytest
 
 from tools.chaos import tracing, wires
 from tools.chaos.faults import Targets
-from tools.chaos.faults.fault import Pulses
+from tools.chaos.faults.fault import Fault, Pulses, nothing, play
 from tools.chaos.keepers import lost
 from tools.chaos.servers import Server
 from tools.chaos.tracing import Tracer
@@ -34,6 +34,28 @@ for line in sys.stdin:
     except OSError as error:
         print(error.errno, flush=True)
 """
+
+
+async def test_what_needs_a_majority_is_alone() -> None:
+    told: list[str] = []
+    enough = asyncio.Event()
+
+    def note(text: str) -> None:
+        told.append(text)
+        if len(told) == 200:
+            enough.set()
+
+    makers = {
+        "one": lambda: Fault("one", nothing, nothing),
+        "other": lambda: Fault("other", nothing, nothing),
+        "alone": lambda: Fault("alone", nothing, nothing, is_alone=True),
+    }
+    playing = asyncio.ensure_future(play(makers, random.Random(1), 0.0001, 0.0001, note))
+    await enough.wait()
+    playing.cancel()
+    await asyncio.gather(playing, return_exceptions=True)
+    assert any(" and " in each for each in told)
+    assert {each.partition(",")[0] for each in told if "alone" in each} == {"alone"}
 
 
 async def test_pulses_end_off() -> None:

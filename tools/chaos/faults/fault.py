@@ -28,6 +28,8 @@ class Fault:
     undo: Step
     starts_server: bool = False
     """Whether undoing it starts a server, which needs its storage."""
+    is_alone: bool = False
+    """Whether nothing else may be wrong meanwhile: doing it needs a majority."""
     found: str = ""
     """What is to be said when it is undone."""
 
@@ -111,6 +113,7 @@ async def play(
     while True:
         await asyncio.sleep(chance.uniform(0.5, 1.5) * rest)
         chosen = [makers[each]() for each in chance.sample(names, min(len(names), 2 if chance.random() < 0.2 else 1))]
+        chosen = [each for each in chosen if each.is_alone][:1] or chosen
         seconds = chance.uniform(0.2, 1.0) * longest
         note(f"{' and '.join(each.text for each in chosen)}, for {seconds:.1f} s")
         undone = asyncio.ensure_future(_one_round(chosen, seconds, note))

@@ -102,7 +102,7 @@ class MemberFaults:
         async def do() -> None:
             await self._etcd.replace(member)
 
-        return Fault(f"{member.name} is replaced by a new one", do, nothing)
+        return Fault(f"{member.name} is replaced by a new one", do, nothing, is_alone=True)
 
     # Disks
 
