@@ -334,6 +334,30 @@ async def test_pages_add_up_to_the_list_at_their_revision(
     await storage.close()
 
 
+async def test_of_many_that_go_through_entries_one_goes_on_in_a_turn_of_the_loop(
+    client: StoreClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await three(client)
+    for name, value in (("_FIRST_TURN", -1.0), ("_TURN", -1.0), ("_SLICE", 1)):
+        monkeypatch.setattr(listing_module, name, value)
+    found, _ = client.store.cacher.list(client.store.prefix)
+    looked: list[int] = []
+
+    async def look(number: int) -> None:
+        async for _ in listing_module.in_turns(found, any_large=False):
+            looked.append(number)
+
+    looking = [asyncio.create_task(look(number)) for number in range(10)]
+    of_turns = []
+    while not all(each.done() for each in looking):
+        before = len(looked)
+        await asyncio.sleep(0)
+        of_turns.append(len(looked) - before)
+    assert len(looked) == 10 * len(found)
+    assert max(of_turns) == of_turns[0] == 11, "each begins, and the first goes on"
+    assert max(of_turns[1:]) == 1
+
+
 async def test_large_objects_are_looked_at_one_by_one(client: StoreClient) -> None:
     """Others have the loop in between: slices have a number of objects, and of bytes."""
     await three(client)

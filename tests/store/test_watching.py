@@ -32,6 +32,12 @@ async def told(client: StoreClient, events: Events) -> list[str]:
     return events.seen
 
 
+def no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others have the loop after every few objects that are looked at."""
+    for name in ("_FIRST_TURN", "_TURN"):
+        monkeypatch.setattr(f"steersman.store.listing.{name}", -1.0)
+
+
 async def until_subscribed(client: StoreClient) -> None:
     """Returns once a watch has been made, be it that its first objects are still looked for."""
     for _ in range(1000):
@@ -264,7 +270,7 @@ async def test_a_list_and_a_watch_from_it_lead_to_what_is_there(
 async def test_what_happens_while_the_first_objects_are_looked_for_is_told_after_them(
     client: StoreClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("steersman.store.listing._TURN", -1.0)  # others have the loop after every few objects
+    no_time(monkeypatch)
     for number in range(40):
         await client.create(f"a{number:02}", labels={"a": "b"})
     watching = asyncio.create_task(client.watch(selecting("a=b")))
@@ -281,7 +287,7 @@ async def test_what_happens_while_the_first_objects_are_looked_for_is_told_after
 async def test_a_watch_that_is_given_up_while_its_first_objects_are_looked_for_is_over(
     client: StoreClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("steersman.store.listing._TURN", -1.0)
+    no_time(monkeypatch)
     for number in range(40):
         await client.create(f"a{number:02}")
     watching = asyncio.create_task(client.watch(selecting("!a")))
@@ -295,7 +301,7 @@ async def test_a_watch_that_is_given_up_while_its_first_objects_are_looked_for_i
 async def test_a_watch_whose_cache_stops_while_its_first_objects_are_looked_for_fails(
     client: StoreClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("steersman.store.listing._TURN", -1.0)
+    no_time(monkeypatch)
     for number in range(40):
         await client.create(f"a{number:02}")
     watching = asyncio.create_task(client.watch(selecting("!a")))

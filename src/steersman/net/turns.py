@@ -140,6 +140,21 @@ class FewAtOnce:
             loop.call_soon(self._begin, loop)
 
 
+class Slices(FewAtOnce):
+    """Slices of what takes long, whoever has asked for it: one of them goes on in a turn of the loop."""
+
+    __slots__ = ()
+    _all: ClassVar[WeakKeyDictionary[asyncio.AbstractEventLoop, Slices]] = WeakKeyDictionary()
+
+    @classmethod
+    def of(cls, loop: asyncio.AbstractEventLoop) -> Slices:
+        """Those of a loop."""
+        found = cls._all.get(loop)
+        if found is None:
+            found = cls._all[loop] = cls(1)
+        return found
+
+
 class Worker(Protocol):
     """A connection with input left over."""
 

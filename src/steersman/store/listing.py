@@ -14,6 +14,7 @@ from steersman.machinery.errors import field
 from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.field import quote
 from steersman.machinery.selectors import fields, labels
+from steersman.net.turns import Slices
 from steersman.rest.capabilities import EXACT, Listing, ListOptions
 from steersman.rest.context import Context
 from steersman.storage.cache.cacher import Cacher
@@ -28,8 +29,9 @@ from steersman.store.storage_errors import available
 _SLICE: Final = 16
 _SLICE_BYTES: Final = 256 << 10
 """Objects, and bytes of them, that are looked at between two looks at the clock."""
+_FIRST_TURN: Final = 0.001
 _TURN: Final = 0.005
-"""Seconds of such work between two turns of the loop."""
+"""Seconds of such work to begin with, and then, when it is this one's turn (`Slices`)."""
 _FIRST_PART: Final = 500
 _PART: Final = 5_000
 _PART_BYTES: Final = 4 << 20
@@ -127,12 +129,13 @@ async def accepted(found: Sequence[Entry], accept: Accept, *, any_large: bool) -
 
 
 async def in_turns(found: Sequence[Entry], *, any_large: bool) -> AsyncIterator[Sequence[Entry]]:
-    """Entries a few at a time; others have the loop in between whenever the work on them has taken a while."""
-    until = perf_counter() + _TURN
+    """Entries a few at a time; others have the loop in between whenever the work on them has taken a while, among them
+    those who go through entries as well."""
+    until = perf_counter() + _FIRST_TURN
     at = 0
     while at < len(found):
         if at and perf_counter() > until:
-            await asyncio.sleep(0)
+            await Slices.of(asyncio.get_running_loop()).turn()
             until = perf_counter() + _TURN
         some = found[at : at + _SLICE]
         if any_large:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from steersman.storage.cache import cacher as cacher_module
 from steersman.storage.cache.cacher import Cacher
 from steersman.storage.cache.entry import Entry, WatchEvent
 from steersman.storage.cache.index import FieldIndex
@@ -103,6 +104,29 @@ async def test_changes_while_it_is_made_are_not_missed(monkeypatch: pytest.Monke
         found = index.keys(node, entries)
         assert found is not None
         assert list(found) == sorted(key for key, entry in entries.items() if node_of(entry) == node)
+
+
+async def test_of_many_that_wait_for_it_few_go_on_in_a_turn_of_the_loop(
+    storage: MemoryStorage, cacher: Cacher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("steersman.storage.cache.index._TURN", 0.0)
+    monkeypatch.setattr("steersman.storage.cache.index._EVERY", 1)
+    await write(storage, random.Random(1), 60)
+    went: list[int] = []
+
+    async def ask(number: int) -> None:
+        await cacher.indexed("a")
+        went.append(number)
+
+    asking = [asyncio.create_task(ask(number)) for number in range(100)]
+    steps = []
+    while len(went) < 100:
+        before = len(went)
+        await asyncio.sleep(0)
+        steps.append(len(went) - before)
+    await asyncio.gather(*asking)
+    assert max(steps) <= 2 * cacher_module._WOKEN
+    assert cacher.candidates(PODS, "nobody") == []
 
 
 @pytest.mark.parametrize("seed", range(5))

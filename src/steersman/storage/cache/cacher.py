@@ -11,13 +11,14 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from math import inf
 from time import perf_counter
-from typing import Final
+from typing import Final, TypeVar
 
 from steersman.machinery.large_work.slow_lane import is_large
 from steersman.machinery.values import times
+from steersman.net.turns import FewAtOnce
 from steersman.storage.cache.counts import Counts
 from steersman.storage.cache.endings import end_all, forget_all
 from steersman.storage.cache.entry import Change, Entry
@@ -53,6 +54,8 @@ from steersman.storage.rewind import present_range
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 FRESH_TIMEOUT: Final = 3.0
 """Seconds a read waits for the cache to be as fresh as it asks, as upstream's."""
 _FIRST_PAGE: Final = 500
@@ -75,6 +78,8 @@ _HISTORY_LIMIT: Final = 10_000
 """Events older than the window that a watch may be given; one that lacks more has to start over."""
 _RELOAD_DELAY: Final = 1.0
 _MAX_RELOAD_DELAY: Final = 60.0
+_WOKEN: Final = 8
+"""Requests that go on in one turn of the loop, of many that have waited for the same."""
 REPRESENTATIONS_LIMIT: Final = 16 << 20
 """Bytes up to which other encodings of objects are remembered."""
 _ADMITTED: Final = 16
@@ -124,6 +129,9 @@ class Cacher:
         self._leaving: list[Watcher] = []
         """Those that are yet to be told that the cache starts over."""
         self._index = None if value_of is None else FieldIndex(value_of)
+        self._waiting = 0
+        """How many wait for this cache to be as it should."""
+        self._woken = FewAtOnce(_WOKEN)
         self._subscription: Subscription | None = None
         self._reload: asyncio.Task[None] | None = None
         self._failures = 0
@@ -409,8 +417,19 @@ class Cacher:
         return True
 
     async def _come_up(self) -> None:
-        await self.wait_fresh(await self._storage.current_revision())
+        await self.wait_fresh(await self._in_turn(self._storage.current_revision()))
         self.counts.consistent += 1
+
+    async def _in_turn(self, waited_for: Awaitable[T]) -> T:
+        """What is waited for, and by many perhaps, which go on one after another then."""
+        self._waiting += 1
+        try:
+            found = await waited_for
+        finally:
+            self._waiting -= 1
+        if self._waiting >= _WOKEN:
+            await self._woken.turn()
+        return found
 
     async def wait_fresh(self, revision: int, *, timeout: float = FRESH_TIMEOUT) -> None:
         """Waits until the cache is at `revision`. Raises FutureRevision if that takes longer than `timeout` seconds."""
@@ -420,7 +439,7 @@ class Cacher:
         began = time.monotonic()
         try:
             async with asyncio.timeout(timeout):
-                await self._storage.wait_until(revision)
+                await self._in_turn(self._storage.wait_until(revision))
         except TimeoutError:
             raise FutureRevision(revision, self.revision) from None
         finally:
@@ -455,7 +474,7 @@ class Cacher:
     async def indexed(self, value: str | None) -> None:
         """Returns once objects that hold a value can be found without looking at the others, if they ever can."""
         if value is not None and self._index is not None and self.ready:
-            await self._index.filled(self._entries)
+            await self._in_turn(self._index.filled(self._entries))
 
     def candidates(self, prefix: str, value: str | None) -> Sequence[Entry]:
         """All objects under `prefix` among which are those that hold a value, in key order, as of `revision`. These
