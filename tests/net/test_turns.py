@@ -173,6 +173,44 @@ async def test_what_comes_to_hundreds_of_connections_at_once_is_for_several_turn
         connection.connection_lost(None)
 
 
+@pytest.mark.parametrize(
+    ("kind", "request_"),
+    [(Http1Connection, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"), (Http2Connection, HELLO + opened(0))],
+    ids=["http/1.1", "http/2"],
+)
+async def test_of_hundreds_of_connections_that_are_lost_at_once_some_are_let_go_of_in_each_turn(kind, request_):
+    cancelled = 0
+
+    async def handler(_: Request) -> Response:
+        nonlocal cancelled
+        try:
+            await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            cancelled += 1
+            raise
+        raise AssertionError("nobody goes on")
+
+    shared = core(handler)
+    connections = [kind(shared) for _ in range(400)]
+    for connection in connections:
+        connection.connection_made(Wire())
+        connection.data_received(request_)
+        await worked_off(connection)
+    assert shared.counters.running == 400
+    shared.losses.clock = shared.turns.clock
+    for connection in connections:
+        connection.connection_lost(None)
+    assert not shared.connections
+    seen = []
+    while cancelled < 400:
+        before = cancelled
+        await asyncio.sleep(0)
+        seen.append(cancelled - before)
+    assert max(seen) < 300
+    await asyncio.sleep(0)
+    assert shared.counters.running == 0
+
+
 async def test_what_waits_is_read_on_and_everything_is_answered_in_the_end():
     shared, wire = core(), Wire()
     connection = Http1Connection(shared)

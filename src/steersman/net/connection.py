@@ -13,7 +13,7 @@ from steersman.net import eager
 from steersman.net.fields import FieldCache
 from steersman.net.limits import Limits
 from steersman.net.message import Body, BodyAborted, Handler, Peer, Request, Response, Stream, Upgraded
-from steersman.net.turns import Flushes, Turns
+from steersman.net.turns import Flushes, Losses, Turns
 
 log = logging.getLogger("steersman.net")
 
@@ -194,6 +194,7 @@ class Core:
         "handler",
         "limits",
         "loop",
+        "losses",
         "read_buffer",
         "turns",
     )
@@ -220,6 +221,7 @@ class Core:
         self.read_buffer = memoryview(bytearray(_READ_SIZE))
         self.turns = Turns(loop)
         self.flushes = Flushes(loop)
+        self.losses = Losses(loop)
         self._change: asyncio.Future[None] | None = None
 
     @property

@@ -77,6 +77,23 @@ class Flushes(_InSlices[Writer]):
         item.flush()
 
 
+class Lost(Protocol):
+    """A connection that is no more."""
+
+    def dropped(self) -> None:
+        """Cuts off what was going on on it."""
+        ...
+
+
+class Losses(_InSlices[Lost]):
+    """Lets go of connections in turn, where many are lost at once."""
+
+    __slots__ = ()
+
+    def _work(self, item: Lost) -> None:
+        item.dropped()
+
+
 class Beginner(Protocol):
     """A request that has come."""
 

@@ -68,18 +68,24 @@ class Http1Connection(Receiver):
         self.core.counters.open["http/1.1"] += 1
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Cuts off what is in flight."""
+        """Cuts off what is in flight, now or soon."""
         self._lost = self._deaf = True
         self.core.remove(self)
         self.core.counters.open["http/1.1"] -= 1
         if self._upgraded is not None:
             self._upgraded.lost()
             self._current = None
+        elif self.core.turns.spent():
+            self.core.losses.later(self)
         else:
-            self._drop("the client has gone")
+            self.dropped()
         self.out.clear()
         self._forget_input()
         self._transport = CLOSED
+
+    def dropped(self) -> None:
+        """Cuts off what is in flight, as nobody is there any more."""
+        self._drop("the client has gone")
 
     def eof_received(self) -> bool:
         """The client will send no more: as in Go, it is taken to have gone. A taken-over connection may go on."""

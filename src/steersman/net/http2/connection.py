@@ -94,15 +94,22 @@ class Http2Connection(Http2Output):
             self.shut_down()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Cuts off what is in flight."""
+        """Cuts off what is in flight, now or soon."""
         self._lost = self._deaf = True
         self.core.remove(self)
         self.core.counters.open["h2"] -= 1
+        self._transport = CLOSED
+        if self.core.turns.spent():
+            self.core.losses.later(self)
+        else:
+            self.dropped()
+
+    def dropped(self) -> None:
+        """Cuts off what is in flight, as nobody is there any more."""
         self._drop_streams("the client has gone")
         self.out.clear()
         self.ready.clear()
         self._stalled.clear()
-        self._transport = CLOSED
 
     def eof_received(self) -> bool:
         """The client will send no more: nothing can be acknowledged either, so the connection ends."""
