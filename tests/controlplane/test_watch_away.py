@@ -203,6 +203,22 @@ async def test_labels_of_a_new_namespace_select_it(servers: Servers) -> None:
     assert (answer.status, "it is kept" in answer.json()["message"]) == (422, True), answer.json()
 
 
+async def test_an_eviction_goes_by_the_budgets_there_are(servers: Servers) -> None:
+    await servers.make("/api/v1/namespaces/default/serviceaccounts", "default")
+    made = await servers.told.post("/api/v1/namespaces/default/pods", pod(terminationGracePeriodSeconds=0))
+    assert made.status == 201, made.json()
+    running = {**made.json(), "status": {"phase": "Running"}}
+    path = "/api/v1/namespaces/default/pods/p"
+    assert (await servers.told.put(f"{path}/status", running)).status == 200
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}}
+    allowed = await servers.untold.post(f"{path}/eviction?dryRun=All", eviction)
+    assert allowed.status == 201, allowed.json()
+    await servers.make("/apis/policy/v1/namespaces/default/poddisruptionbudgets", "all", spec={"selector": {}})
+    refused = await servers.untold.post(f"{path}/eviction?dryRun=All", eviction)
+    assert refused.status == 429, refused.json()
+    assert "disruption budget" in refused.json()["message"]
+
+
 async def test_a_watch_without_a_version_begins_and_is_told_later(servers: Servers) -> None:
     path = "/api/v1/namespaces/default/configmaps"
     await servers.make(path, "later")

@@ -146,8 +146,7 @@ class StoreObjects:
         return await self._read_each(self._entries(namespace), reading)
 
     async def read_stored(self, namespace: str, reading: Reading[T]) -> tuple[list[T], SlowLane | None]:
-        prefix = self._store.prefix
-        entries = await stored_now(self._store, f"{prefix}{namespace}/" if namespace else prefix)
+        entries = await stored_now(self._store, self._prefix(namespace))
         return await self._read_each(entries, reading), self._lane_for(entries)
 
     async def _read_each(self, entries: Sequence[Entry], reading: Reading[T]) -> list[T]:
@@ -188,10 +187,12 @@ class StoreObjects:
         decode = self._store.kind.decode
         return (decode(entry.body) for entry in self._entries(namespace))
 
-    async def each_known(self, namespace: str, reading: Reading[T], lane: SlowLane) -> AsyncIterator[tuple[str, T]]:
-        if self._store.is_cold:
-            await self._store.warm()
-        async for entry in _unhurried(self._entries(namespace)):
+    async def each_now(self, namespace: str, reading: Reading[T], lane: SlowLane) -> AsyncIterator[tuple[str, T]]:
+        if await self.catches_up():
+            entries = self._entries(namespace)
+        else:
+            entries = await stored_now(self._store, self._prefix(namespace))
+        async for entry in _unhurried(entries):
             name = entry.key.rpartition("/")[2]
             if is_large(entry.body):
                 yield name, await lane.run(self._made, entry.body, reading)
@@ -202,8 +203,10 @@ class StoreObjects:
         return len(self._entries(namespace))
 
     def _entries(self, namespace: str) -> Sequence[Entry]:
-        prefix = self._store.prefix
-        return self._store.cacher.list(f"{prefix}{namespace}/" if namespace else prefix)[0]
+        return self._store.cacher.list(self._prefix(namespace))[0]
+
+    def _prefix(self, namespace: str) -> str:
+        return f"{self._store.prefix}{namespace}/" if namespace else self._store.prefix
 
     def changed(self) -> int:
         return self._store.cacher.changed

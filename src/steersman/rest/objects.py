@@ -111,8 +111,9 @@ class Objects(Protocol):
         """Where to work on what was read out of all objects of a namespace; None if that is little."""
         ...
 
-    def each_known(self, namespace: str, reading: Reading[T], lane: SlowLane) -> AsyncIterator[tuple[str, T]]:
-        """The name of every object of a namespace, and what is read out of it, as `known`, however many there are.
+    def each_now(self, namespace: str, reading: Reading[T], lane: SlowLane) -> AsyncIterator[tuple[str, T]]:
+        """The name of every object there is in a namespace now, and what is read out of it, as `known`, however many
+        there are. Out of storage, if the cache stays behind. Raises StatusError.
 
         Large objects are read in the lane, and each time, as what is read out of them may be large too.
         """

@@ -108,8 +108,7 @@ class _Evictor:
     async def _budget_of(self, pod: core.Pod) -> PodDisruptionBudget | None:
         """The budget whose selector takes the pod. Raises StatusError 500 if there are several."""
         found, labels = "", pod.metadata.labels
-        await self.budgets.catch_up()
-        async for name, takes in self.budgets.each_known(self.ctx.action.namespace, _TAKES, self.lane):
+        async for name, takes in self.budgets.each_now(self.ctx.action.namespace, _TAKES, self.lane):
             if not takes(labels):
                 continue
             if found:
