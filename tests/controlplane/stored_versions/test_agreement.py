@@ -192,6 +192,23 @@ async def test_one_that_was_away_says_that_it_cannot_read(cluster: Cluster, capl
     assert set(await cluster.versions()) == {"v1", "v2"}  # what it writes is told
 
 
+async def test_a_record_that_cannot_be_read_is_told_without_a_traceback(
+    cluster: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    _, agreement = cluster.running[await cluster.start(OLD)]
+    record = await cluster.storage.get(STORE)
+    assert record is not None
+    await cluster.storage.update(STORE, b"no record", expected_revision=record.mod_revision)
+    agreement.begin()
+    agreement._periodic.wake()
+    async with asyncio.timeout(10):
+        while "tried again" not in caplog.text:  # noqa: ASYNC110 - nothing tells that it was logged
+            await asyncio.sleep(0)
+    await agreement.leave()
+    assert f"the agreement on stored versions failed and is tried again: {STORE} cannot be read" in caplog.text
+    assert "Traceback" not in caplog.text
+
+
 async def test_servers_without_the_resource_do_not_matter(cluster: Cluster) -> None:
     other = Agreement(Records(cluster.storage, "other"), {}, lambda _: asyncio.sleep(0, True), "1")
     await other.join()

@@ -52,7 +52,7 @@ class Agreement:
         """What the other servers are told that it writes, and nothing else any more."""
         self._complaints: set[str] = set()
         self._rewriting: asyncio.Task[None] | None = None
-        self._periodic = Periodic("the agreement on stored versions", self.renew, INTERVAL)
+        self._periodic = Periodic("the agreement on stored versions", self._renewed, INTERVAL)
 
     async def join(self) -> None:
         """Says that this server is there, and finds out what it may write, before it reads or writes anything.
@@ -91,6 +91,13 @@ class Agreement:
             await self._records.leave()
         except (StorageUnavailable, ValueError) as error:
             logger.warning("other servers count with this one for a minute more: %s", error)
+
+    async def _renewed(self) -> None:
+        """A round, of which it is only told why it could not be."""
+        try:
+            await self.renew()
+        except ValueError as error:
+            raise StorageUnavailable(str(error)) from None
 
     async def renew(self) -> None:
         """One round: says what it is, looks at the others, turns to other versions where it may, and begins to write

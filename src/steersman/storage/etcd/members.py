@@ -38,6 +38,9 @@ _TOO_LONG: Final = 10.0
 _QUESTION: Final = messages.range_of(b"\0", count_only=True, serializable=True)
 _ROUNDS: Final = 3
 """How often each member is tried for a call that may be sent again."""
+_OTHER_CLUSTER: Final = (
+    "%s is of cluster %x, the others are of %x; a server whose cluster was made anew from a backup is to be started again"
+)
 _NO_WORD: Final = "the member of etcd does not answer"
 _FIRST_DELAY: Final = 0.05
 _PORT: Final = 2379
@@ -246,7 +249,7 @@ class Members:
             return  # it may not say so, as its users have rights; what is asked next tells
         identity = self._identity
         if identity.cluster and cluster != identity.cluster:
-            logger.error("%s is of cluster %x, the others are of %x", endpoint.text, cluster, identity.cluster)
+            logger.error(_OTHER_CLUSTER, endpoint.text, cluster, identity.cluster)
             raise CallError(Code.UNAVAILABLE, f"{endpoint.text} is a member of another cluster", is_unsent=True)
         identity.cluster = cluster
 
