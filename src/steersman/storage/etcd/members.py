@@ -39,7 +39,7 @@ _QUESTION: Final = messages.range_of(b"\0", count_only=True, serializable=True)
 _ROUNDS: Final = 3
 """How often each member is tried for a call that may be sent again."""
 _OTHER_CLUSTER: Final = (
-    "%s is of cluster %x, the others are of %x; a server whose cluster was made anew from a backup is to be started again"
+    "%s is of cluster %x, the others are of %x; if the cluster was restored, start this server again"
 )
 _NO_WORD: Final = "the member of etcd does not answer"
 _FIRST_DELAY: Final = 0.05
