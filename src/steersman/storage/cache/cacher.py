@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from math import inf
 from time import perf_counter
 from typing import Final, TypeVar
@@ -85,6 +85,25 @@ REPRESENTATIONS_LIMIT: Final = 16 << 20
 _ADMITTED: Final = 16
 """One in so many encodings is remembered in place of the oldest where there is no room: were it each, a list of more
 than there is room for would never find any that the one before it has left."""
+
+
+class _Loaded:
+    """What has come of the objects of a cache that is being filled."""
+
+    __slots__ = ("entries", "large", "ordered", "size")
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Entry] = {}
+        self.ordered = SortedEntries()
+        self.large = self.size = 0
+
+    def add(self, some: Sequence[Entry]) -> None:
+        """Adds entries in the order of their keys, beyond all there are."""
+        self.ordered.append(some)
+        for entry in some:
+            self.entries[entry.key] = entry
+            self.size += len(entry.body)
+            self.large += is_large(entry.body)
 
 
 class Cacher:
@@ -212,16 +231,15 @@ class Cacher:
 
     async def _load(self) -> None:
         failures = self._failures
-        entries: dict[str, Entry] = {}
-        ordered = SortedEntries()
+        loaded = _Loaded()
         start, revision, more, wanted = "", 0, True, _FIRST_PAGE
-        large = size = failed = 0
+        failed = 0
         while more:
             try:
                 page = await self._storage.range(self.prefix, start=start, limit=wanted, revision=revision)
             except StorageUnavailable:
                 failed += 1
-                if not entries or failed > _LOAD_FAILURES:
+                if not loaded.entries or failed > _LOAD_FAILURES:
                     raise
                 await asyncio.sleep(_RELOAD_DELAY)
                 wanted = max(wanted // 2, 1)
@@ -231,17 +249,14 @@ class Cacher:
             self.counts.stored_fetched += len(page.items)
             if not page.items:
                 break
-            found = await self._loaded(page.items)
-            entries.update([(entry.key, entry) for entry in found])
-            ordered.append(found)
-            large += sum([is_large(entry.body) for entry in found])
-            of_page = sum([len(entry.body) for entry in found])
-            size += of_page
-            start = after(found[-1].key)
-            wanted = max(1, min(_LOAD_PAGE, _LOAD_BYTES * len(found) // max(of_page, 1)))
-        self._entries, self._sorted = entries, ordered
+            size = loaded.size
+            async for some in self._read(page.items):
+                loaded.add(some)
+            start = after(page.items[-1].key)
+            wanted = max(1, min(_LOAD_PAGE, _LOAD_BYTES * len(page.items) // max(loaded.size - size, 1)))
+        self._entries, self._sorted = loaded.entries, loaded.ordered
         self._forget_index()
-        self.large, self.size = large, size
+        self.large, self.size = loaded.large, loaded.size
         self._window = self._new_window(revision)
         self._applied = revision
         subscription = await self._storage.subscribe(
@@ -255,21 +270,23 @@ class Cacher:
         self.counts.initializations += 1
         self._ready.set()
 
-    async def _loaded(self, items: Sequence[KeyValue]) -> list[Entry]:
-        """The entries of what is stored; others have the loop in between. Raises Undecodable, Unreadable."""
-        found: list[Entry] = []
+    async def _read(self, items: Sequence[KeyValue]) -> AsyncIterator[Sequence[Entry]]:
+        """The entries of what is stored, some at a time; others have the loop in between. Raises Undecodable,
+        Unreadable."""
         until = perf_counter() + _TURN
-        for number, item in enumerate(items, 1):
-            try:
-                found.append(self._entry(item))
-            except Unreadable:
-                raise
-            except Exception as error:
-                raise Undecodable(item.key, str(error)) from error
-            if not number % _LOOK and perf_counter() > until:
+        for at in range(0, len(items), _LOOK):
+            some: list[Entry] = []
+            for item in items[at : at + _LOOK]:
+                try:
+                    some.append(self._entry(item))
+                except Unreadable:
+                    raise
+                except Exception as error:
+                    raise Undecodable(item.key, str(error)) from error
+            yield some
+            if perf_counter() > until:
                 await asyncio.sleep(0)
                 until = perf_counter() + _TURN
-        return found
 
     def _reset(self, error: Exception) -> None:
         """Ends all watches with `error` and forgets everything; where that is much, in later turns of the loop."""
