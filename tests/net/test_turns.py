@@ -307,6 +307,26 @@ async def test_a_few_at_once_go_on_in_the_order_they_came() -> None:
         await gate.turn()
 
 
+async def test_slices_of_all_who_share_a_loop_are_few_in_a_turn() -> None:
+    loop = asyncio.get_running_loop()
+    assert turns.Slices.of(loop, 3) is turns.Slices.of(loop, 3)
+    made: list[int] = []
+
+    async def make(number: int) -> None:
+        for _ in range(4):
+            await turns.Slices.of(loop, 3).turn()
+            made.append(number)
+
+    making = [asyncio.ensure_future(make(number)) for number in range(10)]
+    seen = []
+    while not all(each.done() for each in making):
+        before = len(made)
+        await asyncio.sleep(0)
+        seen.append(len(made) - before)
+    assert len(made) == 40
+    assert max(seen) == 3
+
+
 async def test_requests_of_this_process_are_begun_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """A hundred that come in one turn of the loop are not all worked on in the next."""
     now = 0.0

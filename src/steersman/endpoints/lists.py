@@ -28,6 +28,7 @@ from steersman.machinery.errors.status import not_acceptable
 from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.large_work.slow_lane import SlowLane, done, is_large
 from steersman.net.message import Response
+from steersman.net.turns import Slices
 from steersman.rest.capabilities import Item, Listing
 from steersman.storage.cache.cacher import REPRESENTATIONS_LIMIT
 
@@ -45,6 +46,8 @@ _SLICE_BYTES: Final = 64 << 10
 _YAML_SLICE_BYTES: Final = 16 << 10
 _READY_SLICE_BYTES: Final = 512 << 10
 """The same of bodies that only have to be joined."""
+_FEW: Final = 3
+"""Such slices, of all lists that are being made, that are done in one turn of the loop."""
 
 
 async def list_response(scope: Scope, request: Request, listing: Listing, wanted: Representation) -> Response:
@@ -192,11 +195,16 @@ async def _document_response(scope: Scope, request: Request, listing: Listing, w
         if size > _WHOLE:
             response.body = StreamedBody(_stream(made, some, slices, text, lane))
             return response
-        await asyncio.sleep(0)
+        await _next_turn()
         made += text.between, await done(lane(some), text.render, some)
         size += len(made[-1])
     made.append(text.tail)
     return response
+
+
+async def _next_turn() -> None:
+    """Returns when the next slice may be made: others have the loop in between, other lists among them."""
+    await Slices.of(asyncio.get_running_loop(), _FEW).turn()
 
 
 def _document(scope: Scope, request: Request, listing: Listing, wanted: Representation) -> _Document:
@@ -217,7 +225,7 @@ async def _audited(scope: Scope, request: Request, listing: Listing, wanted: Rep
     for some in slices_of(listing.items, _SLICE_BYTES):
         if len(pieces) > 1:
             pieces.append(b",")
-            await asyncio.sleep(0)
+            await _next_turn()
         pieces.append(await done(lane(some), document.values, some))
     pieces.append(document.end)
     return pieces
@@ -235,7 +243,7 @@ async def _stream(
     made.clear()
     yield text.between + await done(lane(some), text.render, some)
     for some in slices:
-        await asyncio.sleep(0)
+        await _next_turn()
         yield text.between + await done(lane(some), text.render, some)
     yield text.tail
 
@@ -330,7 +338,7 @@ async def _protobuf_response(scope: Scope, request: Request, listing: Listing, w
     lane = _rendered_in(scope.lane(request), listing, always=False)
     for some in slices_of(listing.items, _SLICE_BYTES):
         if made:
-            await asyncio.sleep(0)
+            await _next_turn()
         made += len(some)
         # more than the cache remembers would only push out the beginning, and be pushed out by the beginning next time
         remember = remembered_size < REPRESENTATIONS_LIMIT
@@ -359,7 +367,7 @@ async def _protobuf_response(scope: Scope, request: Request, listing: Listing, w
             yield isal_zlib.decompress(packed.pop())
         for some in slices_of(listing.items, _SLICE_BYTES, kept):
             yield _joined(await done(lane(some), _messages, message, some, False))
-            await asyncio.sleep(0)
+            await _next_turn()
         yield tail
 
     return Response(200, [PROTOBUF_TYPE], StreamedBody(stream()))

@@ -158,17 +158,18 @@ class FewAtOnce:
 
 
 class Slices(FewAtOnce):
-    """Slices of what takes long, whoever has asked for it: one of them goes on in a turn of the loop."""
+    """Slices of what takes long, whoever has asked for it: few of them go on in a turn of the loop."""
 
     __slots__ = ()
-    _all: ClassVar[WeakKeyDictionary[asyncio.AbstractEventLoop, Slices]] = WeakKeyDictionary()
+    _all: ClassVar[WeakKeyDictionary[asyncio.AbstractEventLoop, dict[int, Slices]]] = WeakKeyDictionary()
 
     @classmethod
-    def of(cls, loop: asyncio.AbstractEventLoop) -> Slices:
-        """Those of a loop."""
-        found = cls._all.get(loop)
+    def of(cls, loop: asyncio.AbstractEventLoop, few: int) -> Slices:
+        """Those of a loop of which so many go on at once."""
+        of_loop = cls._all.setdefault(loop, {})
+        found = of_loop.get(few)
         if found is None:
-            found = cls._all[loop] = cls(1)
+            found = of_loop[few] = cls(few)
         return found
 
 

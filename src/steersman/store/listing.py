@@ -135,7 +135,7 @@ async def in_turns(found: Sequence[Entry], *, any_large: bool) -> AsyncIterator[
     at = 0
     while at < len(found):
         if at and perf_counter() > until:
-            await Slices.of(asyncio.get_running_loop()).turn()
+            await Slices.of(asyncio.get_running_loop(), 1).turn()
             until = perf_counter() + _TURN
         some = found[at : at + _SLICE]
         if any_large:
@@ -257,7 +257,7 @@ async def _present(store: CachedObjects[Any], items: Sequence[KeyValue], entries
         entries.append(Entry(each.key, present(each.value, each.mod_revision), each.mod_revision))
         size += len(each.value)
         if perf_counter() > until:
-            await asyncio.sleep(0)
+            await Slices.of(asyncio.get_running_loop(), 1).turn()
             until = perf_counter() + _TURN
     return size
 
