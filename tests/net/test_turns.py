@@ -153,6 +153,7 @@ PING = F(frames.PING, 0, 0, bytes(8))
 )
 async def test_what_comes_to_hundreds_of_connections_at_once_is_for_several_turns(kind, first, more, answer):
     shared = core()
+    shared.put_off.clock = shared.turns.clock
     wires = [Wire() for _ in range(400)]
     connections = [kind(shared) for _ in wires]
 
@@ -164,6 +165,7 @@ async def test_what_comes_to_hundreds_of_connections_at_once_is_for_several_turn
         connection.data_received(first + more)
     assert 20 < answered() < 300
     await asyncio.sleep(0)
+    await worked_off(connections[0])
     connections[0].data_received(more)
     assert wires[0].written.count(answer) == 2, "what comes in the next turn is worked on again"
     for connection in connections:
@@ -209,6 +211,62 @@ async def test_of_hundreds_of_connections_that_are_lost_at_once_some_are_let_go_
     assert max(seen) < 300
     await asyncio.sleep(0)
     assert shared.counters.running == 0
+
+
+KINDS = pytest.mark.parametrize(
+    ("kind", "request_", "answer"),
+    [
+        (Http1Connection, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", b"HTTP/1.1 200 OK"),
+        (Http2Connection, HELLO + opened(0) + PING, F(frames.PING, frames.ACK, 0, bytes(8))),
+    ],
+    ids=["http/1.1", "http/2"],
+)
+
+
+def put_off(kind, shared: Core, request_: bytes):
+    """A connection to which a request has come in a turn that had no time for it."""
+    shared.turns._turn_end = 1e-9
+    wire, connection = Wire(), kind(shared)
+    connection.connection_made(wire)
+    connection.data_received(request_)
+    shared.turns._turn_end = 0.0
+    return connection, wire
+
+
+@KINDS
+async def test_what_is_put_off_is_taken_up_before_what_others_have_left_over(kind, request_, answer):
+    shared = core()
+    shared.put_off.clock = shared.turns.clock
+    for _ in range(20):
+        hog = Http1Connection(shared)
+        hog.connection_made(Wire())
+        hog.data_received(pipelined())
+        assert hog._later
+    connection, wire = put_off(kind, shared, request_)
+    assert answer not in bytes(wire.written)
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert answer in bytes(wire.written)
+    connection.connection_lost(None)
+
+
+@KINDS
+async def test_what_is_put_off_is_answered_though_the_client_says_goodbye_at_once(kind, request_, answer):
+    connection, wire = put_off(kind, core(), request_)
+    assert not connection.eof_received()
+    assert answer in bytes(wire.written)
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert bytes(wire.written).count(answer) == 1
+    connection.connection_lost(None)
+
+
+async def test_what_is_put_off_of_a_client_that_has_gone_is_forgotten():
+    connection, wire = put_off(Http1Connection, core(), b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+    connection.connection_lost(None)
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert not wire.written
 
 
 async def test_what_waits_is_read_on_and_everything_is_answered_in_the_end():

@@ -198,7 +198,7 @@ def settle() -> None:
     """
     gc.freeze()
     gc.enable()
-    gc.set_threshold(5_000, 2, 5_000)
+    gc.set_threshold(10_000, 2, 2_500)
 
 
 def _follow(connection: socket.socket, stop: asyncio.Event) -> None:

@@ -13,7 +13,7 @@ from steersman.net import eager
 from steersman.net.fields import FieldCache
 from steersman.net.limits import Limits
 from steersman.net.message import Body, BodyAborted, Handler, Peer, Request, Response, Stream, Upgraded
-from steersman.net.turns import Flushes, Losses, Turns
+from steersman.net.turns import Flushes, Losses, PutOff, Turns
 
 log = logging.getLogger("steersman.net")
 
@@ -195,6 +195,7 @@ class Core:
         "limits",
         "loop",
         "losses",
+        "put_off",
         "read_buffer",
         "turns",
     )
@@ -222,6 +223,7 @@ class Core:
         self.turns = Turns(loop)
         self.flushes = Flushes(loop)
         self.losses = Losses(loop)
+        self.put_off = PutOff(loop)
         self._change: asyncio.Future[None] | None = None
 
     @property

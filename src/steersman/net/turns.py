@@ -77,6 +77,23 @@ class Flushes(_InSlices[Writer]):
         item.flush()
 
 
+class Newcomer(Protocol):
+    """A connection to which something has come in a turn of the loop that had no time for it."""
+
+    def take_up(self) -> None:
+        """Works on it as if it had just come."""
+        ...
+
+
+class PutOff(_InSlices[Newcomer]):
+    """Takes up what was put off, before and beside what others have left over: they have had their turns."""
+
+    __slots__ = ()
+
+    def _work(self, item: Newcomer) -> None:
+        item.take_up()
+
+
 class Lost(Protocol):
     """A connection that is no more."""
 
@@ -194,7 +211,7 @@ class Turns(_InSlices[Worker]):
         """When as much was done in this turn of the loop as may be; 0.0 while that does not matter."""
 
     def spent(self) -> bool:
-        """Whether so much was done in this turn of the loop that what has come to one more connection is for `later`.
+        """Whether so much was done in this turn of the loop that what has come to one more connection is to be put off.
         It is asked for all that comes, so that the end of a turn is looked out for only now and then."""
         if self._turn_end:
             return self.clock() >= self._turn_end

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import Any
 
 import pytest
@@ -248,6 +249,30 @@ async def test_watches_of_clients_that_go_away_leave_nothing_behind(small: Small
     await asyncio.gather(*(watch.response.aclose() for watch in watches))
     assert small.stores["configmaps"].cacher.watchers == 0
     assert not small.server.watches
+
+
+async def test_a_watch_that_is_over_leaves_no_circle(small: SmallServer) -> None:
+    """What is left in circles stays until all garbage is collected, which may be never."""
+    await small.note("a")
+
+    def left() -> int:
+        return sum(isinstance(each, watch_module.WatchStream) for each in gc.get_objects())
+
+    gc.collect()
+    before = left()
+    gc.disable()
+    try:
+        for query in ("", "&resourceVersion=1", "&timeoutSeconds=1"):
+            watch = await watching(small, query)
+            assert await watch.told() == "ADDED a"
+            assert left() == before + 1
+            await watch.response.aclose()
+            del watch
+            for _ in range(5):
+                await asyncio.sleep(0)
+            assert left() == before, query
+    finally:
+        gc.enable()
 
 
 async def test_a_watch_can_catch_up_on_more_than_it_may_fall_behind(small: SmallServer, monkeypatch) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 from collections.abc import Callable
 
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosedError, ConnectionClosedOK, InvalidStatus
+from websockets.protocol import Protocol, Side
 
 from steersman.net.message import BodyAborted, BodyWriter, Headers, Request, Response, Upgraded
 from steersman.net.server import HttpServer
@@ -184,3 +186,28 @@ def test_handshakes(change: dict[str, str], status: int, body: bytes) -> None:
 )
 def test_who_asks_for_a_websocket(upgrade: str, connection: str, expected: bool) -> None:
     assert is_websocket_request(Headers.of([("upgrade", upgrade), ("connection", connection)])) is expected
+
+
+async def test_a_websocket_that_is_over_leaves_no_circle(serve) -> None:
+    """What is left in circles stays until all garbage is collected, which may be never."""
+
+    def left() -> int:
+        return sum(isinstance(each, Protocol) and each.side is Side.SERVER for each in gc.get_objects())
+
+    gc.collect()
+    before = left()
+    gc.disable()
+    try:
+        told = Told()
+        _, client = await opened(serve, told)
+        (await told.writer).end()
+        assert left() == before + 1
+        assert [message async for message in client] == []
+        await asyncio.wait_for(told.ended.wait(), 5)
+        told.writer.cancel()
+        told.writer = asyncio.get_running_loop().create_future()  # the other one has the writer
+        async with asyncio.timeout(5):
+            while left() > before:  # noqa: ASYNC110 - nothing tells that it is gone
+                await asyncio.sleep(0.01)
+    finally:
+        gc.enable()

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from steersman.net.turns import FewAtOnce
 from steersman.storage.cache import cacher as cacher_module
 from steersman.storage.cache.cacher import Cacher
 from steersman.storage.cache.entry import Entry, WatchEvent
 from steersman.storage.cache.index import FieldIndex
+from steersman.storage.interface import FutureRevision
 from steersman.storage.memory import MemoryStorage
 
 PODS = "/registry/pods/"
@@ -127,6 +129,22 @@ async def test_of_many_that_wait_for_it_few_go_on_in_a_turn_of_the_loop(
     await asyncio.gather(*asking)
     assert max(steps) <= 2 * cacher_module._WOKEN
     assert cacher.candidates(PODS, "nobody") == []
+
+
+async def test_who_waits_for_its_turn_is_not_too_late(
+    storage: MemoryStorage, cacher: Cacher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Slow(FewAtOnce):
+        async def turn(self) -> None:
+            await asyncio.sleep(0.2)
+
+    monkeypatch.setattr(cacher, "_woken", Slow(1))
+    waiting = [asyncio.create_task(cacher.wait_fresh(storage.revision + 1, timeout=0.1)) for _ in range(40)]
+    await asyncio.sleep(0)
+    await storage.create(PODS + "x/1", b"a@")
+    await asyncio.gather(*waiting)
+    with pytest.raises(FutureRevision):
+        await cacher.wait_fresh(storage.revision + 1, timeout=0.01)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -176,7 +176,8 @@ class WatchStream:
             self._filler.cancel()
         if self._start is not None:
             self._start.handle.cancel()
-        self._writer = None
+        # Who delivers to this knows it, and is known by it: both would be there until the next collection of garbage.
+        self._writer = self._start = self._initialized = self._refused = None
 
     def finish(self) -> None:
         """Ends the watch properly: its time is up, or the server is going down."""
@@ -244,9 +245,9 @@ class WatchStream:
 
     def _live(self) -> None:
         """The first objects are out: what waited follows, and events go straight through from now on."""
-        assert self._start is not None
         if self._over():
             return
+        assert self._start is not None
         if self._start.initial is not None and self._bookmarks and self._initial_bookmark:
             self._send_bookmark(self._start.revision, _INITIAL_END)
         if self._initialized is not None:

@@ -47,6 +47,8 @@ class Http1Connection(Receiver):
         self._working = False
         self._later = False
         """Goes on with what has come in a later turn."""
+        self._put_off = False
+        """The same for what has come in a turn that had no time for it."""
         self._paused = False
         self._discarded = 0
         self._deaf = False
@@ -92,6 +94,7 @@ class Http1Connection(Receiver):
         if self._upgraded is not None:
             self._upgraded.eof()
             return not self._peer.tls
+        self.take_up()
         return False
 
     def pause_writing(self) -> None:
@@ -125,11 +128,18 @@ class Http1Connection(Receiver):
         if self._later:
             return
         if self.core.turns.spent():
-            self._later = True
-            self.core.turns.later(self)
+            self._later = self._put_off = True
+            self.core.put_off.later(self)
             self._throttle()
         else:
             self._run()
+
+    def take_up(self) -> None:
+        """Works on what was put off, unless that has been done."""
+        if self._put_off:
+            self._later = self._put_off = False
+            if not self._lost and self._upgraded is None and not self._deaf:
+                self._run()
 
     def _append(self, data: bytes) -> None:
         held = self._input

@@ -53,6 +53,8 @@ class Http2Connection(Http2Output):
         """Streams whose handlers are to be started."""
         self._later = False
         """Goes on with what has come in a later turn; until then no more is read."""
+        self._put_off = False
+        """The same for what has come in a turn that had no time for it."""
         self._reset_by_us: dict[int, None] = {}
         self._blocks = BlockReader(limits)
         self._block: bytearray | None = None
@@ -113,6 +115,7 @@ class Http2Connection(Http2Output):
 
     def eof_received(self) -> bool:
         """The client will send no more: nothing can be acknowledged either, so the connection ends."""
+        self.take_up()
         return False
 
     def data_received(self, data: bytes) -> None:
@@ -125,10 +128,20 @@ class Http2Connection(Http2Output):
         turns = self.core.turns
         if turns.spent():
             self._partial += data
-            self._go_on_later()
+            self._later = self._put_off = True
+            self.core.put_off.later(self)
+            if not self._transport.is_closing():
+                self._transport.pause_reading()
             return
         turns.begin()
         self._run(self._partial + data if self._partial else data)
+
+    def take_up(self) -> None:
+        """Works on what was put off, unless that has been done."""
+        if self._put_off:
+            self._put_off = False
+            self.core.turns.begin()
+            self.go_on()
 
     def go_on(self) -> None:
         """Works on what was left over."""

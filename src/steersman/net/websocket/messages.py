@@ -85,6 +85,7 @@ class MessageConnection:
         finally:
             self._over = True
             self._connection.close()
+            self._incoming.end()
 
     async def _flush(self) -> None:
         if data := b"".join(self._protocol.data_to_send()):

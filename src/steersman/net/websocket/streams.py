@@ -96,6 +96,7 @@ async def serve_stream(connection: Upgraded, stream: Stream, message: Callable[[
         stream.closed()
         reader.cancel()
         await asyncio.gather(reader, return_exceptions=True)
+        writer.incoming.end()
 
 
 _SILENT: Final = logging.Logger("steersman.net.websocket.streams", logging.CRITICAL + 1)
@@ -127,6 +128,13 @@ class Incoming:
         self._protocol = protocol
         self._data = b""
         self._at = 0
+        self._is_over = False
+
+    def end(self) -> None:
+        """Nothing is received any more. The protocol and its parser know each other, and both would stay until garbage
+        is collected."""
+        self._is_over, self._data, self._at = True, b"", 0
+        self._protocol.parser.close()
 
     def add(self, data: bytes) -> None:
         """Keeps what has come."""
@@ -139,6 +147,8 @@ class Incoming:
             self._data = b""
             return False
         await self._turns.turn()
+        if self._is_over:
+            return False
         end = time.monotonic() + SLICE
         while True:
             protocol.receive_data(data[self._at : self._at + _RECEIVED_AT_ONCE])
@@ -153,6 +163,7 @@ class _MessageWriter:
     def __init__(self, connection: Upgraded, protocol: Protocol, message: Callable[[bytes], str | bytes]) -> None:
         self.over = False
         """Nothing more is taken; what is queued still leaves."""
+        self.incoming = Incoming(protocol)
         self._connection = connection
         self._protocol = protocol
         self._message = message
@@ -207,7 +218,7 @@ class _MessageWriter:
 
     async def receive(self) -> None:
         """Takes what the client sends until it closes."""
-        incoming = Incoming(self._protocol)
+        incoming = self.incoming
         while not self._protocol.close_expected() and (data := await self._connection.read()):
             incoming.add(data)
             while not self._protocol.close_expected() and await incoming.receive():

@@ -453,10 +453,13 @@ class Cacher:
         if revision <= self.revision:
             self.counts.waited(0.0)
             return
+        await self._in_turn(self._wait_until(revision, timeout))
+
+    async def _wait_until(self, revision: int, timeout: float) -> None:
         began = time.monotonic()
         try:
             async with asyncio.timeout(timeout):
-                await self._in_turn(self._storage.wait_until(revision))
+                await self._storage.wait_until(revision)
         except TimeoutError:
             raise FutureRevision(revision, self.revision) from None
         finally:

@@ -77,6 +77,7 @@ class Watcher:
         self._watchers.remove(self)
         if self.replay is not None:
             self.replay.cancel()
+            self.replay = None  # which knows this watch
 
     def end(self, error: Exception) -> None:
         """Ends the watch from the cache's side and says why."""
