@@ -11,9 +11,8 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from math import inf
-from time import perf_counter
 from typing import Final, TypeVar
 
 from steersman.machinery.large_work.slow_lane import is_large
@@ -23,6 +22,7 @@ from steersman.storage.cache.counts import Counts
 from steersman.storage.cache.endings import end_all, forget_all
 from steersman.storage.cache.entry import Change, Entry
 from steersman.storage.cache.index import FieldIndex, ValueOf
+from steersman.storage.cache.loading import Loaded
 from steersman.storage.cache.past import Past
 from steersman.storage.cache.sorted_entries import SortedEntries
 from steersman.storage.cache.watcher import (
@@ -65,10 +65,6 @@ _LOAD_BYTES: Final = 16 << 20
 are large, as for each of them etcd counts all keys that follow."""
 _LOAD_FAILURES: Final = 5
 """How often in turn a page may fail, once others have come: what was read is kept, and less asked for."""
-_TURN: Final = 0.003
-"""Seconds of filling between two turns of the loop."""
-_LOOK: Final = 64
-"""Objects after which the clock is looked at."""
 _UNDONE: Final = 500
 """Changes that are undone in one turn of the loop, some 2 ms."""
 _REPLAY_SLICE: Final = 200
@@ -85,25 +81,6 @@ REPRESENTATIONS_LIMIT: Final = 16 << 20
 _ADMITTED: Final = 16
 """One in so many encodings is remembered in place of the oldest where there is no room: were it each, a list of more
 than there is room for would never find any that the one before it has left."""
-
-
-class _Loaded:
-    """What has come of the objects of a cache that is being filled."""
-
-    __slots__ = ("entries", "large", "ordered", "size")
-
-    def __init__(self) -> None:
-        self.entries: dict[str, Entry] = {}
-        self.ordered = SortedEntries()
-        self.large = self.size = 0
-
-    def add(self, some: Sequence[Entry]) -> None:
-        """Adds entries in the order of their keys, beyond all there are."""
-        self.ordered.append(some)
-        for entry in some:
-            self.entries[entry.key] = entry
-            self.size += len(entry.body)
-            self.large += is_large(entry.body)
 
 
 class Cacher:
@@ -231,7 +208,7 @@ class Cacher:
 
     async def _load(self) -> None:
         failures = self._failures
-        loaded = _Loaded()
+        loaded = Loaded()
         start, revision, more, wanted = "", 0, True, _FIRST_PAGE
         failed = 0
         while more:
@@ -250,8 +227,7 @@ class Cacher:
             if not page.items:
                 break
             size = loaded.size
-            async for some in self._read(page.items):
-                loaded.add(some)
+            await loaded.read(page.items, self._entry)
             start = after(page.items[-1].key)
             wanted = max(1, min(_LOAD_PAGE, _LOAD_BYTES * len(page.items) // max(loaded.size - size, 1)))
         self._entries, self._sorted = loaded.entries, loaded.ordered
@@ -269,24 +245,6 @@ class Cacher:
         self._was_ready = True
         self.counts.initializations += 1
         self._ready.set()
-
-    async def _read(self, items: Sequence[KeyValue]) -> AsyncIterator[Sequence[Entry]]:
-        """The entries of what is stored, some at a time; others have the loop in between. Raises Undecodable,
-        Unreadable."""
-        until = perf_counter() + _TURN
-        for at in range(0, len(items), _LOOK):
-            some: list[Entry] = []
-            for item in items[at : at + _LOOK]:
-                try:
-                    some.append(self._entry(item))
-                except Unreadable:
-                    raise
-                except Exception as error:
-                    raise Undecodable(item.key, str(error)) from error
-            yield some
-            if perf_counter() > until:
-                await asyncio.sleep(0)
-                until = perf_counter() + _TURN
 
     def _reset(self, error: Exception) -> None:
         """Ends all watches with `error` and forgets everything; where that is much, in later turns of the loop."""

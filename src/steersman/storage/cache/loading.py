@@ -1,0 +1,51 @@
+"""What a cache is filled with, others having the loop in between."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from time import perf_counter
+from typing import Final
+
+from steersman.machinery.large_work.slow_lane import is_large
+from steersman.storage.cache.entry import Entry
+from steersman.storage.cache.sorted_entries import SortedEntries
+from steersman.storage.interface import KeyValue, Undecodable, Unreadable
+
+_TURN: Final = 0.003
+"""Seconds of filling between two turns of the loop."""
+_LOOK: Final = 64
+"""Objects after which the clock is looked at."""
+
+
+class Loaded:
+    """What has come of the objects so far: how many are large, and the bytes of all, as a `Cacher` counts them."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Entry] = {}
+        self.ordered = SortedEntries()
+        self.large = self.size = 0
+
+    async def read(self, items: Sequence[KeyValue], entry_of: Callable[[KeyValue], Entry]) -> None:
+        """Adds what is stored, in the order of its keys, beyond all there is. Raises Undecodable, Unreadable."""
+        until = perf_counter() + _TURN
+        for at in range(0, len(items), _LOOK):
+            some: list[Entry] = []
+            for item in items[at : at + _LOOK]:
+                try:
+                    some.append(entry_of(item))
+                except Unreadable:
+                    raise
+                except Exception as error:
+                    raise Undecodable(item.key, str(error)) from error
+            self._add(some)
+            if perf_counter() > until:
+                await asyncio.sleep(0)
+                until = perf_counter() + _TURN
+
+    def _add(self, some: Sequence[Entry]) -> None:
+        self.ordered.append(some)
+        for entry in some:
+            self.entries[entry.key] = entry
+            self.size += len(entry.body)
+            self.large += is_large(entry.body)
