@@ -6,7 +6,6 @@ before the first is sent, a slice after that; of protobuf, whose length comes fi
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
@@ -28,7 +27,7 @@ from steersman.machinery.errors.status import not_acceptable
 from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.large_work.slow_lane import SlowLane, done, is_large
 from steersman.net.message import Response
-from steersman.net.turns import Slices
+from steersman.net.turns import next_slice
 from steersman.rest.capabilities import Item, Listing
 from steersman.storage.cache.cacher import REPRESENTATIONS_LIMIT
 
@@ -195,16 +194,11 @@ async def _document_response(scope: Scope, request: Request, listing: Listing, w
         if size > _WHOLE:
             response.body = StreamedBody(_stream(made, some, slices, text, lane))
             return response
-        await _next_turn()
+        await next_slice(_FEW)
         made += text.between, await done(lane(some), text.render, some)
         size += len(made[-1])
     made.append(text.tail)
     return response
-
-
-async def _next_turn() -> None:
-    """Returns when the next slice may be made: others have the loop in between, other lists among them."""
-    await Slices.of(asyncio.get_running_loop(), _FEW).turn()
 
 
 def _document(scope: Scope, request: Request, listing: Listing, wanted: Representation) -> _Document:
@@ -225,7 +219,7 @@ async def _audited(scope: Scope, request: Request, listing: Listing, wanted: Rep
     for some in slices_of(listing.items, _SLICE_BYTES):
         if len(pieces) > 1:
             pieces.append(b",")
-            await _next_turn()
+            await next_slice(_FEW)
         pieces.append(await done(lane(some), document.values, some))
     pieces.append(document.end)
     return pieces
@@ -243,7 +237,7 @@ async def _stream(
     made.clear()
     yield text.between + await done(lane(some), text.render, some)
     for some in slices:
-        await _next_turn()
+        await next_slice(_FEW)
         yield text.between + await done(lane(some), text.render, some)
     yield text.tail
 
@@ -338,7 +332,7 @@ async def _protobuf_response(scope: Scope, request: Request, listing: Listing, w
     lane = _rendered_in(scope.lane(request), listing, always=False)
     for some in slices_of(listing.items, _SLICE_BYTES):
         if made:
-            await _next_turn()
+            await next_slice(_FEW)
         made += len(some)
         # more than the cache remembers would only push out the beginning, and be pushed out by the beginning next time
         remember = remembered_size < REPRESENTATIONS_LIMIT
@@ -367,7 +361,7 @@ async def _protobuf_response(scope: Scope, request: Request, listing: Listing, w
             yield isal_zlib.decompress(packed.pop())
         for some in slices_of(listing.items, _SLICE_BYTES, kept):
             yield _joined(await done(lane(some), _messages, message, some, False))
-            await _next_turn()
+            await next_slice(_FEW)
         yield tail
 
     return Response(200, [PROTOBUF_TYPE], StreamedBody(stream()))

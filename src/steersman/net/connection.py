@@ -13,7 +13,7 @@ from steersman.net import eager
 from steersman.net.fields import FieldCache
 from steersman.net.limits import Limits
 from steersman.net.message import Body, BodyAborted, Handler, Peer, Request, Response, Stream, Upgraded
-from steersman.net.turns import Flushes, Losses, PutOff, Turns
+from steersman.net.turns import InSlices, Turns
 
 log = logging.getLogger("steersman.net")
 
@@ -120,6 +120,14 @@ class Receiver(asyncio.BufferedProtocol):
         """Takes what has come."""
         raise NotImplementedError
 
+    def take_up(self) -> None:
+        """Works on what was put off, unless that has been done."""
+        raise NotImplementedError
+
+    def dropped(self) -> None:
+        """Cuts off what is in flight, as nobody is there any more."""
+        raise NotImplementedError
+
     def schedule(self) -> None:
         """Has flush() called once, soon: when it is this connection's turn to write."""
         if not self.scheduled:
@@ -221,9 +229,13 @@ class Core:
         self.draining = False
         self.read_buffer = memoryview(bytearray(_READ_SIZE))
         self.turns = Turns(loop)
-        self.flushes = Flushes(loop)
-        self.losses = Losses(loop)
-        self.put_off = PutOff(loop)
+        self.flushes: InSlices[Receiver] = InSlices(loop, Receiver.flush)
+        """Connections that have something to write: what many are told at once is encrypted in slices."""
+        self.put_off: InSlices[Receiver] = InSlices(loop, lambda each: each.take_up())
+        """Those to which something has come in a turn that had no time for it: before and beside `turns`, where others
+        are that have had theirs."""
+        self.losses: InSlices[Receiver] = InSlices(loop, lambda each: each.dropped())
+        """Those that are no more, where many are lost at once."""
         self._change: asyncio.Future[None] | None = None
 
     @property

@@ -20,13 +20,16 @@ _SHORT_SLICE: Final = 0.0002
 """The same for what has just come to one connection, while others have work left over."""
 
 
-class _InSlices(Generic[T]):
-    """Works on what is handed to it in the order it came, for a slice of each turn. `clock` tells seconds."""
+class InSlices(Generic[T]):
+    """Has `do` work on what is handed to it, in the order it came, for a slice of each turn. `clock` tells seconds."""
 
-    __slots__ = ("_end", "_loop", "_scheduled", "_waiting", "clock", "count")
+    __slots__ = ("_do", "_end", "_loop", "_scheduled", "_waiting", "clock", "count")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, do: Callable[[T], None], clock: Callable[[], float] = time.monotonic
+    ) -> None:  # fmt: skip
         self._loop = loop
+        self._do = do
         self._waiting: deque[T] = deque()
         self._scheduled = False
         self._end = 0.0
@@ -36,7 +39,7 @@ class _InSlices(Generic[T]):
         """Turns of the loop in which something was worked on."""
 
     def _work(self, item: T) -> None:
-        raise NotImplementedError
+        self._do(item)
 
     def later(self, item: T) -> None:
         """Has `item` worked on once, in a turn to come."""
@@ -60,57 +63,6 @@ class _InSlices(Generic[T]):
                 self._loop.call_soon(self._run)
 
 
-class Writer(Protocol):
-    """A connection that has something to write."""
-
-    def flush(self) -> None:
-        """Writes a batch; if more is left then, it comes again with `Flushes.later`."""
-        ...
-
-
-class Flushes(_InSlices[Writer]):
-    """Lets connections write in turn: what many are told at once is encrypted in slices."""
-
-    __slots__ = ()
-
-    def _work(self, item: Writer) -> None:
-        item.flush()
-
-
-class Newcomer(Protocol):
-    """A connection to which something has come in a turn of the loop that had no time for it."""
-
-    def take_up(self) -> None:
-        """Works on it as if it had just come."""
-        ...
-
-
-class PutOff(_InSlices[Newcomer]):
-    """Takes up what was put off, before and beside what others have left over: they have had their turns."""
-
-    __slots__ = ()
-
-    def _work(self, item: Newcomer) -> None:
-        item.take_up()
-
-
-class Lost(Protocol):
-    """A connection that is no more."""
-
-    def dropped(self) -> None:
-        """Cuts off what was going on on it."""
-        ...
-
-
-class Losses(_InSlices[Lost]):
-    """Lets go of connections in turn, where many are lost at once."""
-
-    __slots__ = ()
-
-    def _work(self, item: Lost) -> None:
-        item.dropped()
-
-
 class Beginner(Protocol):
     """A request that has come."""
 
@@ -119,7 +71,7 @@ class Beginner(Protocol):
         ...
 
 
-class Starts(_InSlices[Beginner]):
+class Starts(InSlices[Beginner]):
     """Begins on requests in turn: clients in this process send hundreds at once, all of one turn of the loop."""
 
     __slots__ = ("__weakref__",)
@@ -130,11 +82,9 @@ class Starts(_InSlices[Beginner]):
         """Those of a loop, which all clients on it share."""
         found = cls._all.get(loop)
         if found is None:
-            found = cls._all[loop] = cls(proxy(loop))  # or the loop would be kept by what is kept for it
+            # a proxy, or the loop would be kept by what is kept for it
+            found = cls._all[loop] = cls(proxy(loop), lambda item: item.begin())
         return found
-
-    def _work(self, item: Beginner) -> None:
-        item.begin()
 
 
 class FewAtOnce:
@@ -190,6 +140,11 @@ class Slices(FewAtOnce):
         return found
 
 
+async def next_slice(few: int = 1) -> None:
+    """Returns when a slice may be done of which `few` go on in a turn of the loop."""
+    await Slices.of(asyncio.get_running_loop(), few).turn()
+
+
 class Worker(Protocol):
     """A connection with input left over."""
 
@@ -198,13 +153,13 @@ class Worker(Protocol):
         ...
 
 
-class Turns(_InSlices[Worker]):
+class Turns(InSlices[Worker]):
     """Gives connections their time in turn."""
 
     __slots__ = ("_begun", "_turn_end", "_until")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(loop, clock)
+        super().__init__(loop, lambda item: item.go_on(), clock)
         self._until = 0.0
         self._begun = 0
         self._turn_end = 0.0
@@ -235,4 +190,4 @@ class Turns(_InSlices[Worker]):
 
     def _work(self, item: Worker) -> None:
         self._until = self._end
-        item.go_on()
+        super()._work(item)

@@ -19,7 +19,7 @@ from steersman.api.meta.v1 import DeleteOptions
 from steersman.kinds.open import OpenKind, OpenObject
 from steersman.machinery.large_work.slow_lane import SlowLane, done, is_large
 from steersman.machinery.selectors import fields, labels
-from steersman.net.turns import Slices
+from steersman.net.turns import next_slice
 from steersman.rest.bound import BoundResource
 from steersman.rest.capabilities import (
     Change,
@@ -254,6 +254,6 @@ async def _unhurried(values: Sequence[T]) -> AsyncIterator[T]:
     began = perf_counter()
     for value in values:
         if perf_counter() - began > _TURN:
-            await Slices.of(asyncio.get_running_loop(), 1).turn()
+            await next_slice()
             began = perf_counter()
         yield value

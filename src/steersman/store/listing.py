@@ -5,7 +5,6 @@ Follows k8s.io/apiserver `storage/cacher` and `storage/etcd3/store.go` for the m
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 from time import perf_counter
 from typing import Any, Final, NamedTuple
@@ -14,7 +13,7 @@ from steersman.machinery.errors import field
 from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.field import quote
 from steersman.machinery.selectors import fields, labels
-from steersman.net.turns import Slices
+from steersman.net.turns import next_slice
 from steersman.rest.capabilities import EXACT, Listing, ListOptions
 from steersman.rest.context import Context
 from steersman.storage.cache.cacher import Cacher
@@ -31,7 +30,7 @@ _SLICE_BYTES: Final = 256 << 10
 """Objects, and bytes of them, that are looked at between two looks at the clock."""
 _FIRST_TURN: Final = 0.001
 _TURN: Final = 0.005
-"""Seconds of such work to begin with, and then, when it is this one's turn (`Slices`)."""
+"""Seconds of such work to begin with, and then, when it is this one's turn (`next_slice`)."""
 _FIRST_PART: Final = 500
 _PART: Final = 5_000
 _PART_BYTES: Final = 4 << 20
@@ -135,7 +134,7 @@ async def in_turns(found: Sequence[Entry], *, any_large: bool) -> AsyncIterator[
     at = 0
     while at < len(found):
         if at and perf_counter() > until:
-            await Slices.of(asyncio.get_running_loop(), 1).turn()
+            await next_slice()
             until = perf_counter() + _TURN
         some = found[at : at + _SLICE]
         if any_large:
@@ -257,7 +256,7 @@ async def _present(store: CachedObjects[Any], items: Sequence[KeyValue], entries
         entries.append(Entry(each.key, present(each.value, each.mod_revision), each.mod_revision))
         size += len(each.value)
         if perf_counter() > until:
-            await Slices.of(asyncio.get_running_loop(), 1).turn()
+            await next_slice()
             until = perf_counter() + _TURN
     return size
 

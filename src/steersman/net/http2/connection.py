@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from steersman.net.ascii import lower
 from steersman.net.body import EMPTY_BODY, IncomingBody
@@ -18,6 +18,7 @@ from steersman.net.http2.output import Http2Output
 from steersman.net.http2.request import Head
 from steersman.net.http2.stream import Http2Stream
 from steersman.net.message import Headers, Peer, Request, Response
+from steersman.net.turns import InSlices
 
 log = logging.getLogger("steersman.net")
 
@@ -128,10 +129,8 @@ class Http2Connection(Http2Output):
         turns = self.core.turns
         if turns.spent():
             self._partial += data
-            self._later = self._put_off = True
-            self.core.put_off.later(self)
-            if not self._transport.is_closing():
-                self._transport.pause_reading()
+            self._put_off = True
+            self._go_on_later(self.core.put_off)
             return
         turns.begin()
         self._run(self._partial + data if self._partial else data)
@@ -173,17 +172,17 @@ class Http2Connection(Http2Output):
             if not stream.closed:
                 self._start(stream)
                 if new and turns.over():
-                    self._go_on_later()
+                    self._go_on_later(self.core.turns)
                     return
 
     def _keeps_enough(self) -> bool:
         """Whether as much of complete answers as may waits for the client to read it."""
         return sum(stream.buffered for stream in self.leaving) > self._limits.max_unsent
 
-    def _go_on_later(self) -> None:
+    def _go_on_later(self, queue: InSlices[Any]) -> None:
         if not self._later:
             self._later = True
-            self.core.turns.later(self)
+            queue.later(self)
             if not self._lost and not self._transport.is_closing():
                 self._transport.pause_reading()
 
@@ -329,7 +328,7 @@ class Http2Connection(Http2Output):
             else:
                 self._spend_control()
             if at < end and turns.over():
-                self._go_on_later()
+                self._go_on_later(self.core.turns)
                 break
         self._partial = data[at:] if at < end else b""
 
