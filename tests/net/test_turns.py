@@ -18,6 +18,7 @@ from steersman.net.http2.connection import Http2Connection
 from steersman.net.in_process import InProcessClient
 from steersman.net.limits import Limits
 from steersman.net.message import Headers, Request, Response
+from tests.loop_turns import steps_of_turns
 from tests.net.wire import Undated, Wire
 
 READ = 256 << 10
@@ -203,11 +204,7 @@ async def test_of_hundreds_of_connections_that_are_lost_at_once_some_are_let_go_
     for connection in connections:
         connection.connection_lost(None)
     assert not shared.connections
-    seen = []
-    while cancelled < 400:
-        before = cancelled
-        await asyncio.sleep(0)
-        seen.append(cancelled - before)
+    seen = await steps_of_turns(lambda: cancelled, lambda: cancelled == 400)
     assert max(seen) < 300
     await asyncio.sleep(0)
     assert shared.counters.running == 0
@@ -376,11 +373,7 @@ async def test_slices_of_all_who_share_a_loop_are_few_in_a_turn() -> None:
             made.append(number)
 
     making = [asyncio.ensure_future(make(number)) for number in range(10)]
-    seen = []
-    while not all(each.done() for each in making):
-        before = len(made)
-        await asyncio.sleep(0)
-        seen.append(len(made) - before)
+    seen = await steps_of_turns(lambda: len(made), lambda: all(each.done() for each in making))
     assert len(made) == 40
     assert max(seen) == 3
 

@@ -22,6 +22,7 @@ from steersman.storage.memory import MemoryStorage
 from steersman.store import continue_token
 from steersman.store import listing as listing_module
 from steersman.store.store import Store
+from tests.loop_turns import steps_of_turns
 from tests.store.store_client import CLUSTER_WIDE, CONFIG_MAPS, StoreClient, refused, selecting
 
 NO_CURSOR = "specifying resource version is not allowed when using continue"
@@ -348,11 +349,7 @@ async def test_of_many_that_go_through_entries_one_goes_on_in_a_turn_of_the_loop
             looked.append(number)
 
     looking = [asyncio.create_task(look(number)) for number in range(10)]
-    of_turns = []
-    while not all(each.done() for each in looking):
-        before = len(looked)
-        await asyncio.sleep(0)
-        of_turns.append(len(looked) - before)
+    of_turns = await steps_of_turns(lambda: len(looked), lambda: all(each.done() for each in looking))
     assert len(looked) == 10 * len(found)
     assert max(of_turns) == of_turns[0] == 11, "each begins, and the first goes on"
     assert max(of_turns[1:]) == 1

@@ -16,6 +16,7 @@ from steersman.storage.cache.entry import Entry, WatchEvent
 from steersman.storage.cache.index import FieldIndex
 from steersman.storage.interface import FutureRevision
 from steersman.storage.memory import MemoryStorage
+from tests.loop_turns import steps_of_turns
 
 PODS = "/registry/pods/"
 NODES = ("", "a", "b", "c")
@@ -121,11 +122,7 @@ async def test_of_many_that_wait_for_it_few_go_on_in_a_turn_of_the_loop(
         went.append(number)
 
     asking = [asyncio.create_task(ask(number)) for number in range(100)]
-    steps = []
-    while len(went) < 100:
-        before = len(went)
-        await asyncio.sleep(0)
-        steps.append(len(went) - before)
+    steps = await steps_of_turns(lambda: len(went), lambda: len(went) == 100)
     await asyncio.gather(*asking)
     assert max(steps) <= 2 * cacher_module._WOKEN
     assert cacher.candidates(PODS, "nobody") == []
