@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any, NamedTuple
 
@@ -430,6 +431,29 @@ async def test_a_quiet_server_that_is_there_is_kept(origin: Origin, ask: Ask, mo
 
     origin.scripts = [slow]
     assert await ask() == b"ok"
+
+
+async def test_a_server_that_measures_the_bandwidth_is_not_answered_with_each_request(origin: Origin, ask: Ask) -> None:
+    measuring, other = bytes((2, 4, 16, 16, 9, 14, 7, 7)), b"12345678"
+    answered: list[tuple[bytes, float]] = []
+
+    async def script(peer: Peer) -> None:
+        peer.hello()
+        stream_id = await peer.request()
+        asked = time.monotonic()
+        for payload in (measuring, other, measuring):
+            peer.writer.write(frames.frame(frames.PING, 0, 0, payload))
+        while len(answered) < 3:
+            frame = await peer.until(frames.PING)
+            assert frame.flags & frames.ACK
+            answered.append((frame.payload, time.monotonic() - asked))
+        peer.answer(stream_id)
+        await peer.answer_all()
+
+    origin.scripts = [script]
+    assert await ask() == b"ok"
+    assert [payload for payload, _ in answered] == [other, measuring, measuring]  # one of them waits, others do not
+    assert answered[-1][1] >= connections.BANDWIDTH_SECONDS * 0.9
 
 
 def test_the_environment_says_how_long_silence_may_last() -> None:

@@ -38,6 +38,11 @@ _PATH_NAME: Final = b"\x04"
 _AUTHORITY_NAME: Final = b"\x01"
 _PING: Final = b"still on"
 _RESET_PING: Final = b"was that"
+_BANDWIDTH_PING: Final = bytes((2, 4, 16, 16, 9, 14, 7, 7))
+"""With this a server of grpc-go (etcd) measures how much is under way: again with each request that comes when no such
+question is open..."""
+BANDWIDTH_SECONDS: Final = 0.1
+"""...so that it waits for its answer: at once, both sides would send and read packets beside those of each request."""
 
 
 _fields: Final = FieldCache(hpack.field)
@@ -68,6 +73,8 @@ class Http2Connection(Receiving):
         self._is_full = False
         self._pinged: float | None = None
         """When the other side was asked whether it is still there."""
+        self._measured: asyncio.TimerHandle | None = None
+        """Answers a question for the bandwidth."""
         self._idle_since = loop.time()
         self._timer: asyncio.TimerHandle | None = None
         self._out.append(
@@ -269,8 +276,10 @@ class Http2Connection(Receiving):
 
     def pinged(self, payload: bytes, *, is_answer: bool) -> None:
         if not is_answer:
-            self._out.append(frames.frame(frames.PING, frames.ACK, 0, payload))
-            self.schedule()
+            if payload == _BANDWIDTH_PING and self._measured is None:
+                self._measured = self._loop.call_later(BANDWIDTH_SECONDS, self._answer_measured)
+            else:
+                self._answer_ping(payload)
             return
         if payload == _PING and self._timer is not None:
             self._pinged = None
@@ -278,6 +287,14 @@ class Http2Connection(Receiving):
             self._tick()  # the next silence counts from here
         self._pending_resets = 0
         self._tell_of_room()
+
+    def _answer_measured(self) -> None:
+        self._measured = None
+        self._answer_ping(_BANDWIDTH_PING)
+
+    def _answer_ping(self, payload: bytes) -> None:
+        self._out.append(frames.frame(frames.PING, frames.ACK, 0, payload))
+        self.schedule()
 
     def acknowledge_settings(self) -> None:
         self._out.append(frames.frame(frames.SETTINGS, frames.ACK, 0))
@@ -371,8 +388,9 @@ class Http2Connection(Receiving):
         self._flush()
         self.is_over = True
         hang_up(self._transport, self._source)
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._measured):
+            if timer is not None:
+                timer.cancel()
         streams = list(self.streams.values())
         self.streams.clear()
         for each in streams:
