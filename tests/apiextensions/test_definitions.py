@@ -45,6 +45,59 @@ async def test_a_name_goes_to_the_next_who_wants_it_when_it_is_free(cluster: Clu
     assert (await cluster.client.get(cluster.path(plural="bars"))).status == 200
 
 
+async def test_who_gives_up_the_names_it_was_refused_is_still_refused_until_it_wants_another(cluster: Cluster) -> None:
+    await cluster.define(definition())
+    names = {"plural": "bars", "kind": "Bar"}
+    second = definition(names=names | {"shortNames": ["foos"]}, plural="bars")
+    assert (await cluster.client.post(DEFINITIONS, second)).status == 201
+    name = second["metadata"]["name"]
+    await cluster.until(name, lambda found: condition(found, "NamesAccepted").get("reason") == "ShortNamesConflict")
+    await cluster.change(name, {"spec": {"names": {"shortNames": None}}})
+    await cluster.define(definition(plural="others", kind="Other"))  # which is looked at after it
+    found = (await cluster.client.get(f"{DEFINITIONS}/{name}")).json()
+    assert condition(found, "NamesAccepted")["reason"] == "ShortNamesConflict"
+    await cluster.change(name, {"spec": {"names": {"shortNames": ["b"]}}})
+    await cluster.until(name, lambda found: condition(found, "Established")["status"] == "True")
+
+
+async def test_a_version_that_is_refused_all_names_is_listed_and_has_nothing(cluster: Cluster) -> None:
+    await cluster.define(definition(version("v1")))
+    refused = definition(version("v2"), names={"plural": "bars", "kind": "Bar", "singular": "foos"}, plural="bars")
+    assert (await cluster.client.post(DEFINITIONS, refused)).status == 201
+    await cluster.answers(f"{SERVICES}/v2.{GROUP}", 200)
+    listed = (await cluster.client.get(f"/apis/{GROUP}")).json()
+    assert [each["version"] for each in listed["versions"]] == ["v2", "v1"]
+    assert (await cluster.client.get(f"/apis/{GROUP}/v2")).status == 404
+    await cluster.client.delete(f"{DEFINITIONS}/bars.{GROUP}")
+    await cluster.answers(f"{SERVICES}/v2.{GROUP}", 404)
+
+
+async def test_discovery_names_the_kinds_and_verbs_of_custom_resources(cluster: Cluster) -> None:
+    below = {"status": {}, "scale": {"specReplicasPath": ".spec.a", "statusReplicasPath": ".status.a"}}
+    await cluster.define(definition(version("v1", subresources=below)))
+    await cluster.create({"metadata": {"name": "a", "finalizers": ["example.com/stay"]}})
+
+    async def told() -> dict[str, Any]:
+        accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+        groups = (await cluster.client.get("/apis", accept=accept)).json()["items"]
+        [found] = [each for each in groups if each["metadata"]["name"] == GROUP]
+        resource: dict[str, Any] = found["versions"][0]["resources"][0]
+        return resource
+
+    resource = await told()
+    own = {"group": GROUP, "version": "v1", "kind": "Foo"}
+    assert resource["responseKind"] == own
+    assert [each["responseKind"] for each in resource["subresources"]] == [
+        own, {"group": "autoscaling", "version": "v1", "kind": "Scale"},
+    ]  # fmt: skip
+    assert {"create", "patch", "update"} < set(resource["verbs"])
+    await cluster.client.delete(f"{DEFINITIONS}/foos.{GROUP}")
+    await cluster.until(f"foos.{GROUP}", lambda found: condition(found, "Terminating").get("status") == "True")
+    verbs = ["delete", "deletecollection", "get", "list", "watch"]
+    assert (await told())["verbs"] == verbs
+    assert (await cluster.client.get(f"/apis/{GROUP}/v1")).json()["resources"][0]["verbs"] == verbs
+
+
 async def test_objects_go_before_their_definition_does(cluster: Cluster) -> None:
     await cluster.define(definition())
     assert (await cluster.create({"metadata": {"name": "a", "finalizers": ["example.com/stay"]}})).status == 201

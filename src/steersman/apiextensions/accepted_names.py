@@ -58,9 +58,12 @@ def _of_kinds(names: CustomResourceDefinitionNames) -> list[str]:
 def judge_names(definition: Declared, taken: TakenNames) -> None:
     """Puts into the status of a definition which of its names it may have, beside those that `taken` says.
 
-    A name that is not free is left as it was accepted last. The conditions say so.
+    A name that is not free is left as it was accepted last. The conditions say so; of one that wants no others than it
+    has, they are left as they are, also if it was refused others before that it has given up.
     """
     wanted, before = definition.spec.names, definition.status.accepted_names
+    if wanted == before:
+        return
     accepted = msgspec.structs.replace(before)
     problem: tuple[str, str] | None = None
     for attribute, reason in _SINGLE:

@@ -34,7 +34,7 @@ class CustomAPIServices:
         self._versions: dict[str, tuple[str, frozenset[str]]] = {}
         """Group and versions by definition."""
         self._users: dict[tuple[str, str], int] = {}
-        """How many definitions are served in a group version."""
+        """How many definitions have a group version."""
         self._waiting: dict[tuple[str, str], None] = {}
         self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -50,7 +50,7 @@ class CustomAPIServices:
             await asyncio.gather(self._task, return_exceptions=True)
 
     def changed(self, name: str, group: str, versions: frozenset[str]) -> None:
-        """A definition is served in these versions from now on."""
+        """A definition has these versions to be served, whether it is established or not."""
         before_group, before = self._versions.pop(name, (group, frozenset()))
         if versions:
             self._versions[name] = group, versions

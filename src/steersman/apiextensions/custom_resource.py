@@ -25,6 +25,8 @@ from steersman.rest.conversion import Conversion
 from steersman.rest.resource import Column, OtherVersion, Resource, Subresource
 
 _VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+_VERBS_OF_ENDING: Final = ("delete", "deletecollection", "get", "list", "watch")
+"""Those that discovery names while the definition goes; the others are answered all the same, but create."""
 _FEW_COLUMNS: Final = 50
 _SHORT_PATHS: Final = 4_000
 """Characters of the paths of all columns."""
@@ -63,6 +65,7 @@ def resource_of(definition: Declared, converting: Converting) -> tuple[Resource[
         by_definition=True,
         unknown_field_label="field label not supported: {0}",
         verbs=_VERBS,
+        told_verbs=lambda: _VERBS_OF_ENDING if known.life.is_ending else _VERBS,
         columns=_columns(stored),
         columns_take_long=any(map(_columns_take_long, versions)),
         selectable_fields=_selectable_fields(stored),

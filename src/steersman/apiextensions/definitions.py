@@ -67,6 +67,10 @@ class Serving(Protocol):
         """Tells clients of one that is served. Raises KeyError if it is not."""
         ...
 
+    def tell_anew(self, group: str) -> None:
+        """Says that discovery tells something else of a group now."""
+        ...
+
     async def withdraw(self, group: str, plural: str) -> None:
         """Ends serving one. Raises KeyError if it is not served."""
         ...
@@ -80,7 +84,7 @@ class Announcing(Protocol):
     """Who tells what versions of what groups there are (`APIService` objects)."""
 
     def changed(self, name: str, group: str, versions: frozenset[str]) -> None:
-        """A definition is served in these versions from now on."""
+        """A definition has these versions to be served, whether it is established or not."""
         ...
 
 
@@ -262,8 +266,9 @@ class Definitions:
         if known is None and definition.is_established and not self._is_reserved(definition):
             await self._serve(definition, lane)
             known = self._served[name]
-        if known is not None:
+        if known is not None and not known.versions.life.is_ending:
             known.versions.life.is_ending = True
+            self._serving.tell_anew(known.group)
         if CLEANUP_FINALIZER in definition.metadata.finalizers and name not in self._tasks:
             finalizing = self._finalize(name, definition.metadata.uid)
             task = asyncio.get_running_loop().create_task(finalizing, name=f"deleting all of {name}")
@@ -289,6 +294,8 @@ class Definitions:
                 set_condition(definition, ESTABLISHED, "True", "InitialNamesAccepted", text)
         status = definition.status
         known = self._served.get(definition.metadata.name)
+        if known is None and not is_reserved:
+            self._announcing.changed(definition.metadata.name, definition.spec.group, _versions(definition))
         if msgspec.json.encode(status) != before:
 
             def changed(stored: CustomResourceDefinition) -> CustomResourceDefinition:
@@ -315,7 +322,7 @@ class Definitions:
             known.versions.life.is_ending = True
         if definition.metadata.deletion_timestamp is not None:
             versions.life.is_ending = True
-        served = frozenset(each.name for each in spec.versions if each.served)
+        served = _versions(definition)
         await self._serving.serve_custom(
             resource, lambda group, version, plural: version in served, announced=definition.is_established
         )
@@ -325,11 +332,11 @@ class Definitions:
         self._announcing.changed(name, spec.group, served)
 
     async def _withdraw(self, name: str) -> None:
+        self._announcing.changed(name, name.partition(".")[2], frozenset())
         known = self._served.pop(name, None)
         if known is not None:
             known.versions.life.is_ending = True
             _cool_later(known.versions)
-            self._announcing.changed(name, known.group, frozenset())
             await self._serving.withdraw(known.group, known.plural)
 
     async def _write(
@@ -433,6 +440,11 @@ def _check(found: CustomResourceDefinition, uid: str) -> None:
     """Raises _LetGo for another definition of the same name."""
     if found.metadata.uid != uid:
         raise _LetGo(found.metadata.name)
+
+
+def _versions(definition: Declared) -> frozenset[str]:
+    """Those in which it is to be served."""
+    return frozenset(each.name for each in definition.spec.versions if each.served)
 
 
 def _cool_later(versions: Versions) -> None:

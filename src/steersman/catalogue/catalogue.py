@@ -218,6 +218,10 @@ class Catalogue:
         for group in {**self._by_version, **self._declared}:
             changed(group)
 
+    def tell_anew(self, group: str) -> None:
+        """Says that what discovery tells of a group is not what it was (`Resource.told_verbs`)."""
+        self._changed({group})
+
     def _tell(self, *entries: CatalogueEntry) -> None:
         self._changed({each.group for entry in entries for each in entry.versions})
 

@@ -241,6 +241,11 @@ class ControlPlane:
         assert self.server is not None
         self.server.catalogue.announce(group, plural)
 
+    def tell_anew(self, group: str) -> None:
+        """Says that what discovery tells of a group is not what it was."""
+        assert self.server is not None
+        self.server.catalogue.tell_anew(group)
+
     async def withdraw(self, group: str, plural: str) -> None:
         """Ends serving a resource, and its watches; what is stored of it stays. Raises KeyError if it is not served."""
         assert self.server is not None

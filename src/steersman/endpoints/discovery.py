@@ -78,7 +78,8 @@ def resource_list(group: str, version: str, found: Sequence[ServedResource]) -> 
 
 
 def _verbs(resource: Resource[Any]) -> list[str]:
-    return list(resource.verbs) if resource.by_definition else sorted(resource.verbs)
+    verbs = resource.verbs if resource.told_verbs is None else resource.told_verbs()
+    return list(verbs) if resource.by_definition else sorted(verbs)
 
 
 def _in_order(each: ServedResource) -> list[Subresource[Any]]:
@@ -146,7 +147,7 @@ def _resource_discovery(each: ServedResource) -> dict[str, Any]:
     resource = each.resource
     out: dict[str, Any] = {
         "resource": resource.plural,
-        "responseKind": {"group": "", "version": "", "kind": each.kind},
+        "responseKind": _response_kind(each, each.kind),
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": singular(resource),
         "verbs": _verbs(resource),
@@ -160,11 +161,17 @@ def _resource_discovery(each: ServedResource) -> dict[str, Any]:
     return out
 
 
+def _response_kind(each: ServedResource, kind: str, group: str = "", version: str = "") -> dict[str, str]:
+    """Without a group and version it is that of the document, which upstream leaves out of built-in resources alone."""
+    if not version and each.resource.by_definition:
+        group, version = each.group, each.version
+    return {"group": group, "version": version, "kind": kind}
+
+
 def _subresource_discovery(each: ServedResource, subresource: Subresource) -> dict[str, Any]:
-    kind, group, version = _sub_kind(each, subresource)
     return {
         "subresource": subresource.name,
-        "responseKind": {"group": group, "version": version, "kind": kind},
+        "responseKind": _response_kind(each, *_sub_kind(each, subresource)),
         "verbs": sorted(subresource.verbs),
     }
 

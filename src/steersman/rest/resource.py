@@ -172,6 +172,8 @@ class Resource(Generic[T, S]):
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ALL_VERBS
+    told_verbs: Callable[[], Sequence[str]] | None = None
+    """Gives those that discovery names, where it does not always name all `verbs`."""
     strategy: Strategy[T, S] = field(default_factory=Strategy)
     name_validator: NameValidator
     name_validator_of: Callable[[T], NameValidator] | None = None
