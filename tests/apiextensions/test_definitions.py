@@ -205,6 +205,38 @@ async def test_a_change_of_a_definition_ends_watches_and_holds_for_what_is_store
     assert found["spec"] == {"a": 1, "c": "new"}
 
 
+def _typed(color: str) -> dict[str, Any]:
+    return {"type": "object", "properties": {"spec": {"type": "object", "properties": {"color": {"type": color}}}}}
+
+
+async def test_owners_of_what_fits_the_schema_of_today_no_more_are_forgotten_with_the_next_write(
+    cluster: Cluster,
+) -> None:  # fmt: skip
+    await cluster.define(definition(version("v1", _typed("string"))))
+    for name in "ab":
+        assert (await cluster.create({"metadata": {"name": name}, "spec": {"color": "red"}})).status == 201
+    await cluster.change(f"foos.{GROUP}", {"spec": {"versions": [version("v1", _typed("integer"))]}})
+    await cluster.until(f"foos.{GROUP}", lambda found: found["metadata"]["generation"] == 2)
+    for name, patch in (("a", {"metadata": {"labels": {"a": "b"}}}), ("b", {"spec": {"color": 1}})):
+        changed = await cluster.client.patch(f"{cluster.path()}/{name}", patch)
+        assert changed.status == 200
+        assert "managedFields" not in changed.json()["metadata"]
+
+
+async def test_owners_who_wrote_in_a_version_that_is_served_no_more_stay(cluster: Cluster) -> None:
+    body = definition(version("v1"), version("v2", storage=False))
+    await cluster.define(body)
+    assert (await cluster.create({"metadata": {"name": "a"}, "spec": {"a": 1}}, "v2")).status == 201
+    unserved = [version("v1"), version("v2", storage=False, served=False)]
+    await cluster.change(f"foos.{GROUP}", {"spec": {"versions": unserved}})
+    await cluster.answers(cluster.path("v2"), 404)
+    changed = (await cluster.client.patch(f"{cluster.path()}/a", {"spec": {"b": 1}})).json()
+    owned = {each["apiVersion"]: each["fieldsV1"] for each in changed["metadata"]["managedFields"]}
+    assert owned == {
+        f"{GROUP}/v2": {"f:spec": {".": {}, "f:a": {}}}, f"{GROUP}/v1": {"f:spec": {"f:b": {}}},
+    }  # fmt: skip
+
+
 async def test_a_status_that_changes_alone_ends_no_watch(cluster: Cluster) -> None:
     await cluster.define(definition())
     watch = aiter(await cluster.client.open("GET", f"{cluster.path()}?watch=true"))

@@ -111,10 +111,10 @@ def applier_of(scope: Scope, subresource: str) -> Applier:
 
 def _converter(resource: Resource[Any], kind: Kind[Any]) -> Convert:
     """Among the versions of one group: what was written in another group, as events are, has no owner in this one."""
+    if resource.conversion is not None:  # among all there are, those too that are served no more
+        return _settled_converter(resource.conversion, kind)
     if not resource.other_versions:
         return one_version_only
-    if resource.conversion is not None:
-        return _settled_converter(resource.conversion, kind)
     versions = {
         each.kind.api_version: Version(each.kind, each.to_hub, each.from_hub)
         for each in resource.versions.values()
@@ -156,9 +156,10 @@ def own_changed(scope: Scope, request: Request, new: Any, old: Any, given: str) 
 def _has_types(scope: Scope, fields: FieldManager, obj: OpenObject, old: OpenObject | None) -> bool:
     """Whether a write of a definition's object has the types of its schema; where it has not, upstream forgets owners.
 
-    What will be stored is judged before that: left are what is thrown away, and what was of another version.
+    What will be stored is judged before that: left are what is thrown away, and what was stored as another version or by
+    another schema, which may stay as it is.
     """
-    if old is not None and scope.resource.other_versions and not fits(fields.schema, old.content):
+    if old is not None and not fits(fields.schema, old.content):
         return False
     of_status = bool(fields.subresource)
     before = {} if old is None else old.content
