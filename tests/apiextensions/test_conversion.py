@@ -13,7 +13,7 @@ from steersman.apiextensions import conversion
 from steersman.server.certificates import CertificateFiles, ensure_certificates
 from steersman.testing import Environment
 from steersman.webhooks import client as webhook_client
-from tests.apiextensions.cluster import GROUP, Cluster
+from tests.apiextensions.cluster import GROUP, Cluster, definition, version
 from tests.apiextensions.conversion_hook import Hook, hosts
 from tests.https_hook import http_response
 
@@ -370,6 +370,19 @@ async def test_a_definition_may_begin_and_cease_to_ask_a_webhook(cluster, hook):
     assert (await read(cluster, f"{cluster.path('v2')}/a"))["spec"] == {"hostName": "one", "note": "n"}
     await serves_anew(cluster, {"spec": {"conversion": {"strategy": "None", "webhook": None}}})
     assert (await read(cluster, f"{cluster.path('v2')}/a"))["spec"] == {"note": "n"}
+
+
+async def test_what_goes_with_its_last_finalizer_is_answered_in_the_version_of_the_request(cluster):
+    filled = {"type": "object", "properties": {"spec": {"type": "object", "properties": {
+        "a": {"type": "string"}, "filled": {"type": "integer", "default": 7}}}}}  # fmt: skip
+    plain = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"a": {"type": "string"}}}}}
+    await cluster.define(definition(version("v1", filled, storage=False), version("v2", plain)))
+    body = {"metadata": {"name": "a", "finalizers": ["example.com/stay"]}, "spec": {"a": "b"}}
+    assert (await cluster.create(body, "v1")).status == 201
+    assert (await cluster.client.delete(f"{cluster.path('v1')}/a")).status == 200
+    freed = (await cluster.client.patch(f"{cluster.path('v1')}/a", {"metadata": {"finalizers": None}})).json()
+    assert (freed["apiVersion"], freed["spec"]) == (f"{GROUP}/v1", {"a": "b", "filled": 7})
+    assert (await cluster.client.get(f"{cluster.path('v1')}/a")).status == 404
 
 
 async def test_objects_are_deleted_with_their_definition_though_the_webhook_fails(cluster, hook):

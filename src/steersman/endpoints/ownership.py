@@ -156,8 +156,8 @@ def own_changed(scope: Scope, request: Request, new: Any, old: Any, given: str) 
 def _has_types(scope: Scope, fields: FieldManager, obj: OpenObject, old: OpenObject | None) -> bool:
     """Whether a write of a definition's object has the types of its schema; where it has not, upstream forgets owners.
 
-    What will be stored is judged before that: left are what is thrown away, and what was stored as another version or by
-    another schema, which may stay as it is.
+    What will be stored is judged before that: left are what is thrown away, and what was stored as another version or
+    by another schema, which may stay as it is.
     """
     if old is not None and not fits(fields.schema, old.content):
         return False

@@ -95,6 +95,13 @@ class ConvertingStore(Store[OpenObject]):
         (converted,) = await self._conversion.values([value], self._stored, ctx.lane)
         return await done(ctx.lane, self._conversion.completed, obj, converted)
 
+    async def unstored(self, ctx: Context, obj: OpenObject, revision: int) -> bytes:
+        kind = self._kind_of(ctx)
+        if kind is self._stored:
+            return await super().unstored(ctx, obj, revision)
+        value = await done(ctx.lane, kind.value, obj)
+        return await done(ctx.lane, kind.present, value, revision)
+
     async def seen(self, ctx: Context, entries: Sequence[Entry]) -> Sequence[Entry]:
         return await self.converted(self._kind_of(ctx), entries, ctx.lane)
 

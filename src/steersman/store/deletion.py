@@ -155,8 +155,7 @@ async def delete_after_update(store: StoredObjects[Any], ctx: Context, key: str,
     """An update took the last finalizer of an object that was waiting to go: it goes. The answer is the update."""
     if not ctx.dry_run and await _remove(store, ctx, key, entry.revision) is None:
         return None
-    value = await store.encoded(ctx, new)
-    return Encoded(store.kind.present(value, entry.revision), entry.revision)
+    return Encoded(await store.unstored(ctx, new, entry.revision), entry.revision)
 
 
 class _NotReached(Exception):

@@ -44,6 +44,11 @@ class StoredObjects(CachedObjects[T]):
         """The value to store for an object that the request has worked on. Raises StatusError."""
         return done(ctx.lane, self.kind.value, obj)
 
+    async def unstored(self, ctx: Context, obj: T, revision: int) -> bytes:
+        """The body of an object that the request has worked on and that is not stored, as it is answered."""
+        value = await self.encoded(ctx, obj)
+        return await done(ctx.lane, self.kind.present, value, revision)
+
     def add(self, key: str, value: bytes) -> Awaitable[KeyValue | None]:
         """Stores a new value; None if the key is taken."""
         return committed(self.storage.create(key, value + b"\n", ttl=self.ttl))
