@@ -6,8 +6,9 @@ from time import process_time
 
 from steersman.api.apiextensions.v1 import CustomResourceDefinitionNames
 from steersman.api.meta.v1 import ObjectMeta
-from steersman.apiextensions.accepted_names import TakenNames, judge_names
+from steersman.apiextensions.accepted_names import NAMES_ACCEPTED, TakenNames, judge_names, refuse_names
 from steersman.apiextensions.declared import Declared, DeclaredSpec
+from steersman.registry.apiextensions.conditions import find_condition
 
 LONG = 3.0
 """Seconds: a hundred times what it takes to look names up, a tenth of what it takes to compare each with each."""
@@ -38,3 +39,16 @@ def test_a_name_is_free_when_the_last_who_had_it_is_gone() -> None:
     taken.remove(names)
     assert not taken.resources
     assert not taken.kinds
+
+
+def test_a_definition_gets_its_plural_back_when_no_other_resource_has_it() -> None:
+    names = CustomResourceDefinitionNames(plural="things", kind="Thing")
+    definition = Declared(metadata=ObjectMeta(name="things.example.com"), spec=DeclaredSpec("example.com", names))
+    told = []
+    judge_names(definition, TakenNames())
+    for change in (lambda: None, lambda: refuse_names(definition), lambda: judge_names(definition, TakenNames())):
+        change()
+        accepted = find_condition(definition, NAMES_ACCEPTED)
+        assert accepted is not None
+        told.append((accepted.status, definition.status.accepted_names.plural))
+    assert told == [("True", "things"), ("False", ""), ("True", "things")]

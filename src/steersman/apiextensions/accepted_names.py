@@ -92,8 +92,12 @@ def judge_names(definition: Declared, taken: TakenNames) -> None:
 
 
 def refuse_names(definition: Declared) -> None:
-    """Says in the conditions of a definition that its plural is taken by a resource that no definition stands for. It
-    is not established, though it may have been before that resource came."""
+    """Says in the status of a definition that its plural is taken by a resource that no definition stands for.
+
+    It is not established, though it may have been before that resource came, and gets its plural back when that is gone.
+    """
+    accepted = definition.status.accepted_names
+    definition.status.accepted_names = msgspec.structs.replace(accepted, plural="")
     set_condition(definition, NAMES_ACCEPTED, "False", "PluralConflict", _in_use(definition.spec.names.plural))
     set_condition(definition, ESTABLISHED, "False", "NotAccepted", "not all names are accepted")
 
