@@ -94,7 +94,7 @@ def judge_names(definition: Declared, taken: TakenNames) -> None:
 def refuse_names(definition: Declared) -> None:
     """Says in the status of a definition that its plural is taken by a resource that no definition stands for.
 
-    It is not established, though it may have been before that resource came, and gets its plural back when that is gone.
+    It is not established, though it may have been before that resource came; it gets its plural back when that is gone.
     """
     accepted = definition.status.accepted_names
     definition.status.accepted_names = msgspec.structs.replace(accepted, plural="")
