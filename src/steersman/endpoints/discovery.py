@@ -78,8 +78,10 @@ def resource_list(group: str, version: str, found: Sequence[ServedResource]) -> 
 
 
 def _verbs(resource: Resource[Any]) -> list[str]:
-    verbs = resource.verbs if resource.told_verbs is None else resource.told_verbs()
-    return list(verbs) if resource.by_definition else sorted(verbs)
+    verbs = list(resource.verbs)
+    if resource.told_verbs is not None:
+        verbs = [verb for verb in resource.told_verbs() if verb in verbs]
+    return verbs if resource.by_definition else sorted(verbs)
 
 
 def _in_order(each: ServedResource) -> list[Subresource[Any]]:

@@ -173,7 +173,7 @@ class Resource(Generic[T, S]):
     categories: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ALL_VERBS
     told_verbs: Callable[[], Sequence[str]] | None = None
-    """Gives those that discovery names, where it does not always name all `verbs`."""
+    """Gives those that discovery names, as far as `verbs` has them, where it does not always name all of these."""
     strategy: Strategy[T, S] = field(default_factory=Strategy)
     name_validator: NameValidator
     name_validator_of: Callable[[T], NameValidator] | None = None
