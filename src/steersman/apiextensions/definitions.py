@@ -167,7 +167,7 @@ class Definitions:
         known = self._served.pop(name, None)
         if known is not None:
             known.versions.life.is_ending = True
-            self._announcing.changed(name, group, frozenset())
+        self._announcing.changed(name, group, frozenset())
         if name in self._known:
             self._look_at(name)
 

@@ -96,9 +96,7 @@ class ConvertingStore(Store[OpenObject]):
         return await done(ctx.lane, self._conversion.completed, obj, converted)
 
     async def unstored(self, ctx: Context, obj: OpenObject, revision: int) -> bytes:
-        kind = self._kind_of(ctx)
-        if kind is self._stored:
-            return await super().unstored(ctx, obj, revision)
+        kind = self._kind_of(ctx)  # which need not be that of what is stored
         value = await done(ctx.lane, kind.value, obj)
         return await done(ctx.lane, kind.present, value, revision)
 
