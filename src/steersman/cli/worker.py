@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 
-from steersman.cli.serve import allow_many_files, configure_logging, settle
+from steersman.cli.serve import allow_many_files, configure_logging, own_threads, settle
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.options import OptionsError
 from steersman.controlplane.workers.messages import decode_given, first_frame
@@ -44,6 +44,7 @@ def main() -> None:
 
 
 async def _work(worker: Worker) -> int:
+    let_go = own_threads(asyncio.get_running_loop())
     await worker.begin()
     plane = ControlPlane(worker.given.options, worker=worker)
     try:
@@ -59,6 +60,7 @@ async def _work(worker: Worker) -> int:
     await worker.ended.wait()
     await plane.stop()
     await worker.over()
+    let_go()
     return 0
 
 
