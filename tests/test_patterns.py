@@ -31,7 +31,6 @@ AT_RUN_TIME = {
 }
 """Files that make a pattern of something else than a text that stands there."""
 OF_OUR_OWN_TEXT = {
-    "machinery.codec.go_types": "names of types of the package",
     "openapi.descriptions": "the text of the package that descriptions come from",
 }
 """Modules with patterns that no client's text meets."""
