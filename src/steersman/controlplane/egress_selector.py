@@ -242,7 +242,9 @@ def _dial(connection: _Connection, metrics: _Metrics) -> Dial:
 def _tls_proxy(tcp: _TCP) -> TLSProxy:
     """Raises OSError and ValueError."""
     if tcp.tls is None:
-        raise ValueError(f"{shown_url(tcp.url)}: a proxy without TLS is not spoken to over TCP")  # kube-apiserver panics
+        raise ValueError(
+            f"{shown_url(tcp.url)}: a proxy without TLS is not spoken to over TCP"
+        )  # kube-apiserver panics
     try:
         url = urlsplit(tcp.url)
         port = url.port

@@ -148,6 +148,7 @@ class Options(AuditOptions):
     """Names of kube-controller-manager's controllers to run here, see `controllers`."""
     debug_loop_watchdog: float = 0.0
     verbosity: int = 0
+    logging_format: str = "text"
 
     @property
     def audiences(self) -> tuple[str, ...]:
@@ -188,6 +189,8 @@ def parse_override(text: str) -> tuple[str, str, tuple[str, ...]]:
 
 STORAGE_MEDIA_TYPES: Final = ("application/json", "application/vnd.kubernetes.protobuf", "application/yaml")
 """What `--storage-media-type` may be."""
+LOGGING_FORMATS: Final = ("json", "text")
+"""What `--logging-format` may be."""
 ENDPOINT_RECONCILERS: Final = ("lease", "master-count", "none")
 """What `--endpoint-reconciler-type` may be."""
 NO_FLAGS: Final = ("listen", "anonymous_auth_is_given")

@@ -92,7 +92,8 @@ class DistributedClaims:
         issuer = untrusted_issuer(token)
         if not issuer:
             raise AuthenticationError(
-                f"getting untrusted issuer from endpoint {shown_url(url)} failed for claim {quote(claim)}: malformed token"
+                f"getting untrusted issuer from endpoint {shown_url(url)} failed for claim {quote(claim)}: "
+                "malformed token"
             )
         if issuer not in self._issuers and len(self._issuers) >= MOST_ISSUERS:
             raise AuthenticationError(f"more than {MOST_ISSUERS} issuers of distributed claims")

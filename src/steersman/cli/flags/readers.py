@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from steersman.authorization.steps import MODES
 from steersman.controlplane.controllers import check_controllers
-from steersman.controlplane.options import ENDPOINT_RECONCILERS, STORAGE_MEDIA_TYPES, parse_override
+from steersman.controlplane.options import ENDPOINT_RECONCILERS, LOGGING_FORMATS, STORAGE_MEDIA_TYPES, parse_override
 from steersman.machinery.errors.field import quote
 from steersman.machinery.go.strings import trim_space
 from steersman.machinery.go.urls import url_error
@@ -190,6 +190,12 @@ def initialization(text: str) -> float:
     if text.startswith("-"):
         raise ValueError("can not be negative value")
     return seconds(text)
+
+
+def logging_format(text: str) -> str:
+    if text not in LOGGING_FORMATS:
+        raise ValueError(f"format: Invalid value: {quote(text)}: Unsupported log format")
+    return text
 
 
 def media_type(text: str) -> str:

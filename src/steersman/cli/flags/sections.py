@@ -24,6 +24,7 @@ from steersman.cli.flags.readers import (
     integer,
     integers,
     issuer,
+    logging_format,
     media_type,
     modes,
     names,
@@ -44,7 +45,7 @@ from steersman.cli.flags.readers import (
     whole_seconds,
 )
 from steersman.controlplane.controllers import CONTROLLERS
-from steersman.controlplane.options import ENDPOINT_RECONCILERS, STORAGE_MEDIA_TYPES
+from steersman.controlplane.options import ENDPOINT_RECONCILERS, LOGGING_FORMATS, STORAGE_MEDIA_TYPES
 from steersman.controlplane.tls_parameters import SUITE_NAMES
 
 
@@ -356,9 +357,10 @@ SECTIONS: Final[dict[str, dict[str, Flag]]] = {
         "v": Flag(
             "verbosity",
             number,
-            "log level: 2 what is unusual, 3 every request, 6 what libraries say",
+            "log level: 0 failures, starts, reloads; 2 what is unusual; 3 every request; 6 for debugging",
             values=("0", "2", "3", "6"),
         ),
+        "logging-format": Flag("logging_format", logging_format, "form of the log's lines", values=LOGGING_FORMATS),
         "profiling": Flag("profiling", boolean, "serve /debug/pprof", boolean=True),
         "contention-profiling": Flag(
             "contention_profiling", boolean, "serve what holds the event loop at /debug/pprof/block", boolean=True
