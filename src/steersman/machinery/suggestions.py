@@ -23,6 +23,12 @@ def did_you_mean(name: str, known: Iterable[str], mark: str = "") -> str:
     return f", did you mean {mark}{by_small_letters[near[0]]}{'' if mark == '--' else mark}?"
 
 
+def known_are(name: str, known: Iterable[str]) -> str:
+    """Return what is put behind a message of upstream about a name: those that there are, and the one meant perhaps."""
+    names = sorted(known)
+    return f"; known are {', '.join(names)}{did_you_mean(name, names)}"
+
+
 def none_of(value: object, allowed: Iterable[str]) -> str:
     """Return the message about a value that is none of those allowed."""
     names = list(allowed)
