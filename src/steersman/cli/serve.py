@@ -1,4 +1,4 @@
-"""`steersman serve`: the API server, until it is interrupted."""
+"""A server or a cluster in this process, until it is interrupted: its start, its log, its end."""
 
 from __future__ import annotations
 
@@ -16,34 +16,12 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 
 import click
 
-import steersman
 from steersman.cli import logs
-from steersman.cli.command import FlagsCommand
-from steersman.cli.flags import parse
-from steersman.cli.paths import default_data_dir
 from steersman.cli.service_manager import ServiceManager
 from steersman.controlplane.options import Options, OptionsError
 
 if TYPE_CHECKING:
     from steersman.controlplane.addresses import Address
-
-
-@click.command(cls=FlagsCommand)
-@click.version_option(steersman.__version__, prog_name="steersman")
-@click.argument("flags", nargs=-1, type=click.UNPROCESSED)
-def serve(flags: tuple[str, ...]) -> None:
-    """Serve the Kubernetes API.
-
-    The flags are kube-apiserver's, by the same names, plus --data-dir, --storage, --controllers and
-    --debug-loop-watchdog.
-    Defaults are kube-apiserver's too where it has any that a server by itself can use; RBAC is on. When the server is
-    ready it says so in one line: where it is, and the kubeconfig of its administrator.
-    """
-    try:
-        options = parse(list(flags), default_data_dir())
-    except OptionsError as error:
-        fail(str(error))
-    run(options)
 
 
 class Started(Protocol):

@@ -67,7 +67,7 @@ def test_a_cluster_is_left_running_found_and_ended(tmp_path: Path) -> None:
         assert f"{folder}/admin.kubeconfig" in told
         for more in ((), ("--detach",)):
             said = run("up", *where, "--secure-port=0", *more, code=1)
-            assert f"a cluster runs in {folder} already, as process {process.pid}" in said
+            assert f"a cluster or a server runs in {folder} already, as process {process.pid}" in said
     finally:
         assert run("down", *where) == "ended\n"
     assert "no cluster runs" in run("down", *where, code=1)

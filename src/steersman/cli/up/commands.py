@@ -17,9 +17,10 @@ import click
 
 from steersman.cli.command import FlagsCommand, Option
 from steersman.cli.flags import parse
-from steersman.cli.paths import DEFAULT_DATA_DIR, default_data_dir
+from steersman.cli.merged_context import take_out
+from steersman.cli.paths import DEFAULT_DATA_DIR, AbsolutePath, default_data_dir
 from steersman.cli.serve import Started, fail, run
-from steersman.cli.up.process_file import claim, running
+from steersman.cli.up.process_file import Running, claim, running
 from steersman.cli.up.screen import can_redraw
 from steersman.controlplane.options import Options, OptionsError
 
@@ -36,7 +37,7 @@ _PATIENCE: Final = 60.0
 _OWN: Final = ("nodes", "config", "detach")
 """Names of its own flags."""
 _WHOLE: Final = click.IntRange(0)
-_File: Final = click.Path(path_type=Path, dir_okay=False)
+_File: Final = AbsolutePath(dir_okay=False)
 
 
 @click.command(cls=FlagsCommand, defaults={**_DEFAULTS, "controllers": "*"}, most_used=_MOST_USED)
@@ -91,7 +92,7 @@ def _up(nodes: int | None, config: Path | None, detach: bool, flags: tuple[str, 
         found = running(options.data_dir)
         down = f"`steersman down --data-dir {options.data_dir}`"
         process = f", as process {found.pid}: {down} ends it" if found is not None else ""
-        fail(f"a cluster runs in {options.data_dir} already{process}")
+        fail(f"a cluster or a server runs in {options.data_dir} already{process}")
     with claimed:
         if detach:
             from steersman.cli.up import detached
@@ -151,7 +152,7 @@ def _serve(options: Options, make: Callable[[], Started], ready: Callable[[Addre
 
 
 _data_dir = click.option(
-    "--data-dir", type=click.Path(path_type=Path, file_okay=False), metavar="folder", default=default_data_dir,
+    "--data-dir", type=AbsolutePath(file_okay=False), metavar="folder", default=default_data_dir,
     show_default=False, help=f"the cluster's folder  [default: {DEFAULT_DATA_DIR}]",
 )  # fmt: skip
 
@@ -159,10 +160,8 @@ _data_dir = click.option(
 @click.command()
 @_data_dir
 def status(data_dir: Path) -> None:
-    """Say how a cluster is that `up` has started, and what is on it; exit with 1 if none answers."""
-    found = running(data_dir)
-    if found is None:
-        fail(f"no cluster runs in {data_dir}")
+    """Say how a cluster or a server is that runs in a folder, and what is on it; exit with 1 if none answers."""
+    found = _found(data_dir)
     from steersman.cli.up.status import look
     from steersman.client.transport import Unreachable
     from steersman.machinery.errors.status import StatusError
@@ -178,10 +177,9 @@ def status(data_dir: Path) -> None:
 @click.command()
 @_data_dir
 def down(data_dir: Path) -> None:
-    """End a cluster that `up` has started. What it has stays in its folder."""
-    found = running(data_dir)
-    if found is None:
-        fail(f"no cluster runs in {data_dir}")
+    """End a cluster or a server that runs in a folder. What it has stays in the folder; its context is taken out of
+    the kubeconfig of its user, if it is there."""
+    found = _found(data_dir)
     os.kill(found.pid, signal.SIGTERM)
     until = time.monotonic() + _PATIENCE
     while (still := running(data_dir)) is not None and still.pid == found.pid:
@@ -189,3 +187,17 @@ def down(data_dir: Path) -> None:
             fail(f"process {found.pid} has not ended after {_PATIENCE:.0f} s")
         time.sleep(0.02)
     click.echo("ended")
+    _take_out_context(data_dir)
+
+
+def _take_out_context(folder: Path) -> None:
+    for name, path in take_out(folder):
+        click.echo(f"context {name} was taken out of {path}")
+
+
+def _found(folder: Path) -> Running:
+    """The process that runs in a folder; ends the program if there is none."""
+    found = running(folder)
+    if found is None:
+        fail(f"no cluster runs in {folder}, and no server")
+    return found
