@@ -60,6 +60,6 @@ def test_an_argument_that_there_is_not_is_told_with_the_one_that_was_meant() -> 
 def test_a_mark_with_an_argument_that_has_no_name_is_refused() -> None:
     mark = pytest.mark.steersman("crds").mark
     request: Any = SimpleNamespace(node=SimpleNamespace(iter_markers=lambda name: [mark]))
-    with pytest.raises(pytest.UsageError, match="takes arguments by their names alone, not 'crds'"):
-        with pytest_plugin._server(Pool(Path), request, {}):
-            pass
+    server = pytest_plugin._server(Pool(Path), request, {})
+    with pytest.raises(pytest.UsageError, match="takes arguments by their names alone, not 'crds'"), server:
+        pass

@@ -51,8 +51,9 @@ def run(
     service_manager = ServiceManager()
 
     def started(address: Address) -> None:
-        logs.log_start(options, address.url, time.monotonic() - began)
-        (ready or say_ready)(address)
+        seconds = time.monotonic() - began
+        (ready or say_ready)(address)  # first, for programs that read both streams as one
+        logs.log_start(options, address.url, seconds)
         service_manager.ready(f"serves on {address.url}")
 
     def ending(why: str) -> None:
