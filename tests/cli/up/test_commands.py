@@ -114,6 +114,8 @@ def test_on_a_terminal_it_shows_what_it_does_until_it_is_interrupted(tmp_path: P
     shown = read_until(terminal, "nodes      \x1b[32m2 ready")
     assert "starting: the API server" in shown
     assert "steersman  https://127.0.0.1:" in shown
+    if "serves on" not in shown:
+        read_until(terminal, "serves on")  # the line of the log, above the view
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 30, 0, 0))
     assert "F\x1b[Jsteersman" in read_until(terminal, "steersman  https://127.0.0.1:\r\n")
     os.write(terminal, b"\x03")
