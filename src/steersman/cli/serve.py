@@ -19,6 +19,7 @@ import steersman
 from steersman.cli.command import FlagsCommand
 from steersman.cli.flags import parse
 from steersman.cli.paths import default_data_dir
+from steersman.controlplane.option_ties import warnings_of
 from steersman.controlplane.options import Options, OptionsError
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ def run(
     if make is not None and options.workers > 1:
         fail("--workers: only for `steersman serve`, as controllers and nodes are in one process", program=program)
     configure_logging(options.verbosity)
+    for warning in warnings_of(options):
+        logging.getLogger(__name__).warning("%s", warning)
     allow_many_files()
     try:
         code = _run(options, tied_to, make or _control_plane, ready or say_ready)

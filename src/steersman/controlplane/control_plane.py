@@ -19,8 +19,8 @@ from steersman.authentication.issued_tokens import IssuedTokens
 from steersman.authentication.user import UserInfo
 from steersman.controlplane.addresses import (
     Address,
-    advertised_address,
     listen,
+    public_address,
     reachable_address,
     service_ranges,
 )
@@ -70,6 +70,7 @@ from steersman.controlplane.kubernetes_service.service import KubernetesService,
 from steersman.controlplane.legacy_token_tracking import TokenUse
 from steersman.controlplane.metrics import install_metrics
 from steersman.controlplane.objects import StoreObjects
+from steersman.controlplane.option_ties import check_families
 from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.runtime_config import RuntimeConfig
 from steersman.controlplane.storage_health import wrong_with
@@ -326,6 +327,8 @@ class ControlPlane:
         check_proxy_client(options)
         make_data_folder(options)
         ranges = service_ranges(options)
+        host = public_address(options)
+        check_families(options, ranges, host)
         egress = egress_of(options, common)
         clusters = etcd_clusters(options, common.registry)
         open_it = open_storage if worker is None else worker.open_storage
@@ -338,7 +341,6 @@ class ControlPlane:
         stores = self._stores = Stores(storage, common.slow_lane, encryption, options.storage_media_type, located)
         running.push_async_callback(stores.stop)
         keys = self._keys = await token_keys(options, common.registry, running)  # ends before the folder's lock
-        host = options.advertise_address or advertised_address(options.bind_address)
         files = self._files = certificate_files(options, host, str(ranges[0][1]))
         token_use = TokenUse(lambda: stores.objects("", "secrets"))
         running.push_async_callback(token_use.stop)
