@@ -152,6 +152,33 @@ async def test_where_there_is_no_queue_it_is_refused(start_server: Start, fairne
     assert (await small.get(NOTES, user="alice")).status == 200
 
 
+@pytest.mark.parametrize(("target", "labels"), [
+    (NOTES, ("LIST", "", "", "v1", "configmaps", "", "namespace")),
+    (f"{NOTES}/a", ("GET", "", "", "v1", "configmaps", "", "resource")),
+    ("/apis/none/v1/namespaces/ns/nothing/a/part", ("GET", "", "", "", "", "", "resource")),
+    (f"{NOTES}/a/nothing", ("GET", "", "", "", "", "", "resource")),
+    (f"/api/v1/{'n' * 1000}", ("LIST", "", "", "", "", "", "cluster")),
+    ("/apis/other.example/v1/anything", ("LIST", "", "other.example", "v1", "", "", "cluster")),
+    ("/nothing", ("GET", "", "", "", "", "", "")),
+])  # fmt: skip
+async def test_what_is_counted_of_a_refused_request_names_what_is_served_alone(
+    start_server: Start, fairness: Fairness, target: str, labels: tuple[str, ...]
+) -> None:
+    hanging = Hanging()
+    small = await start_server({"/hang": hanging}, fairness=fairness)
+    small.server.delegated["/apis/other.example/v1"] = hanging
+    configure(fairness, level("own"))
+    first = asyncio.ensure_future(small.get("/hang", user="alice"))
+    await hanging.reached()
+    for _ in range(2):
+        assert (await small.get(target, user="alice")).status == 429
+    metrics = small.config.metrics
+    assert metrics.total.value((*labels, "apiserver", "429")) == 2
+    assert metrics.terminations.value((labels[0], *labels[2:], "apiserver", "429")) == 2
+    hanging.go_on.set()
+    await first
+
+
 async def test_a_quarter_of_its_time_is_how_long_a_request_waits(start_server: Start, fairness: Fairness) -> None:
     hanging = Hanging()
     small = await start_server({"/hang": hanging}, fairness=fairness)
