@@ -28,8 +28,8 @@ def told_to_stop(one: ContainerLook) -> Stop:
     look = one.look
     metadata = look.pod.metadata
     if metadata.deletion_timestamp is not None:
-        seconds = metadata.deletion_grace_period_seconds or 0
-        grace, at = float(seconds), float(times.unix(times.shifted(metadata.deletion_timestamp, -seconds)))
+        grace = float(metadata.deletion_grace_period_seconds or 0)
+        at = times.unix(metadata.deletion_timestamp) - grace
     elif look.place.evicted:
         grace, at = _GRACE_OF_EVICTED, look.now
     else:
