@@ -7,6 +7,7 @@ Hardly anything is remembered beside the status, so a node goes on after a resta
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from steersman.api.core.v1 import (
     ContainerState,
@@ -27,6 +28,10 @@ from steersman.nodes.container_status import aligned, all_statuses, never_starte
 from steersman.nodes.place import Happened, Memory, Place
 from steersman.nodes.pod_status import phase_of, put_conditions, put_disruption
 from steersman.nodes.resize import resize
+
+_FEW_CONTAINERS: Final = 5
+_FEW: Final = 500
+"""Variables, words of commands or annotations, each of which is looked at a few times."""
 
 
 @dataclass(slots=True)
@@ -58,6 +63,16 @@ class Step:
 def is_over(pod: Pod) -> bool:
     """Whether its containers have ended and are not started again."""
     return pod.status.phase in ("Succeeded", "Failed")
+
+
+def takes_long(pod: Pod) -> bool:
+    """Whether a look at a pod may take more than a few milliseconds: each container's command may have to be tried."""
+    containers = (*(pod.spec.containers or ()), *pod.spec.init_containers)
+    return (
+        len(containers) + len(pod.spec.ephemeral_containers) > _FEW_CONTAINERS
+        or len(pod.metadata.annotations) > _FEW
+        or sum(len(each.env) + len(each.command) + len(each.args) for each in containers) > _FEW
+    )
 
 
 def step(pod: Pod, place: Place, now: float) -> Step:
