@@ -55,8 +55,8 @@ async def watch(scope: Scope, request: Request) -> Response:
     if watcher is None:
         raise method_not_supported(scope.group_resource, "watch")
     check_form(scope, wanted)
-    options = await list_options(scope, request, watching=True)
-    including = include_object(request, wanted) if wanted.as_kind == "Table" else ""
+    options = await list_options(scope, request)
+    including = include_object(request) if wanted.as_kind == "Table" else ""
     seconds = options.timeout_seconds
     if seconds is None or seconds == 0:
         seconds = scope.shared.min_request_timeout * (1.0 + random.random())  # type: ignore[assignment]
@@ -107,9 +107,7 @@ class WatchStream:
         self._including = including
         self._seconds = seconds
         self._bookmarks = options.allow_watch_bookmarks
-        self._initial_bookmark = options.send_initial_events or (
-            options.send_initial_events is None and options.resource_version in ("", "0")
-        )
+        self._initial_bookmark = options.send_initial_events
         self._key: tuple[str, ...] = (scope.api_version, wanted.media, wanted.as_kind, wanted.as_version, including)
         self._writer: BodyWriter | None = None
         self._start: WatchStart | None = None
