@@ -6,6 +6,7 @@ Follows k8s.io/apiserver `registry/generic/registry/store.go`. Deletion, listing
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Generic, NamedTuple, ParamSpec, TypeVar
 
@@ -20,6 +21,7 @@ from steersman.machinery.identity.schema import GroupKind
 from steersman.machinery.large_work.slow_lane import done, is_large
 from steersman.rest.allocator import Allocator, Inquiry
 from steersman.rest.capabilities import (
+    EXACT,
     Change,
     CheckCreate,
     CheckDelete,
@@ -106,6 +108,9 @@ class Store(StoredObjects[T], WriteRules[T]):
         """See rest.capabilities.CollectionDeleter."""
         if self.is_cold:
             await self.warm()
+        # upstream lists in pages, and a page without a resourceVersionMatch is of exactly the version it names
+        if options.resource_version not in ("", "0") and not options.resource_version_match:
+            options = replace(options, resource_version_match=EXACT)
         return await deletion.delete_collection(self, ctx, delete_options, partial(self.list, ctx, options), check)
 
     # Creating
