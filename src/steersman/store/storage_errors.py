@@ -49,6 +49,15 @@ def not_decrypted(go_type: str, error: Unreadable, seconds: float) -> StorageNot
     return StorageNotReady(429, "TooManyRequests", message, retry_after=_retry_after(seconds))
 
 
+def not_converted(group_version_kind: str, error: StatusError, seconds: float) -> StorageNotReady:
+    """Return the answer to lists and watches while what converts the objects has failed for these seconds.
+
+    Upstream answers them from a cache of converted objects, which cannot be filled then.
+    """
+    message = f"storage is (re)initializing: failed to list {group_version_kind}: {error.message}"
+    return StorageNotReady(429, "TooManyRequests", message, retry_after=_retry_after(seconds))
+
+
 def _retry_after(seconds: float) -> int:
     return int(min(_LONGEST_RETRY, math.exp(min(_RETRY_GROWTH * seconds, _LONGEST_RETRY))))
 
