@@ -101,10 +101,19 @@ def may_be_stored(error: StatusError) -> bool:
     return isinstance(error.__cause__, OutcomeUnknown)
 
 
-def end_of_watch(error: Exception) -> StatusError | None:
-    """What the client of a watch that has ended by itself is told: why it cannot go on from where it is, else None."""
+def too_old(asked: int, oldest: int) -> StatusError:
+    """Return 410 for a watch from `asked`, where `oldest` is the first version to begin at. Clients parse the text."""
+    return errors.expired(f"too old resource version: {asked} ({oldest})")
+
+
+def end_of_watch(error: Exception, asked: int, newest: int) -> StatusError | None:
+    """Return the error for the client of a watch from the version `asked` that has ended by itself.
+
+    None if the client can go on from where it is. `newest` is the version of the cache.
+    """
     if isinstance(error, Compacted):
-        return errors.expired(f"too old resource version: {error.revision}")
+        return too_old(asked, error.revision)
     if isinstance(error, WatchTooSlow):
-        return errors.expired(f"too old resource version: {error}")
+        logger.info("a watch from version %d is ended: %s", asked, error)
+        return too_old(asked, newest)
     return None

@@ -25,7 +25,7 @@ from steersman.endpoints.scope import Scope
 from steersman.endpoints.table import include_object, table_of
 from steersman.machinery.codec.protobuf import documents as protobuf
 from steersman.machinery.codec.serializer import encode, encode_in_order
-from steersman.machinery.errors.status import StatusError, method_not_supported
+from steersman.machinery.errors.status import CAUSE_RESOURCE_VERSION_TOO_LARGE, StatusError, method_not_supported
 from steersman.machinery.large_work.slow_lane import SlowLane, is_large
 from steersman.net.message import BodyAborted, BodyWriter, Response, Upgraded
 from steersman.net.websocket.streams import handshake, is_websocket_request, serve_stream
@@ -67,12 +67,17 @@ async def watch(scope: Scope, request: Request) -> Response:
     try:
         stream.begin(await watcher.watch(scope.context(request), options, stream))
     except StatusError as error:
-        if error.code != 410:
+        if not _is_told_in_stream(error):
             raise
         stream.refuse(error)
     if is_websocket_request(request.headers) and request.http.version != "2":
         return _over_websocket(request, stream, wanted)
     return Response(200, [_STREAM_TYPE if wanted.media == PROTOBUF else JSON_TYPE], stream)
+
+
+def _is_told_in_stream(error: StatusError) -> bool:
+    """Return True for errors of a watch's version: a client that may watch reads them as its first event."""
+    return error.code == 410 or any(cause.reason == CAUSE_RESOURCE_VERSION_TOO_LARGE for cause in error.causes)
 
 
 def _over_websocket(request: Request, stream: WatchStream, wanted: Representation) -> Response:
