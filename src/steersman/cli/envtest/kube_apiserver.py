@@ -34,7 +34,7 @@ WITHOUT_EFFECT: Final = names(
     "enable-logs-handler etcd-cafile etcd-certfile "
     "etcd-count-metric-poll-period etcd-db-metric-poll-interval etcd-healthcheck-timeout etcd-keyfile etcd-prefix "
     "etcd-readycheck-timeout lease-reuse-duration-seconds livez-grace-period log-flush-frequency "
-    "log-json-info-buffer-size log-json-split-stream log-text-info-buffer-size log-text-split-stream logging-format "
+    "log-json-info-buffer-size log-json-split-stream log-text-info-buffer-size log-text-split-stream "
     "max-connection-bytes-per-sec shutdown-watch-termination-grace-period storage-backend "
     "storage-initialization-timeout vmodule watch-cache watch-cache-sizes"
 )
