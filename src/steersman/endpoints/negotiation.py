@@ -157,6 +157,20 @@ def route_not_acceptable(produced: tuple[str, ...]) -> StatusError:
     return error
 
 
+def route_unsupported_media_type() -> StatusError:
+    """415 as the router gives it."""
+    error = unsupported_media_type("415: Unsupported Media Type")
+    error.details_present = True
+    return error
+
+
+def consumes(content_type: str, media: tuple[str, ...] = PRODUCED) -> bool:
+    """Return True if a route that reads only these media types lets a GET with this Content-Type through."""
+    return not content_type or any(
+        each.partition(";")[0].strip(" ") in (*media, "*/*") for each in bounded(content_type).split(",")
+    )
+
+
 def _produces(clause: _Clause, produced: tuple[str, ...]) -> bool:
     return clause.media == "*/*" or any(clause.media == each.partition(";")[0] for each in produced)
 
