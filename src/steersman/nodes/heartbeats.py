@@ -16,6 +16,7 @@ from steersman.client.transport import Unreachable
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
+from steersman.net import upkeep
 from steersman.nodes.simulated_node import LEASE_SECONDS, LEASES_NAMESPACE, SimulatedNode
 
 logger = logging.getLogger(__name__)
@@ -94,7 +95,7 @@ class Heartbeats:
         while self._nodes:
             for first in range(0, len(self._nodes), at_once):
                 due = self._nodes[first : first + at_once]
-                await asyncio.sleep(began + every * (first + len(due)) / len(self._nodes) - loop.time())
+                await upkeep.sleep(began + every * (first + len(due)) / len(self._nodes) - loop.time())
                 await asyncio.gather(*map(self._beat, due))
             began = max(began + every, loop.time() - every)
 
