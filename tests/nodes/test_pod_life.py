@@ -135,6 +135,55 @@ def test_sidecars_end_with_the_containers() -> None:
     assert it.status.init_container_statuses[0].state.terminated is not None
 
 
+def the_phases(it: Pod, *moments: float) -> list[str]:
+    """The phases of a pod on a node that remembers nothing."""
+    found = []
+    for moment in moments:
+        live(it, NOW + moment)
+        found.append(it.status.phase)
+    return found
+
+
+@pytest.mark.parametrize("policy", ["Never", "OnFailure"])
+def test_a_sidecar_that_ends_does_not_decide_the_phase(policy: str) -> None:
+    side = container("side", "sh", "-c", "sleep 1; exit 7", restart_policy="Always")
+    it = pod(container("main", "sh", "-c", "sleep 5"), init=(side,), restart=policy)
+    assert the_phases(it, 0, 1, 2, 3, 4) == ["Running"] * 5
+    waiting = it.status.init_container_statuses[0].state.waiting
+    assert waiting is not None
+    assert waiting.reason == "CrashLoopBackOff"
+    assert the_phases(it, 5) == ["Succeeded"]
+
+
+def test_a_container_is_started_again_while_its_sidecar_waits() -> None:
+    side = container("side", "sh", "-c", "sleep 1; exit 7", restart_policy="Always")
+    it = pod(container("main", "sh", "-c", "sleep 4; exit 1"), init=(side,))
+    the_phases(it, 0, 1, 2, 4)
+    assert it.status.container_statuses[0].restart_count == 1
+    assert it.status.phase == "Running"
+
+
+def test_a_sidecar_that_never_starts_keeps_the_pod_pending() -> None:
+    side = container("side", restart_policy="Always", startup_probe=Probe(initial_delay_seconds=5))
+    it = pod(container("main"), init=(side,))
+    assert the_phases(it, 0, 4) == ["Pending", "Pending"]
+    assert the_phases(it, 5) == ["Running"]
+
+
+def test_policies_of_containers_decide_the_phase() -> None:
+    failing = container("c", "sh", "-c", "sleep 1; exit 1", restart_policy="Never")
+    it = pod(container("d", "true", restart_policy="Never"), failing)
+    assert the_phases(it, 0, 1) == ["Running", "Failed"]
+    it = pod(container("c", "sh", "-c", "sleep 1; exit 1", restart_policy="Always"), restart="Never")
+    assert the_phases(it, 0, 1, 2) == ["Running", "Running", "Running"]
+    rule = ContainerRestartRule(
+        action="Restart", exit_codes=ContainerRestartRuleOnExitCodes(operator="In", values=[3])
+    )  # fmt: skip
+    first = container("first", "sh", "-c", "exit 3", restart_policy="Never", restart_policy_rules=[rule])
+    it = pod(container("main"), init=(first,), restart="Never")
+    assert the_phases(it, 0, 1, 2) == ["Pending", "Pending", "Pending"]
+
+
 def test_an_init_container_that_fails_keeps_the_others_from_starting() -> None:
     it = pod(container(), init=(container("first", "false"),), restart="Never")
     live(it, NOW)
@@ -201,7 +250,8 @@ def test_a_pod_takes_its_time_to_stop_within_its_grace() -> None:
     delete(it, NOW)
     end = times.unix(it.metadata.deletion_timestamp or "")
     assert not live(it, end - 30).over
-    assert live(it, end).over
+    assert not live(it, end).over  # it was deleted within the second after that, and nobody remembers when
+    assert live(it, end + 1).over
 
 
 def test_a_deadline_ends_a_pod() -> None:

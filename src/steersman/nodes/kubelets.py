@@ -45,6 +45,8 @@ if TYPE_CHECKING:  # most clusters have no stages
 logger = logging.getLogger(__name__)
 
 _WORKERS: Final = 32
+_LONGEST_WAIT: Final = 86400.0
+"""Seconds between two looks at a pod of which something falls due: a timer of the loop takes no time of any length."""
 
 
 class Kubelets:
@@ -224,7 +226,7 @@ class Kubelets:
         if done.over:
             await self._delete(pod)
         elif (again := earliest(done.again, found.again)) is not None:
-            self._queue.add_after(key, max(again - now, 0.001))
+            self._queue.add_after(key, min(max(again - now, 0.001), _LONGEST_WAIT))
 
     async def _is_refused(self, pod: Pod, node: SimulatedNode) -> bool:
         """Whether a node does not take a pod that is new to it."""

@@ -7,10 +7,11 @@ how often a probe has failed in a row, since when it tries something. Times are 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from steersman.machinery.built_in.pod_resources import AnyContainer
+from steersman.machinery.values import times
 from steersman.nodes.images import Pulls
 from steersman.nodes.resize import Room
 
@@ -93,9 +94,24 @@ class Memory:
     stop: Stop | None = None
     ticks: Mapping[str, Ticks] = field(default_factory=dict)
     """By the kind of probe."""
+    began: float | None = None
+    """The moment of its last start, of which its status has the second."""
+    ended: float | None = None
+    """The moment of its last end."""
+
+    @property
+    def is_active(self) -> bool:
+        """Return True if something is under way that is remembered here."""
+        return replace(self, began=None, ended=None) != NOTHING
 
 
 NOTHING: Final = Memory()
+
+
+def moment_of(second: str | None, known: float | None) -> float:
+    """Return the moment of a time in a status: `known` if that is in the same second, the second's beginning else."""
+    whole = float(times.unix(second or times.now()))
+    return known if known is not None and whole <= known < whole + 1 else whole
 
 
 def _is_configured(_: AnyContainer) -> str:

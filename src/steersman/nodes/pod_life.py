@@ -50,8 +50,8 @@ class Step:
         """Whether it runs as it should, and nothing becomes of it by itself."""
         statuses = all_statuses(self.status)
         return (
-            self.again is None and not self.memory and not self.over and self.status.phase == "Running"
-            and all(each.state.running is not None for each in statuses)
+            self.again is None and not any(each.is_active for each in self.memory.values()) and not self.over
+            and self.status.phase == "Running" and all(each.state.running is not None for each in statuses)
         )  # fmt: skip
 
 
@@ -99,7 +99,7 @@ class _Life:
             self._resize()
         if self._main_containers_are_over() or (stopping and self._all_are_over()):
             self._end_sidecars()
-        phase = phase_of(pod, status, initialized=initialized, stopping=stopping)
+        phase = phase_of(pod, status, terminal=self._all_are_over() and (stopping or self._main_containers_are_over()))
         if past_deadline and self._all_are_over():
             phase = "Failed"
             status.reason = "DeadlineExceeded"
@@ -140,6 +140,7 @@ class _Life:
         """Runs them one after the other; whether all have done what they should."""
         statuses = aligned(self._pod.spec.init_containers, self._status.init_container_statuses)
         self._status.init_container_statuses = statuses
+        begun = not all(map(never_started, self._status.container_statuses))
         initialized = self._place.mounted
         for container, status in zip(self._pod.spec.init_containers, statuses, strict=True):
             if initialized or is_sidecar(container):
@@ -155,7 +156,7 @@ class _Life:
                 terminated = status.state.terminated
                 status.ready = terminated is not None and terminated.exit_code == 0
                 initialized = initialized and status.ready
-        return initialized
+        return initialized or begun  # sidecars that start again are not waited for
 
     def _advance_containers(self, initialized: bool, stopping: bool) -> None:
         containers = self._pod.spec.containers or []

@@ -10,11 +10,19 @@ from steersman.machinery.values import times
 from steersman.nodes import images
 from steersman.nodes.behaviour import behaviour_of
 from steersman.nodes.container import restarts
-from steersman.nodes.container.ending import KILLED, TERMINATED_BY_SIGNAL, end_of, terminate, told_to_stop
+from steersman.nodes.container.ending import (
+    KILLED,
+    TERMINATED_BY_SIGNAL,
+    end_of,
+    is_hurried,
+    terminate,
+    told_to_stop,
+)
 from steersman.nodes.container.look import ContainerLook, time_of
 from steersman.nodes.container.probing import looked_after
 from steersman.nodes.container.starting import create, is_missing, retry_at, run, try_to_start
 from steersman.nodes.container_status import image_name, never_started, wait
+from steersman.nodes.place import moment_of
 
 
 def advance(one: ContainerLook, *, stopping: bool, may_start: bool) -> None:
@@ -68,7 +76,7 @@ def _end(one: ContainerLook, *, stopping: bool) -> bool:
     look, status, behaves = one.look, one.status, one.behaves
     running = status.state.running
     assert running is not None
-    started = float(times.unix(running.started_at or times.now()))
+    started = moment_of(running.started_at, one.memory.began)
     due, code, reason, message = None, behaves.exit_code, behaves.reason, behaves.message
     if behaves.runs_for is not None:
         due = started + behaves.runs_for
@@ -78,6 +86,8 @@ def _end(one: ContainerLook, *, stopping: bool) -> bool:
     stop = one.memory.stop
     if stop is not None and stop.container_id != status.container_id:
         stop = None
+    if stop is not None and stopping and is_hurried(one, stop):
+        stop = told_to_stop(one)
     if stop is None and (due is None or due > look.now):
         stop = told_to_stop(one) if stopping else looked_after(one, started)
     if stop is not None:
@@ -88,7 +98,7 @@ def _end(one: ContainerLook, *, stopping: bool) -> bool:
         if due is not None:
             look.again_at(due)
         return False
-    terminate(status, code, reason, max(due, started), message)
+    terminate(one, code, reason, max(due, started), message)
     if stop is not None and stop.by_probe:
         look.ended_for_probes.add(one.container.name)
     one.remember(stop=None, ticks={})

@@ -18,7 +18,7 @@ from steersman.machinery.codec.serializer import deep_copy
 from steersman.nodes import images
 from steersman.nodes.container import hooks, restarts
 from steersman.nodes.container.ending import TERMINATED_BY_SIGNAL, terminate
-from steersman.nodes.container.look import ContainerLook, Look, time_of
+from steersman.nodes.container.look import ContainerLook, Look, exact, time_of
 from steersman.nodes.container_status import digest, image_name, mounted, wait
 from steersman.nodes.place import POST_START, Begun
 
@@ -135,6 +135,7 @@ def run(one: ContainerLook, since: float) -> None:
     container, status = one.container, one.status
     status.state = ContainerState(running=ContainerStateRunning(started_at=time_of(since)))
     status.started = status.ready = False
+    one.remember(began=exact(since), ended=None)
     if isinstance(container, Container):
         status.allocated_resources = dict(container.resources.requests)
         status.resources = deep_copy(container.resources)
@@ -165,7 +166,7 @@ def _end_after_hook(one: ContainerLook, message: str) -> None:
     """Ends a container whose hook has failed."""
     one.tell("Warning", "FailedPostStartHook", "PostStartHook failed")
     one.tell("Normal", "Killing", "FailedPostStartHook")
-    terminate(one.status, TERMINATED_BY_SIGNAL, "", one.look.now)
+    terminate(one, TERMINATED_BY_SIGNAL, "", one.look.now)
     if restarts.is_restarted(one.look.pod, one.container, one.status):
         put_waiting(one.status, "PostStartHookError", message)
         _try_again_later(one)
