@@ -66,3 +66,8 @@ def image_name(image: str) -> str:
 def digest(*parts: str) -> str:
     """A name for an image or a container: 64 hexadecimal digits."""
     return sha256("\0".join(parts).encode()).hexdigest()
+
+
+def sandbox_id(uid: str) -> str:
+    """Return the name of a pod's sandbox, as a container runtime has it."""
+    return digest(uid, "sandbox")

@@ -157,6 +157,7 @@ class Kubelets:
         if pod is not None and (node := self._nodes.get(pod.spec.node_name)) is not None:
             if new is None or is_over(new):
                 node.allocated.remove(key_of(pod))
+                self._servers.end_connections(pod.metadata.uid)
             elif new.status.start_time:
                 node.allocated.put(new)
             if new is not None:
