@@ -24,12 +24,14 @@ from steersman.machinery.codec.serializer import deep_copy, to_plain
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 from steersman.nodes.admission import refusal
+from steersman.nodes.adoption import Adoption
 from steersman.nodes.behaviour import PREFIX, duration_of
 from steersman.nodes.container.probes import wanted
 from steersman.nodes.eviction import CONDITIONS, EVERY, event_of, message_of, pressure_of, victim
 from steersman.nodes.heartbeats import Heartbeats
 from steersman.nodes.inside import ran
 from steersman.nodes.needs import Needs, earliest
+from steersman.nodes.node_set import NodeSet
 from steersman.nodes.place import Happened, Memory, Place, Ran
 from steersman.nodes.pod_life import is_over, step
 from steersman.nodes.pod_status import rejected
@@ -57,14 +59,14 @@ class Kubelets:
     """
 
     def __init__(
-        self, client: Client, informers: Informers, events: Broadcaster, nodes: Sequence[SimulatedNode],
+        self, client: Client, informers: Informers, events: Broadcaster, nodes: NodeSet,
         servers: NodeServers, stages: StagePlayers | None = None,
     ) -> None:  # fmt: skip
         self._client = client
         self._pods = informers.of(PODS)
         self._node_objects = informers.of(NODES)
         self._events = events
-        self._nodes = {each.name: each for each in nodes}
+        self._nodes = nodes
         self._volumes = NodeVolumes(client, informers, self._nodes)
         self._needs = Needs(Sources(client))
         self._servers = servers
@@ -73,6 +75,7 @@ class Kubelets:
         self._heartbeats = Heartbeats(
             client, self._node_objects, nodes, reports=stages is None or not stages.rule_nodes
         )  # fmt: skip
+        self._adoption = Adoption(nodes, servers, self._heartbeats, self._node_objects, self._joined)
         self._queue: WorkQueue[Key] = WorkQueue(base_delay=0.05, max_delay=30)
         self._places: dict[Key, SimulatedNode] = {}
         self._expected: dict[Key, tuple[Pod, PodStatus]] = {}
@@ -99,6 +102,7 @@ class Kubelets:
             asyncio.create_task(self._queue.work(self._sync, self._failed), name=f"kubelets {number}")
             for number in range(_WORKERS)
         ]
+        self._adoption.start()
         self._tasks.append(asyncio.create_task(self._heartbeats.run(), name="heartbeats of nodes"))
         self._tasks.append(asyncio.create_task(self._welcome(), name="nodes that return"))
         self._tasks.append(asyncio.create_task(self._relieve(), name="nodes under pressure"))
@@ -109,6 +113,7 @@ class Kubelets:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
+        await self._adoption.stop()
         await self._needs.stop()
         if self._stages is not None:
             await self._stages.stop()
@@ -118,7 +123,15 @@ class Kubelets:
     @property
     def idle(self) -> bool:
         """Whether nothing is to be done about pods now; some of it may fall due later."""
-        return self._queue.idle and (self._stages is None or self._stages.idle)
+        return self._queue.idle and self._adoption.idle and (self._stages is None or self._stages.idle)
+
+    def _joined(self, node: SimulatedNode, obj: Node) -> None:
+        """Sees to a node that is simulated from now on, and to its pods."""
+        self._node_changed(None, obj)
+        if self._stages is not None:
+            self._stages.returned(node)
+        for pod in self._pods.indexed(BY_NODE, node.name):
+            self._changed(None, pod)
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         """Takes what annotations say of the node."""
@@ -247,7 +260,7 @@ class Kubelets:
         while True:
             await self._pressed.wait()
             self._pressed.clear()
-            for node in self._nodes.values():
+            for node in tuple(self._nodes.values()):
                 if not node.pressure or node.unreachable:
                     continue
                 self._pressed.set()
@@ -282,7 +295,7 @@ class Kubelets:
 
     def _place(self, node: SimulatedNode, address: str, uid: str, *, mounted: bool) -> Place:
         containers = self._servers.containers
-        room = Room(node.template.capacity, partial(self._active_pods, node.name))
+        room = Room(node.template.allocatable, partial(self._active_pods, node.name))
         return Place(
             (node.address,), (address,), mounted, containers.ended(uid), containers.memory(uid), node.start_delay, room,
             node.template.missing_images, node.images, containers.evicted(uid),

@@ -217,7 +217,7 @@ async def _still_runs(asked: Asked, run: Run, until: float | None) -> bool:
 async def _all_printed(asked: Asked, run: Run, now: float) -> Iterator[Printed | float]:
     pod, container = asked.pod, asked.container
     world = await surroundings(
-        asked.kubelet.client, pod, container, allocatable=asked.kubelet.node.template.capacity, tokens=False
+        asked.kubelet.client, pod, container, allocatable=asked.kubelet.node.template.allocatable, tokens=False
     )
     words = command_of(container, world.environment)
     said = said_of(pod, container.name, "logs")

@@ -51,8 +51,10 @@ class NodeServers:
         self, nodes: Sequence[SimulatedNode], containers: Containers, *, serves_local: bool = False
     ) -> None:  # fmt: skip
         self.containers: Final = containers
-        self._nodes = {each.address: each for each in nodes}
-        self._by_range = {int(each.pod_cidr.network_address) >> 8: each for each in nodes}
+        self._nodes: dict[str, SimulatedNode] = {}
+        self._by_range: dict[int, SimulatedNode] = {}
+        for each in nodes:
+            self.add(each)
         self._serves_local = serves_local
         self._turns = FewAtOnce(_FEW)
         self._of_pods = PodConnections()
@@ -77,6 +79,19 @@ class NodeServers:
         for each in servers:
             if each is not None:
                 await each.close()
+
+    def add(self, node: SimulatedNode) -> None:
+        """Answer for a node and its pods from now on."""
+        self._nodes[node.address] = node
+        self._by_range[int(node.pod_cidr.network_address) >> 8] = node
+
+    def remove(self, node: SimulatedNode) -> None:
+        """Answer for a node no more, unless another has its addresses by now."""
+        network = int(node.pod_cidr.network_address) >> 8
+        if self._nodes.get(node.address) is node:
+            del self._nodes[node.address]
+        if self._by_range.get(network) is node:
+            del self._by_range[network]
 
     # Who answers for an address
 
