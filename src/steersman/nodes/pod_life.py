@@ -93,6 +93,9 @@ class _Life:
             self._advance_ephemeral_containers(stopping)
         restarting = not stopping and restart_all.is_wanted(pod, status)
         if restarting:
+            for each in all_statuses(status):
+                if each.state.running is not None:
+                    self._has_ended(each.container_id)
             look.happened += [Happened("Normal", "Killing", "killing") for _ in restart_all.reset(pod, status)]
             look.again_at(self._now)
         elif not stopping:
@@ -216,6 +219,12 @@ class _Life:
                     container_id=status.container_id,
                 ))  # fmt: skip
                 status.ready = status.started = False
+                self._has_ended(status.container_id)
+
+    def _has_ended(self, container_id: str) -> None:
+        """Follows the command of a container no more that is ended without being told."""
+        if self._place.shared is not None:
+            self._place.shared.has_ended(container_id, self._now)
 
     def _all_are_over(self) -> bool:
         """Whether nothing runs."""

@@ -75,8 +75,10 @@ def identity_of(pod: Pod, container: AnyContainer) -> Identity:
     return Identity(user or 0, group or 0, groups)
 
 
-def plain_variables(pod: Pod, container: AnyContainer) -> dict[str, str]:
-    """The variables that say their values themselves, and what the pod's fields say."""
+def plain_variables(
+    pod: Pod, container: AnyContainer, of_files: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, str]:  # fmt: skip
+    """The variables that say their values themselves, what the pod's fields say, and those that are in files."""
     found = {"PATH": PATH, "HOSTNAME": hostname_of(pod), "HOME": "/root"}
     for each in container.env:
         source = each.value_from
@@ -86,6 +88,8 @@ def plain_variables(pod: Pod, container: AnyContainer) -> dict[str, str]:
             found[each.name] = field_of(pod, source.field_ref)
         elif source.resource_field_ref is not None:
             found[each.name] = resource_of(pod, container, source.resource_field_ref, {})
+        elif each.name in of_files:
+            found[each.name] = of_files[each.name]
     return found
 
 
@@ -148,11 +152,13 @@ def resource_of(
 
 async def surroundings(
     client: Client, pod: Pod, container: AnyContainer, *,
-    allocatable: Mapping[str, str] = MappingProxyType({}), tokens: bool = True,
+    allocatable: Mapping[str, str] = MappingProxyType({}), of_files: Mapping[str, str] = MappingProxyType({}),
+    tokens: bool = True,
 ) -> World:  # fmt: skip
     """What the container finds; what is missing or may not be read is left out. `allocatable` is what its node has to
-    give. Without `tokens` those of its account are not made. Raises Unreachable."""
-    reader = _Reader(client, pod, container, allocatable, tokens=tokens)
+    give, `of_files` are the variables that are in files. Without `tokens` those of its account are not made. Raises
+    Unreachable."""
+    reader = _Reader(client, pod, container, allocatable, of_files, tokens=tokens)
     variables = {"PATH": PATH, "HOSTNAME": hostname_of(pod), "HOME": "/root", **await reader.variables()}
     world = World(hostname_of(pod), variables, times.moment)
     world.files.update(_usual_files(pod))
@@ -188,9 +194,11 @@ class _Reader:
     """Reads for one container; each ConfigMap and Secret once."""
 
     def __init__(
-        self, client: Client, pod: Pod, container: AnyContainer, allocatable: Mapping[str, str], *, tokens: bool
+        self, client: Client, pod: Pod, container: AnyContainer, allocatable: Mapping[str, str],
+        of_files: Mapping[str, str], *, tokens: bool,
     ) -> None:  # fmt: skip
         self._allocatable = allocatable
+        self._of_files = of_files
         self._tokens = tokens
         self._client = client
         self._pod = pod
@@ -250,6 +258,9 @@ class _Reader:
         for each in self._container.env:
             if each.value_from is None:
                 found[each.name] = expanded(each.value, found)
+            elif each.value_from.file_key_ref is not None:
+                if each.name in self._of_files:
+                    found[each.name] = self._of_files[each.name]
             elif (value := await self._from(each.value_from)) is not None:
                 found[each.name] = value
         return found

@@ -88,3 +88,5 @@ def terminate(one: ContainerLook, code: int, reason: str, at: float, message: st
     ))  # fmt: skip
     status.ready = status.started = False
     one.remember(ended=exact(at))
+    if one.look.place.shared is not None:
+        one.look.place.shared.has_ended(status.container_id, at)

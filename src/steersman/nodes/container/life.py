@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from steersman.api.core.v1 import (
     ContainerState,
     ContainerStateTerminated,
 )
 from steersman.machinery.values import times
 from steersman.nodes import images
-from steersman.nodes.behaviour import behaviour_of
+from steersman.nodes.behaviour import Behaviour, behaviour_of
 from steersman.nodes.container import restarts
 from steersman.nodes.container.ending import (
     KILLED,
@@ -31,7 +33,7 @@ def advance(one: ContainerLook, *, stopping: bool, may_start: bool) -> None:
     if (remembered := look.place.memory.get(container.name)) is not None:
         look.memory[container.name] = remembered
     while True:
-        one.behaves = behaviour_of(look.pod, container, status.restart_count)
+        one.behaves = _behaviour(one)
         if status.state.running is not None:
             if not _end(one, stopping=stopping):
                 return
@@ -47,12 +49,34 @@ def advance(one: ContainerLook, *, stopping: bool, may_start: bool) -> None:
             return
 
 
+def _behaviour(one: ContainerLook) -> Behaviour:
+    """Return what a container does; one whose command is followed ends when that does."""
+    look, status, shared = one.look, one.status, one.look.place.shared
+    running = status.state.running
+    if shared is None or running is None:
+        return behaviour_of(look.pod, one.container)
+    behaves = behaviour_of(look.pod, one.container, shared.start_of(one.container, status.container_id))
+    progress = None if behaves.is_said else shared.progress(status.container_id, look.now)
+    if progress is None:
+        return behaves
+    started = moment_of(running.started_at, one.memory.began)
+    if progress.ended is not None and progress.exit_code is not None:
+        message = behaves.message if behaves.exit_code == progress.exit_code else ""
+        return replace(behaves, runs_for=progress.ended - started, exit_code=progress.exit_code, message=message)
+    if progress.next is not None and behaves.runs_for is not None and started + behaves.runs_for <= look.now:
+        look.again_at(max(progress.next, look.now))
+        return replace(behaves, runs_for=None)
+    return behaves
+
+
 def renew(one: ContainerLook) -> None:
     """Starts a running container anew, as what it is given cannot be changed while it runs."""
     look, container, status = one.look, one.container, one.status
     running = status.state.running
     assert running is not None
     one.tell("Normal", "Killing", f"Container {container.name} resize requires restart")
+    if look.place.shared is not None:
+        look.place.shared.has_ended(status.container_id, look.now)
     status.last_state = ContainerState(terminated=ContainerStateTerminated(
         exit_code=TERMINATED_BY_SIGNAL, reason="Error", started_at=running.started_at,
         finished_at=time_of(look.now), container_id=status.container_id,

@@ -35,6 +35,8 @@ def try_to_start(one: ContainerLook, *, again: bool = False) -> bool:
     if one.behaves.pull_error or is_missing(one):
         error = images.refused(image_name(container.image), one.behaves.pull_error)
     wrong = look.place.wrong_with(container)
+    if not wrong and look.place.shared is not None:
+        wrong = look.place.shared.wrong_with(container)
     if memory.tried_at is not None:
         never, _, _ = images.never_to_be_had(container.image, container.image_pull_policy, error)
         if (never or wrong) and not look.has_passed(retry_at(look, memory.tried_at)):
@@ -136,6 +138,8 @@ def run(one: ContainerLook, since: float) -> None:
     status.state = ContainerState(running=ContainerStateRunning(started_at=time_of(since)))
     status.started = status.ready = False
     one.remember(began=exact(since), ended=None)
+    if one.look.place.shared is not None:
+        one.look.place.shared.begin(container, status.container_id, since)
     if isinstance(container, Container):
         status.allocated_resources = dict(container.resources.requests)
         status.resources = deep_copy(container.resources)

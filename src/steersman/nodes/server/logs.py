@@ -216,9 +216,14 @@ async def _still_runs(asked: Asked, run: Run, until: float | None) -> bool:
 
 async def _all_printed(asked: Asked, run: Run, now: float) -> Iterator[Printed | float]:
     pod, container = asked.pod, asked.container
+    shared = asked.kubelet.containers.contents.of(pod)
+    start = None if shared is None else shared.known_start(run.container_id)
     world = await surroundings(
-        asked.kubelet.client, pod, container, allocatable=asked.kubelet.node.template.allocatable, tokens=False
-    )
+        asked.kubelet.client, pod, container, allocatable=asked.kubelet.node.template.allocatable,
+        of_files={} if start is None else start.variables, tokens=False,
+    )  # fmt: skip
+    if start is not None:
+        world.files.update(start.files)
     words = command_of(container, world.environment)
     said = said_of(pod, container.name, "logs")
     every = _seconds(said_of(pod, container.name, "log-every"))
