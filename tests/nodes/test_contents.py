@@ -319,3 +319,33 @@ async def test_a_container_keeps_the_variables_with_which_it_began() -> None:
     start = shared.known_start(name)
     assert start is not None
     assert start.variables == {"DB": "1"}
+
+
+async def test_the_log_of_a_container_tells_what_it_has_seen_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    it = Living(
+        container("r", "until [ -f /d/go ]; do echo waits; sleep 2; done; echo goes; sleep 1000"),
+        container("w", "sleep 3; touch /d/go; sleep 1000"),
+    )
+    await it.at(0)
+    await it.at(10)
+    shared = it.contents.of(it.pod)
+    assert shared is not None
+    monkeypatch.setattr("steersman.machinery.values.times.moment", lambda: NOW + 10)
+    log = shared.log_of(it.pod.status.container_statuses[0].container_id)
+    assert log is not None
+    found = [next(log) for _ in range(4)]
+    assert [each.data for each in found if not isinstance(each, float)] == [b"waits\n", b"waits\n", b"goes\n"]
+    assert found[-1] == NOW + 1004
+    it.contents.end(it.pod)
+    assert list(log) == []
+
+
+async def test_of_what_a_command_prints_the_end_is_kept() -> None:
+    it = Living(container("c", "while true; do seq 1 3000; sleep 1; touch /d/f; done"))
+    await it.at(0)
+    for seconds in range(12):
+        await it.at(seconds)
+    shared = it.contents.of(it.pod)
+    assert shared is not None
+    course = shared._known.logs[it.pod.status.container_statuses[0].container_id]
+    assert 50_000 < sum(len(each.data) for each in course.output.since(0)) <= 64 << 10

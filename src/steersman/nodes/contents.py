@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import posixpath
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -20,11 +20,11 @@ from steersman.machinery.errors.field import quote
 from steersman.machinery.values import times
 from steersman.machinery.values.quantity import nanos
 from steersman.nodes.container_status import all_statuses
-from steersman.nodes.course import Course
+from steersman.nodes.course import Course, in_order
 from steersman.nodes.env_file import EnvFileError, value_in
 from steersman.nodes.mounted_files import Mount, MountedFiles
 from steersman.nodes.place import NOTHING, Memory, Progress, Start, moment_of
-from steersman.nodes.rehearsal import rehearsed
+from steersman.nodes.rehearsal import Printed, rehearsed
 from steersman.nodes.shell.effects import World
 from steersman.nodes.surroundings import command_of, expanded, hostname_of, plain_variables
 from steersman.nodes.volume_places import of_persistent, of_pod, place_of
@@ -38,13 +38,16 @@ _MOST_FOUND: Final = 64 << 10
 _MOST_FOUND_BY_ALL: Final = 32 << 20
 _KEPT_RUNS: Final = 2
 """Of a container, whose log may be asked for."""
-_TURNS_IN_LOOK: Final = 300
-_TURNS_BETWEEN_LOOKS: Final = 2000
-"""Of a command that is followed at once."""
+_TURNS_IN_LOOK: Final = 200
+_TURNS_BETWEEN_LOOKS: Final = 500
+"""For which all commands together that are followed go on at once."""
+_MOST_WRITERS: Final = 256
+"""Containers that are followed as they share a volume."""
 _LEAST_WAIT: Final = 1.0
 _LONGEST_WAIT: Final = 60.0
-"""Seconds between two looks at a pod one of whose containers waits for files of another."""
+"""Seconds between two looks at a pod whose containers write or await files."""
 _PART: Final = 10
+"""Of the time that such a container has run, after which it is looked at again."""
 
 
 def changes_files(container: AnyContainer) -> bool:
@@ -58,6 +61,9 @@ class _OfPod:
 
     starts: dict[str, Start] = field(default_factory=dict)
     courses: dict[str, Course] = field(default_factory=dict)
+    """Of containers that run."""
+    logs: dict[str, Course] = field(default_factory=dict)
+    """Of all whose start is known."""
     worlds: dict[str, World] = field(default_factory=dict)
     full: set[str] = field(default_factory=set)
     """Volumes that were told to be full."""
@@ -94,6 +100,7 @@ class Contents:
         found = self._pods.get(pod.metadata.uid)
         if found is not None:
             for container_id in tuple(found.courses):
+                found.courses[container_id].stop()
                 self.drop_course(found, container_id)
             found.worlds.clear()
 
@@ -118,13 +125,16 @@ class Contents:
         of_pod.starts[container_id] = start
         for older in [each for each, other in of_pod.starts.items() if other.name == start.name][:-_KEPT_RUNS]:
             self._found -= of_pod.starts.pop(older).size
+            of_pod.logs.pop(older, None)
         return start
 
     def add_course(self, of_pod: _OfPod, container_id: str, course: Course) -> None:
         """Follow the command of a container from now on."""
-        of_pod.courses[container_id] = course
+        of_pod.courses[container_id] = of_pod.logs[container_id] = course
         for key in course.keys:
-            self._writers.setdefault(key, {})[container_id] = course
+            writers = self._writers.setdefault(key, {})
+            if len(writers) < _MOST_WRITERS:
+                writers[container_id] = course
 
     def drop_course(self, of_pod: _OfPod, container_id: str) -> None:
         """Follow the command of a container no more."""
@@ -236,20 +246,25 @@ class PodContents:
     def advance(self, until: float) -> None:
         """Have all who share these volumes do what is due, as far as that can be done in a look."""
         keys = [each.files.key for each in self._volumes.values() if each.files is not None]
-        for course in sorted(self._all.writers(keys), key=lambda each: each.began):
-            course.run(until, _TURNS_IN_LOOK)
+        for _ in in_order(self._all.writers(keys), until, _TURNS_IN_LOOK):
+            pass
 
     def progress(self, container_id: str, now: float) -> Progress | None:
         """Return how far a command has come by now; None for one that is not followed."""
         course = self._known.courses.get(container_id)
         if course is None:
             return None
-        course.run(now, _TURNS_IN_LOOK)
+        self.advance(now)
         return Progress(course.next, course.ended, course.exit_code)
 
     def known_start(self, container_id: str) -> Start | None:
         """Return what a container found when it began, if that is known."""
         return self._known.starts.get(container_id)
+
+    def log_of(self, container_id: str) -> Iterator[Printed | float] | None:
+        """Return what a container prints whose command is followed, or was; None for any other."""
+        course = self._known.logs.get(container_id)
+        return None if course is None else course.lines()
 
     def is_followed(self, container_id: str) -> bool:
         """Return True if the command of a container is followed here."""
@@ -259,7 +274,9 @@ class PodContents:
         """Have the command of a container do what it does before its end, and nothing more."""
         course = self._known.courses.get(container_id)
         if course is not None:
+            self.advance(at)
             course.run(at, _TURNS_IN_LOOK)
+            course.stop()
             self._all.drop_course(self._known, container_id)
 
     async def catch_up(
@@ -284,16 +301,13 @@ class PodContents:
     async def go_on(self, now: float) -> None:
         """Have all who share these volumes do what is due; others have their turn in between."""
         keys = [each.files.key for each in self._volumes.values() if each.files is not None]
-        for course in sorted(self._all.writers(keys), key=lambda each: each.began):
-            for _ in range(_TURNS_BETWEEN_LOOKS):
-                if not course.turn(now):
-                    break
-                await asyncio.sleep(0)
+        for _ in in_order(self._all.writers(keys), now, _TURNS_BETWEEN_LOOKS):
+            await asyncio.sleep(0)
 
     def look_again(self, now: float) -> float | None:
-        """Return when containers that wait for files of others are to be looked at; None if none does."""
+        """Return when containers are to be looked at that may end by what they find in files; None if none does."""
         courses = [each for each in self._known.courses.values() if each.next is not None]
-        if len(self._known.courses) < 2 or not courses:
+        if not courses:
             return None
         due = min(each.next for each in courses if each.next is not None)
         age = now - max(each.began for each in courses)

@@ -229,6 +229,8 @@ async def _all_printed(asked: Asked, run: Run, now: float) -> Iterator[Printed |
     every = _seconds(said_of(pod, container.name, "log-every"))
     if said:
         return _annotated(said, every, run.began, now)
+    if shared is not None and (followed := shared.log_of(run.container_id)) is not None:
+        return followed
     if not words:
         line = f"{container.image} is simulated: container {container.name} has started\n"
         return iter([Printed(run.began, 1, line.encode())])
