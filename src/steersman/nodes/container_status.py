@@ -39,9 +39,10 @@ def never_started(status: ContainerStatus) -> bool:
 
 def mounted(mount: VolumeMount) -> VolumeMountStatus:
     """What its status says of a volume that a container has."""
+    recursive = mount.recursive_read_only in ("Enabled", "IfPossible")
     return VolumeMountStatus(
         name=mount.name, mount_path=mount.mount_path, read_only=mount.read_only,
-        recursive_read_only="Disabled" if mount.read_only else None,
+        recursive_read_only=("Enabled" if recursive else "Disabled") if mount.read_only else None,
     )  # fmt: skip
 
 

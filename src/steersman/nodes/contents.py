@@ -23,10 +23,11 @@ from steersman.nodes.container_status import all_statuses
 from steersman.nodes.course import Course, in_order
 from steersman.nodes.env_file import EnvFileError, value_in
 from steersman.nodes.mounted_files import Mount, MountedFiles
+from steersman.nodes.naming import hostname_of
 from steersman.nodes.place import NOTHING, Memory, Progress, Start, moment_of
 from steersman.nodes.rehearsal import Printed, rehearsed
 from steersman.nodes.shell.effects import World
-from steersman.nodes.surroundings import command_of, expanded, hostname_of, plain_variables
+from steersman.nodes.surroundings import command_of, expanded, plain_variables
 from steersman.nodes.volume_places import of_persistent, of_pod, place_of
 from steersman.nodes.volume_store import VolumeKey, VolumeStore
 

@@ -6,7 +6,8 @@ Hardly anything is remembered beside the status, so a node goes on after a resta
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from steersman.api.core.v1 import (
     ContainerState,
@@ -24,9 +25,14 @@ from steersman.nodes.container import life
 from steersman.nodes.container.look import ContainerLook, Look, time_of
 from steersman.nodes.container.restarts import is_restarted
 from steersman.nodes.container_status import aligned, all_statuses, never_started, wait
+from steersman.nodes.dns import REASON, resolving_of
+from steersman.nodes.naming import wrong_name
 from steersman.nodes.place import Happened, Memory, Place
 from steersman.nodes.pod_status import phase_of, put_conditions, put_disruption
-from steersman.nodes.resize import resize
+from steersman.nodes.resize import resize, tell_of_whole
+
+_RETRY: Final = 12.0
+"""Seconds after which a sandbox that cannot be made is tried again."""
 
 
 @dataclass(slots=True)
@@ -73,6 +79,9 @@ class _Life:
 
     def __init__(self, pod: Pod, place: Place, now: float, *, deleting: bool) -> None:
         self._pod = pod
+        self._wrong_name = wrong_name(pod) if place.mounted else ""
+        if self._wrong_name:
+            place = replace(place, mounted=False)
         self._place = place
         self._now = now
         self._deleting = deleting
@@ -84,6 +93,10 @@ class _Life:
         if not status.start_time:
             status.start_time = time_of(self._now)
         self._put_addresses()
+        if self._wrong_name:
+            text = f"Failed to create pod sandbox: {self._wrong_name}"
+            look.happened.append(Happened("Warning", "FailedCreatePodSandBox", text))
+            look.again_at(self._now + _RETRY)
         past_deadline = self._is_past_deadline()
         evicted = self._place.evicted
         stopping = self._deleting or past_deadline or bool(evicted)
@@ -111,6 +124,7 @@ class _Life:
             phase, status.reason, status.message = "Failed", "Evicted", evicted
         status.phase = phase
         status.observed_generation = pod.metadata.generation
+        tell_of_whole(pod, status)
         put_conditions(pod, status, time_of(self._now), restarting=restarting)
         if status.reason == "Evicted":
             put_disruption(pod, status, evicted, time_of(self._now))
@@ -125,6 +139,7 @@ class _Life:
         status.host_ip = place.host_ips[0]
         status.host_ips = [HostIP(ip=ip) for ip in place.host_ips]
         if not status.pod_ip and place.mounted:
+            self._look.happened += [Happened("Warning", REASON, each) for each in resolving_of(self._pod).warnings]
             status.pod_ip = place.pod_ips[0]
             status.pod_ips = [PodIP(ip=ip) for ip in place.pod_ips]
 

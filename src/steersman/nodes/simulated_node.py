@@ -19,6 +19,9 @@ from steersman.api.core.v1 import (
     NodeAddress,
     NodeCondition,
     NodeDaemonEndpoints,
+    NodeFeatures,
+    NodeRuntimeHandler,
+    NodeRuntimeHandlerFeatures,
     NodeSpec,
     NodeStatus,
     NodeSystemInfo,
@@ -55,6 +58,13 @@ _UNDER_PRESSURE: Final = {each[0]: each for each in (
     ("DiskPressure", "True", "KubeletHasDiskPressure", "kubelet has disk pressure"),
     ("PIDPressure", "True", "KubeletHasInsufficientPID", "kubelet has insufficient PID available"),
 )}  # fmt: skip
+
+_DECLARED: Final = (
+    "InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers",
+    "RestartAllContainersOnContainerExits",
+)  # fmt: skip
+"""Features that API server and scheduler ask for. ExtendWebSocketsToKubelet is none of them: a client's WebSocket is
+translated before it comes here."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +199,14 @@ class SimulatedNode:
         ]  # fmt: skip
         return NodeStatus(
             capacity=dict(template.capacity), allocatable=dict(template.allocatable), conditions=conditions,
-            images=self._reported_images(),
+            images=self._reported_images(), declared_features=list(_DECLARED),
+            features=NodeFeatures(supplemental_groups_policy=True),
+            runtime_handlers=[
+                NodeRuntimeHandler(name=name, features=NodeRuntimeHandlerFeatures(
+                    recursive_read_only_mounts=True, user_namespaces=True
+                ))
+                for name in ("", "runc")
+            ],
             addresses=[
                 NodeAddress(type="InternalIP", address=self.address), NodeAddress(type="Hostname", address=self.name)
             ],

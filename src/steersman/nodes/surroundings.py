@@ -15,9 +15,11 @@ from typing import Final
 from steersman.api.authentication.v1 import BoundObjectReference, TokenRequest, TokenRequestSpec
 from steersman.api.core.v1 import (
     Container,
+    ContainerUser,
     DownwardAPIVolumeFile,
     EnvVarSource,
     KeyToPath,
+    LinuxContainerUser,
     ObjectFieldSelector,
     Pod,
     ResourceFieldSelector,
@@ -34,6 +36,8 @@ from steersman.machinery.values import times
 from steersman.machinery.values.quantity import QuantityError, nanos
 from steersman.nodes.cgroup_files import cgroup_files
 from steersman.nodes.container_status import all_statuses
+from steersman.nodes.dns import resolving_of
+from steersman.nodes.naming import hostname_of, hosts_file
 from steersman.nodes.service_variables import service_variables
 from steersman.nodes.shell.effects import Identity, World
 from steersman.nodes.volume_files import file_systems, modes
@@ -52,13 +56,6 @@ def expanded(text: str, variables: Mapping[str, str]) -> str:
     return _REFERENCE.sub(lambda found: "$" if found[1] is None else variables.get(found[1], found[0]), text)
 
 
-def hostname_of(pod: Pod) -> str:
-    """What the pod calls itself."""
-    if pod.spec.host_network:
-        return pod.spec.node_name
-    return (pod.spec.hostname or pod.metadata.name)[:63].rstrip("-.")
-
-
 def identity_of(pod: Pod, container: AnyContainer) -> Identity:
     """As whom the container runs: root, unless the container or its pod says something else."""
     shared, own = pod.spec.security_context, container.security_context
@@ -73,6 +70,23 @@ def identity_of(pod: Pod, container: AnyContainer) -> Identity:
         user = user if own.run_as_user is None else own.run_as_user
         group = group if own.run_as_group is None else own.run_as_group
     return Identity(user or 0, group or 0, groups)
+
+
+def breaks_non_root(pod: Pod, container: AnyContainer) -> bool:
+    """Return True if a container is to run as root that must not. The user of its image is not known."""
+    found: dict[str, object] = {}
+    for each in (pod.spec.security_context, container.security_context):
+        if each is not None:
+            found |= {"user": each.run_as_user} if each.run_as_user is not None else {}
+            found |= {"must": each.run_as_non_root} if each.run_as_non_root is not None else {}
+    return bool(found.get("must")) and found.get("user") == 0
+
+
+def user_of(pod: Pod, container: AnyContainer) -> ContainerUser:
+    """Return as whom a container runs, as its status tells it: its groups with its own."""
+    who = identity_of(pod, container)
+    groups = sorted({who.group, *who.groups})
+    return ContainerUser(linux=LinuxContainerUser(uid=who.user, gid=who.group, supplemental_groups=groups))
 
 
 def plain_variables(
@@ -176,17 +190,9 @@ async def surroundings(
 
 
 def _usual_files(pod: Pod) -> dict[str, bytes]:
-    name = hostname_of(pod)
-    hosts = "# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"
-    full = f"{name}.{pod.spec.subdomain}.{pod.metadata.namespace}.svc.cluster.local\t" if pod.spec.subdomain else ""
-    hosts += "".join(f"{each.ip}\t{full}{name}\n" for each in pod.status.pod_ips[:1])
-    if pod.spec.host_aliases:
-        hosts += "\n# Entries added by HostAliases.\n"
-        hosts += "".join("\t".join((each.ip, *each.hostnames)) + "\n" for each in pod.spec.host_aliases)
-    domains = f"{pod.metadata.namespace}.svc.cluster.local svc.cluster.local cluster.local"
     return {
-        "/etc/hostname": f"{name}\n".encode(), "/etc/hosts": hosts.encode(),
-        "/etc/resolv.conf": f"search {domains}\nnameserver 10.96.0.10\noptions ndots:5\n".encode(),
+        "/etc/hostname": f"{hostname_of(pod)}\n".encode(), "/etc/hosts": hosts_file(pod).encode(),
+        "/etc/resolv.conf": resolving_of(pod).file.encode(),
     }  # fmt: skip
 
 

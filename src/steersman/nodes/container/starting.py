@@ -15,12 +15,14 @@ from steersman.api.core.v1 import (
     ContainerStatus,
 )
 from steersman.machinery.codec.serializer import deep_copy
+from steersman.machinery.errors.field import quote
 from steersman.nodes import images
 from steersman.nodes.container import hooks, restarts
 from steersman.nodes.container.ending import TERMINATED_BY_SIGNAL, terminate
-from steersman.nodes.container.look import ContainerLook, Look, exact, time_of
+from steersman.nodes.container.look import ContainerLook, Look, exact, full_name, time_of
 from steersman.nodes.container_status import digest, image_name, mounted, wait
 from steersman.nodes.place import POST_START, Begun
+from steersman.nodes.surroundings import breaks_non_root, user_of
 
 _RETRY: Final = 10.0
 """Seconds after which a start that has failed is tried again, and half of it more at most."""
@@ -37,6 +39,9 @@ def try_to_start(one: ContainerLook, *, again: bool = False) -> bool:
     wrong = look.place.wrong_with(container)
     if not wrong and look.place.shared is not None:
         wrong = look.place.shared.wrong_with(container)
+    if not wrong and breaks_non_root(look.pod, container):
+        pod = full_name(look.pod)
+        wrong = f"container's runAsUser breaks non-root policy (pod: {quote(pod)}, container: {container.name})"
     if memory.tried_at is not None:
         never, _, _ = images.never_to_be_had(container.image, container.image_pull_policy, error)
         if (never or wrong) and not look.has_passed(retry_at(look, memory.tried_at)):
@@ -128,6 +133,7 @@ def create(one: ContainerLook) -> None:
     status.image = image_name(image)
     status.image_id = f"{status.image.partition('@')[0].rpartition(':')[0]}@sha256:{digest(image)}"
     status.container_id = _id_of(one)
+    status.user = user_of(one.look.pod, one.container)
     one.tell("Normal", "Created", "Container created")
     one.tell("Normal", "Started", "Container started")
 
