@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from ipaddress import IPv4Network
@@ -37,7 +38,7 @@ from steersman.nodes.images import size_of
 from steersman.nodes.kubelets import Kubelets
 from steersman.nodes.node_set import Networks, NodeSet
 from steersman.nodes.place import Place
-from steersman.nodes.pod_life import Step
+from steersman.nodes.pod_life import Step, step
 from steersman.nodes.server.servers import NodeServers
 from steersman.nodes.simulated_node import NodeTemplate, SimulatedNode
 from steersman.testing import Environment
@@ -319,3 +320,22 @@ async def test_pods_go_one_after_the_other_from_a_node_under_pressure(running: R
     assert (await running.phases())["d"] == "Running"
     reasons = [each[0] for each in await told(running, "node-0")]
     assert reasons == ["NodeHasInsufficientMemory", "NodeHasSufficientMemory"]
+
+
+@pytest.mark.parametrize(("containers", "beside"), [(3, False), (30, True)])
+async def test_a_pod_of_many_containers_is_looked_at_beside_the_loop(
+    running: Running, monkeypatch: pytest.MonkeyPatch, containers: int, *, beside: bool
+) -> None:
+    threads: set[bool] = set()
+
+    def noted(pod: Pod, place: Place, now: float) -> Step:
+        threads.add(threading.current_thread() is not threading.main_thread())
+        return step(pod, place, now)
+
+    monkeypatch.setattr(kubelets_module, "step", noted)
+    given = [Container(name=f"c{number}", image="i", command=["sleep", "9"]) for number in range(containers)]
+    pod = Pod(metadata=ObjectMeta(name="p", namespace="default"), spec=PodSpec(node_name="node-0", containers=given))
+    await running.client.create(PODS, pod)
+    await running.clock.settle()
+    assert await running.phases() == {"p": "Running"}
+    assert threads == {beside}

@@ -8,7 +8,8 @@ import signal
 import socket
 import sys
 
-from steersman.cli.serve import allow_many_files, configure_logging, settle
+from steersman.cli.logs import configure_logging
+from steersman.cli.serve import allow_many_files, settle
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.options import OptionsError
 from steersman.controlplane.workers.messages import decode_given, first_frame
@@ -34,7 +35,7 @@ def main() -> None:
         given = decode_given(first_frame(link))
     except EOFError:
         sys.exit(1)
-    configure_logging(given.options.verbosity, f"worker {given.number} ")
+    configure_logging(given.options.verbosity, given.options.logging_format, given.number)
     allow_many_files()
     gc.disable()  # until the server is ready
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

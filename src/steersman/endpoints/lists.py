@@ -267,7 +267,7 @@ def _list(scope: Scope, listing: Listing, wanted: Representation) -> _Document:
 
 
 def _table(scope: Scope, request: Request, listing: Listing, wanted: Representation) -> _Document:
-    including = include_object(request, wanted)
+    including = include_object(request)
     table = table_of(scope, (), wanted, including)
     table["metadata"] = _metadata(listing)
 

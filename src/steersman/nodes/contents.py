@@ -7,8 +7,10 @@ The command of a container that changes or awaits shared files is run beside the
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import posixpath
 import re
+import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -27,7 +29,8 @@ from steersman.nodes.naming import hostname_of
 from steersman.nodes.place import NOTHING, Memory, Progress, Start, moment_of
 from steersman.nodes.rehearsal import Printed, rehearsed
 from steersman.nodes.shell.effects import World
-from steersman.nodes.surroundings import command_of, expanded, plain_variables
+from steersman.nodes.surroundings import command_of, plain_variables
+from steersman.nodes.variables import ArgumentsTooLong, expanded
 from steersman.nodes.volume_places import of_persistent, of_pod, place_of
 from steersman.nodes.volume_store import VolumeKey, VolumeStore
 
@@ -77,6 +80,8 @@ class Contents:
         """`own_files` are those of a container that are in no volume, by its ID."""
         self.own_files = own_files
         self.store: Final = VolumeStore()
+        self.lock: Final = threading.RLock()
+        """Held for some milliseconds at most: pods that take long are looked at beside the loop."""
         self.volume_of: Callable[[Key], PersistentVolume | None] = _none
         self._pods: dict[str, _OfPod] = {}
         self.full: Callable[[Pod, str], None] = _nobody
@@ -99,7 +104,9 @@ class Contents:
     def end(self, pod: Pod) -> None:
         """Nothing of a pod runs any more, and nothing will."""
         found = self._pods.get(pod.metadata.uid)
-        if found is not None:
+        if found is None:
+            return
+        with self.lock:
             for container_id in tuple(found.courses):
                 found.courses[container_id].stop()
                 self.drop_course(found, container_id)
@@ -148,7 +155,8 @@ class Contents:
 
     def writers(self, keys: Sequence[VolumeKey]) -> list[Course]:
         """Return the commands that are followed and have one of these volumes."""
-        found = {name: course for key in keys for name, course in self._writers.get(key, {}).items()}
+        with self.lock:
+            found = {name: course for key in keys for name, course in self._writers.get(key, {}).items()}
         return list(found.values())
 
 
@@ -174,7 +182,8 @@ class PodContents:
                 continue
             inside = mount.sub_path
             if mount.sub_path_expr:
-                inside = expanded(mount.sub_path_expr, plain_variables(self._pod, container))
+                with contextlib.suppress(ArgumentsTooLong):  # a container of which this is true does not start
+                    inside = expanded(mount.sub_path_expr, plain_variables(self._pod, container))
             inside = posixpath.normpath(posixpath.join("/", volume.inside, inside.lstrip("/"))).strip("/")
             found.append(Mount(at, volume.files, inside, mount.name))
         return found
@@ -196,28 +205,33 @@ class PodContents:
 
     def start_of(self, container: AnyContainer, container_id: str) -> Start:
         """Return what a running container found when it began: what there is now, if nobody has looked since."""
-        found = self._known.starts.get(container_id)
-        return self._begin(container, container_id) if found is None else found
+        with self._all.lock:
+            found = self._known.starts.get(container_id)
+            return self._begin(container, container_id) if found is None else found
 
     def _begin(self, container: AnyContainer, container_id: str) -> Start:
         mounts = [each for each in self.mounts(container) if each.files is not None]
         files: dict[str, bytes] = {}
         size = 0
         if mounts:
-            for path, data in MountedFiles({}, mounts).items():
-                size += len(path) + len(data)
+            view = MountedFiles({}, mounts)
+            for path in view:
+                data = view.get(path)
+                size += len(path) + len(data or b"")
                 if size > _MOST_FOUND:
                     break
-                files[path] = data
+                if data is not None:
+                    files[path] = data
         variables, _ = self._variables(container)
         start = Start(container.name, files, variables, min(size, _MOST_FOUND))
         return self._all.keep_start(self._known, container_id, start)
 
     def begin(self, container: AnyContainer, container_id: str, at: float) -> None:
         """Have a container begin: it finds what the others have made of the files by then."""
-        self.advance(at)
-        self._begin(container, container_id)
-        self._follow(container, container_id, at)
+        with self._all.lock:
+            self.advance(at)
+            self._begin(container, container_id)
+            self._follow(container, container_id, at)
 
     def _follow(self, container: AnyContainer, container_id: str, at: float) -> None:
         if not self._is_followed(container):
@@ -225,17 +239,20 @@ class PodContents:
         own = self._all.own_files(container_id)
         world = self._known.worlds.get(container.name)
         if world is None:
-            world = World(hostname_of(self._pod), plain_variables(self._pod, container), times.moment)
+            try:
+                variables = plain_variables(self._pod, container)
+            except ArgumentsTooLong:  # nor does this one
+                return
+            world = World(hostname_of(self._pod), variables, times.moment)
         for path, data in world.files.items():
             own.setdefault(path, data)
-        variables = {**world.environment, **self._known.starts[container_id].variables}
+        found = {**world.environment, **self._known.starts[container_id].variables}
         mounts = self.mounts(container)
-        there = replace(world, files=self.view(container, own), environment=variables, steps=0)
-        words = command_of(container, variables)
+        there = replace(world, files=self.view(container, own), environment=found, steps=0)
+        words = command_of(container, found)
         keys = {each.files.key for each in mounts if each.files is not None}
-        self._all.add_course(
-            self._known, container_id, Course(rehearsed(words, there, at, times.moment()), at, tuple(keys))
-        )
+        rest = rehearsed(words, there, at, times.moment())
+        self._all.add_course(self._known, container_id, Course(rest, at, tuple(keys), self._all.lock))
 
     def _is_followed(self, container: AnyContainer) -> bool:
         if container.stdin or not self.shares(container):
@@ -247,8 +264,9 @@ class PodContents:
     def advance(self, until: float) -> None:
         """Have all who share these volumes do what is due, as far as that can be done in a look."""
         keys = [each.files.key for each in self._volumes.values() if each.files is not None]
-        for _ in in_order(self._all.writers(keys), until, _TURNS_IN_LOOK):
-            pass
+        with self._all.lock:
+            for _ in in_order(self._all.writers(keys), until, _TURNS_IN_LOOK):
+                pass
 
     def progress(self, container_id: str, now: float) -> Progress | None:
         """Return how far a command has come by now; None for one that is not followed."""
@@ -274,7 +292,9 @@ class PodContents:
     def has_ended(self, container_id: str, at: float) -> None:
         """Have the command of a container do what it does before its end, and nothing more."""
         course = self._known.courses.get(container_id)
-        if course is not None:
+        if course is None:
+            return
+        with self._all.lock:
             self.advance(at)
             course.run(at, _TURNS_IN_LOOK)
             course.stop()

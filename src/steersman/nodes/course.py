@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import AbstractContextManager
 from heapq import heapify, heappop, heapreplace
 from itertools import islice
 from typing import Final
@@ -52,11 +53,14 @@ class Output:
 class Course:
     """A rehearsal (`rehearsal.rehearsed`) that began at a moment, in seconds since 1970, on volumes (`keys`)."""
 
-    __slots__ = ("_at", "_rest", "began", "exit_code", "keys", "next", "output")
+    __slots__ = ("_at", "_lock", "_rest", "began", "exit_code", "keys", "next", "output")
 
     def __init__(
-        self, rest: Generator[Printed | float, None, int | None], began: float, keys: Sequence[VolumeKey]
+        self, rest: Generator[Printed | float, None, int | None], began: float, keys: Sequence[VolumeKey],
+        lock: AbstractContextManager[object],
     ) -> None:  # fmt: skip
+        """`lock` is held while it goes on."""
+        self._lock = lock
         self._rest = rest
         self.output = Output()
         self._at = began
@@ -74,28 +78,30 @@ class Course:
 
     def turn(self, until: float) -> bool:
         """Go on with what is due next, unless that is after `until`. Return False if nothing is."""
-        if self.next is None or self.next > until:
-            return False
-        self._at = self.next
-        try:
-            step = next(self._rest)
-        except StopIteration as end:
-            self.exit_code = end.value
-            self.next = None
-        except NoSpace:
-            self.next = None
-        else:
-            if isinstance(step, float):
-                self.next = step
+        with self._lock:
+            if self.next is None or self.next > until:
+                return False
+            self._at = self.next
+            try:
+                step = next(self._rest)
+            except StopIteration as end:
+                self.exit_code = end.value
+                self.next = None
+            except NoSpace:
+                self.next = None
             else:
-                self.output.add(step)
-                self.next = step.at
-        return True
+                if isinstance(step, float):
+                    self.next = step
+                else:
+                    self.output.add(step)
+                    self.next = step.at
+            return True
 
     def stop(self) -> None:
         """Go on no more, as the container has ended."""
-        self._rest.close()
-        self.next = None
+        with self._lock:
+            self._rest.close()
+            self.next = None
 
     def run(self, until: float, most_turns: int) -> None:
         """Go on until a moment, at most by so many turns."""

@@ -35,7 +35,7 @@ from steersman.nodes.inside import ran
 from steersman.nodes.needs import Needs, earliest
 from steersman.nodes.node_set import NodeSet
 from steersman.nodes.place import Happened, Memory, Place, Ran
-from steersman.nodes.pod_life import is_over, step
+from steersman.nodes.pod_life import Step, is_over, step, takes_long
 from steersman.nodes.pod_status import rejected
 from steersman.nodes.resize import Room
 from steersman.nodes.server.servers import NodeServers
@@ -88,6 +88,8 @@ class Kubelets:
         """Pods as they were looked at, and what is being written of them, where nothing is to be done after that."""
         self._returned: asyncio.Queue[SimulatedNode] = asyncio.Queue()
         """Nodes that can be reached again."""
+        self._beside = asyncio.Lock()
+        """Held while a pod that takes long is looked at: more threads would do no more, and keep the loop waiting."""
         self._pressed = asyncio.Event()
         """Set while nodes are under pressure."""
         self._tasks: list[asyncio.Task[None]] = []
@@ -236,7 +238,7 @@ class Kubelets:
         shared = await self._shared(node, pod, place.memory, now) if place.mounted else None
         place = replace(place, shared=shared, evicted=containers.evicted(uid))
         ran = await self._ran(pod, place.memory, now)
-        done = step(pod, replace(place, wrong_with=found.wrong_with, ran=ran), now)
+        done = await self._step(pod, replace(place, wrong_with=found.wrong_with, ran=ran), now)
         containers.remember(uid, done.memory)
         node.has_pulled(done.pulled)
         if done.changed:
@@ -259,6 +261,13 @@ class Kubelets:
             earliest(done.again, found.again), None if shared is None else shared.look_again(now)
         )) is not None:  # fmt: skip
             self._queue.add_after(key, min(max(again - now, 0.001), _LONGEST_WAIT))
+
+    async def _step(self, pod: Pod, place: Place, now: float) -> Step:
+        """What becomes of a pod; of one that takes long, found out beside the loop."""
+        if not takes_long(pod):
+            return step(pod, place, now)
+        async with self._beside:
+            return await asyncio.to_thread(step, pod, place, now)
 
     async def _is_refused(self, pod: Pod, node: SimulatedNode) -> bool:
         """Whether a node does not take a pod that is new to it."""

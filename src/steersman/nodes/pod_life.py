@@ -34,6 +34,10 @@ from steersman.nodes.resize import resize, tell_of_whole
 _RETRY: Final = 12.0
 """Seconds after which a sandbox that cannot be made is tried again."""
 
+_FEW_CONTAINERS: Final = 5
+_FEW: Final = 500
+"""Variables, words of commands or annotations, each of which is looked at a few times."""
+
 
 @dataclass(slots=True)
 class Step:
@@ -64,6 +68,16 @@ class Step:
 def is_over(pod: Pod) -> bool:
     """Whether its containers have ended and are not started again."""
     return pod.status.phase in ("Succeeded", "Failed")
+
+
+def takes_long(pod: Pod) -> bool:
+    """Whether a look at a pod may take more than a few milliseconds: each container's command may have to be tried."""
+    containers = (*(pod.spec.containers or ()), *pod.spec.init_containers)
+    return (
+        len(containers) + len(pod.spec.ephemeral_containers) > _FEW_CONTAINERS
+        or len(pod.metadata.annotations) > _FEW
+        or sum(len(each.env) + len(each.command) + len(each.args) for each in containers) > _FEW
+    )
 
 
 def step(pod: Pod, place: Place, now: float) -> Step:

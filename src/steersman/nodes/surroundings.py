@@ -6,9 +6,10 @@ Secrets, the downward API and projections. ConfigMaps and Secrets are asked for 
 
 from __future__ import annotations
 
+import contextlib
 import posixpath
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -40,20 +41,15 @@ from steersman.nodes.dns import resolving_of
 from steersman.nodes.naming import hostname_of, hosts_file
 from steersman.nodes.service_variables import service_variables
 from steersman.nodes.shell.effects import Identity, World
+from steersman.nodes.variables import ArgumentsTooLong, Room, Variables, expanded
 from steersman.nodes.volume_files import file_systems, modes
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_REFERENCE: Final = re.compile(r"\$\$|\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)", re.ASCII)
 _KEYED: Final = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]")
 _AGNHOST: Final = re.compile(r"(^|/)agnhost(-2)?([:@]|$)")
 _MOST_SERVICES: Final = 500
 _TOKEN_SECONDS: Final = 3607
 _NANOS: Final = 10**9
-
-
-def expanded(text: str, variables: Mapping[str, str]) -> str:
-    """`$(NAME)` stands for a variable in commands and values; `$$` for `$`; unknown ones stay."""
-    return _REFERENCE.sub(lambda found: "$" if found[1] is None else variables.get(found[1], found[0]), text)
 
 
 def identity_of(pod: Pod, container: AnyContainer) -> Identity:
@@ -91,19 +87,20 @@ def user_of(pod: Pod, container: AnyContainer) -> ContainerUser:
 
 def plain_variables(
     pod: Pod, container: AnyContainer, of_files: Mapping[str, str] = MappingProxyType({})
-) -> dict[str, str]:  # fmt: skip
-    """The variables that say their values themselves, what the pod's fields say, and those that are in files."""
-    found = {"PATH": PATH, "HOSTNAME": hostname_of(pod), "HOME": "/root"}
+) -> Variables:  # fmt: skip
+    """The variables that say their values themselves, what the pod's fields say, and those that are in files. Raises
+    ArgumentsTooLong."""
+    found = Variables({"PATH": PATH, "HOSTNAME": hostname_of(pod), "HOME": "/root"})
     for each in container.env:
         source = each.value_from
         if source is None:
-            found[each.name] = expanded(each.value, found)
+            found.put(each.name, expanded(each.value, found))
         elif source.field_ref is not None:
-            found[each.name] = field_of(pod, source.field_ref)
+            found.put(each.name, field_of(pod, source.field_ref))
         elif source.resource_field_ref is not None:
-            found[each.name] = resource_of(pod, container, source.resource_field_ref, {})
+            found.put(each.name, resource_of(pod, container, source.resource_field_ref, {}))
         elif each.name in of_files:
-            found[each.name] = of_files[each.name]
+            found.put(each.name, of_files[each.name])
     return found
 
 
@@ -120,8 +117,22 @@ def unexpanded_command_of(container: AnyContainer) -> list[str]:
 
 
 def command_of(container: AnyContainer, variables: Mapping[str, str]) -> list[str]:
-    """The same, with variables in the place of references to them."""
-    return [expanded(each, variables) for each in unexpanded_command_of(container)]
+    """The same, with variables in the place of references to them; as it is where it would be too long to be run."""
+    words = unexpanded_command_of(container)
+    try:
+        return expanded_words(words, variables)
+    except ArgumentsTooLong:
+        return words
+
+
+def expanded_words(words: Sequence[str], variables: Mapping[str, str]) -> list[str]:
+    """Return the words of a command with variables in the place of references to them. Raises ArgumentsTooLong."""
+    room, found = Room(), []
+    for each in words:
+        word = expanded(each, variables)
+        room.take(word)
+        found.append(word)
+    return found
 
 
 def field_of(pod: Pod, reference: ObjectFieldSelector) -> str:
@@ -210,6 +221,8 @@ class _Reader:
         self._pod = pod
         self._container = container
         self._known: dict[tuple[str, str], dict[str, bytes]] = {}
+        self._fields: dict[str, bytes] = {}
+        """What fields of the pod say, by their paths: a hundred files of one share it."""
 
     async def _config_map(self, name: str) -> dict[str, bytes]:
         async def read() -> dict[str, bytes]:
@@ -252,24 +265,31 @@ class _Reader:
             return services
 
     async def variables(self) -> dict[str, str]:
-        """Those of Services, of `envFrom`, then those of `env`."""
-        found = service_variables(await self._services())
+        """Those of Services, of `envFrom`, then those of `env`; as many as a process may have."""
+        found = Variables({})
+        with contextlib.suppress(ArgumentsTooLong):
+            await self._put_variables(found)
+        return found
+
+    async def _put_variables(self, found: Variables) -> None:
+        for name, text in service_variables(await self._services()).items():
+            found.put(name, text)
         for source in self._container.env_from:
             values: dict[str, bytes] = {}
             if source.config_map_ref is not None:
                 values = await self._config_map(source.config_map_ref.name)
             elif source.secret_ref is not None:
                 values = await self._secret(source.secret_ref.name)
-            found.update({source.prefix + key: value.decode(errors="replace") for key, value in values.items()})
+            for key, data in values.items():
+                found.put(source.prefix + key, data.decode(errors="replace"))
         for each in self._container.env:
             if each.value_from is None:
-                found[each.name] = expanded(each.value, found)
+                found.put(each.name, expanded(each.value, found))
             elif each.value_from.file_key_ref is not None:
                 if each.name in self._of_files:
-                    found[each.name] = self._of_files[each.name]
+                    found.put(each.name, self._of_files[each.name])
             elif (value := await self._from(each.value_from)) is not None:
-                found[each.name] = value
-        return found
+                found.put(each.name, value)
 
     async def _from(self, source: EnvVarSource) -> str | None:
         if source.field_ref is not None:
@@ -335,7 +355,10 @@ class _Reader:
         found: dict[str, bytes] = {}
         for each in items:
             if each.field_ref is not None:
-                found[each.path] = field_of(self._pod, each.field_ref).encode()
+                path = each.field_ref.field_path
+                if path not in self._fields:
+                    self._fields[path] = field_of(self._pod, each.field_ref).encode()
+                found[each.path] = self._fields[path]
             elif each.resource_field_ref is not None:
                 found[each.path] = resource_of(
                     self._pod, self._container, each.resource_field_ref, self._allocatable

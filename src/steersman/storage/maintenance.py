@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Final
 
 from steersman.storage.interface import Storage, StorageUnavailable
@@ -62,6 +62,10 @@ class Background:
             self._tasks.append(asyncio.create_task(repeat("compaction", compaction_interval, Compactor(storage).tick)))
         if lease_interval > 0:
             self._tasks.append(asyncio.create_task(repeat("lease expiry", lease_interval, expire_leases)))
+
+    def run(self, work: Coroutine[object, object, None]) -> None:
+        """Runs `work` until it returns, or the store closes."""
+        self._tasks.append(asyncio.create_task(work))
 
     async def stop(self) -> None:
         """Cancels all and waits for them to end."""

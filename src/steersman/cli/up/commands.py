@@ -29,15 +29,20 @@ if TYPE_CHECKING:
     from steersman.controlplane.addresses import Address
 
 _DEFAULTS: Final = {"bind-address": "127.0.0.1", "allow-privileged": "true"}
+_MOST_USED: Final = ("data-dir", "storage", "bind-address", "secure-port", "v")
+"""Flags of the server that `--help` shows."""
 _PATIENCE: Final = 60.0
 """Seconds that `down` waits."""
+_OWN: Final = ("nodes", "config", "detach")
+"""Names of its own flags."""
+_WHOLE: Final = click.IntRange(0)
 _File: Final = click.Path(path_type=Path, dir_okay=False)
 
 
-@click.command(cls=FlagsCommand, defaults={**_DEFAULTS, "controllers": "*"})
+@click.command(cls=FlagsCommand, defaults={**_DEFAULTS, "controllers": "*"}, most_used=_MOST_USED)
 @click.option(
     "--nodes",
-    type=click.IntRange(0),
+    type=_WHOLE,
     metavar="int",
     cls=Option,
     section="Cluster",
@@ -49,23 +54,19 @@ _File: Final = click.Path(path_type=Path, dir_okay=False)
     metavar="file",
     cls=Option,
     section="Cluster",
-    help="which nodes there are, in groups, and objects to begin with, in YAML",
+    help="nodes in groups, and objects to begin with, in YAML",
 )
 @click.option(
     "--detach",
     is_flag=True,
-    show_default=False,
     cls=Option,
     section="Cluster",
-    help="return when the cluster is ready, and leave it running",
+    help="return when it is ready, and leave it running",
 )
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED)
 def up(nodes: int | None, config: Path | None, detach: bool, flags: tuple[str, ...]) -> None:
     """Run a whole simulated cluster: server, controllers, scheduler and nodes in one process.
-
-    It listens on 127.0.0.1 unless it is told otherwise, and runs until it is interrupted. What it has stays in its
-    --data-dir for the next time; --storage=memory is for what is thrown away. Point kubectl at it by `steersman
-    kubeconfig`, or by the kubeconfig that it names.
+    What it has stays in its --data-dir. `steersman kubeconfig` points kubectl at it.
     """  # fmt: skip
     collecting = gc.isenabled()
     gc.disable()  # until the cluster is ready: what is imported stays
@@ -78,7 +79,7 @@ def up(nodes: int | None, config: Path | None, detach: bool, flags: tuple[str, .
 
 def _up(nodes: int | None, config: Path | None, detach: bool, flags: tuple[str, ...]) -> None:
     try:
-        options = parse([*(f"--{name}={value}" for name, value in _DEFAULTS.items()), *flags], default_data_dir())
+        options = parse([*(f"--{name}={value}" for name, value in _DEFAULTS.items()), *flags], default_data_dir(), _OWN)
         configuration = _configuration(nodes, config)
     except OptionsError as error:
         fail(str(error))

@@ -167,7 +167,7 @@ class DaemonSetController(Controller[Key]):
         if daemon_set.metadata.deletion_timestamp:
             return
         selector = await compiled(daemon_set.spec.selector)
-        history = History(self.client, daemon_set, await self._claimed_revisions(daemon_set, selector))
+        history = await History.of(self.client, daemon_set, await self._claimed_revisions(daemon_set, selector))
         pods = await self._claimed_pods(daemon_set, selector)
         current = await history.current(pods)
         hash_ = current.metadata.labels.get(REVISION_HASH, "")

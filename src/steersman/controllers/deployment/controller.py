@@ -135,7 +135,7 @@ class DeploymentController(Controller[Key]):
         uid, namespace = deployment.metadata.uid, deployment.metadata.namespace
         known = (*controlled_by(self._sets, uid), *orphans(self._sets, namespace))
         found = by_creation(await claims.claim(known))
-        newest = Newest(self.client, self.recorder, self._sets, self._same, deployment, found)
+        newest = await Newest.of(self.client, self.recorder, self._sets, self._same, deployment, found)
         if deployment.metadata.deletion_timestamp:
             await newest.find()
             await self._write(newest, status_of(newest.deployment, newest.new, newest.everything))
