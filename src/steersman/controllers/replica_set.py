@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
@@ -41,7 +41,7 @@ from steersman.controllers.workloads.pod_state import (
     is_terminating,
     next_availability,
 )
-from steersman.controllers.workloads.selectors import compiled
+from steersman.controllers.workloads.selectors import compiled, may_select
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.turn import Turn
 from steersman.machinery.selectors.labels import Selector, from_label_selector, selector_from_set
@@ -84,6 +84,11 @@ class ReplicasController(Controller[Key], Generic[R]):
     async def compiled(self, owner: R) -> Selector:
         """The same; one that takes long to read is read beside the loop."""
         return self.selector(owner)
+
+    def may_select(self, owner: R, labels: Mapping[str, str]) -> bool:
+        """Return True if pods with these labels may be the set's; whoever is told so looks again."""
+        selector = self.selector(owner)
+        return not selector.empty and selector.matches(labels)
 
     @abstractmethod
     def condition(self, **members: str) -> Any:
@@ -147,8 +152,7 @@ class ReplicasController(Controller[Key], Generic[R]):
         if not pod.metadata.labels:
             return
         for each in self._sets.list(pod.metadata.namespace):
-            selector = self.selector(each)
-            if not selector.empty and selector.matches(pod.metadata.labels):
+            if self.may_select(each, pod.metadata.labels):
                 yield each
 
     def _enqueue_all(self, sets: Iterable[R]) -> None:
@@ -325,6 +329,9 @@ class ReplicaSetController(ReplicasController[ReplicaSet]):
 
     async def compiled(self, owner: ReplicaSet) -> Selector:
         return await compiled(owner.spec.selector)
+
+    def may_select(self, owner: ReplicaSet, labels: Mapping[str, str]) -> bool:
+        return may_select(owner.spec.selector, labels)
 
     def condition(self, **members: str) -> ReplicaSetCondition:
         return ReplicaSetCondition(**members)
