@@ -36,6 +36,7 @@ from steersman.nodes.container_status import image_name
 from steersman.nodes.containers import Containers
 from steersman.nodes.images import size_of
 from steersman.nodes.kubelets import Kubelets
+from steersman.nodes.node_set import Networks, NodeSet
 from steersman.nodes.place import Place
 from steersman.nodes.pod_life import Step, step
 from steersman.nodes.server.servers import NodeServers
@@ -67,7 +68,9 @@ async def nodes_of(client: Client) -> AsyncIterator[None]:
     informers, events = Informers(client), Broadcaster(client)
     hosts, ranges = IPv4Network("172.16.0.0/12"), IPv4Network("10.128.0.0/9")
     nodes = [SimulatedNode(f"node-{number}", number, NodeTemplate(), hosts, ranges) for number in range(2)]
-    kubelets = Kubelets(client, informers, events, nodes, NodeServers(nodes, Containers()))
+    kubelets = Kubelets(
+        client, informers, events, NodeSet(nodes, Networks(hosts, ranges)), NodeServers(nodes, Containers())
+    )
     informers.start()
     events.start()
     await kubelets.start()

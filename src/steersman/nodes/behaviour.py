@@ -16,8 +16,8 @@ from steersman.api.core.v1 import Pod
 from steersman.machinery.built_in.pod_resources import AnyContainer, is_sidecar
 from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.net.ascii import lower
-from steersman.nodes.place import LIVENESS, READINESS, STARTUP
-from steersman.nodes.rehearsal import Outcome, Setting, outcome
+from steersman.nodes.place import LIVENESS, READINESS, STARTUP, Start
+from steersman.nodes.rehearsal import MOST_FILES, Outcome, Setting, outcome
 from steersman.nodes.surroundings import expanded_words, identity_of, plain_variables, unexpanded_command_of
 from steersman.nodes.variables import ArgumentsTooLong
 from steersman.nodes.volume_files import folders_with_contents
@@ -36,6 +36,7 @@ _MOST_PROGRAM: Final = 256
 _MOST_DURATION: Final = 64
 """Characters of a duration in an annotation: it is read at each look at its pod."""
 _PROBES: Final = (STARTUP, LIVENESS, READINESS)
+_ENDS: Final = ("run-for", "exit-code", "oom-after")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +62,15 @@ class Behaviour:
     """How long a pull takes where the node has the image not yet."""
     fails_after: Mapping[str, float] = field(default_factory=dict)
     """After which its probes fail, by their kind; those that are not here do as they find."""
+    is_said: bool = False
+    """Whether annotations say how it ends, and not its command."""
 
 
-def behaviour_of(pod: Pod, container: AnyContainer, earlier_runs: int = 0) -> Behaviour:
-    """What a container of a pod does that has run so often before."""
+def behaviour_of(pod: Pod, container: AnyContainer, start: Start | None = None) -> Behaviour:
+    """What a container of a pod does that has found something when it began."""
     reason = ""
     try:
-        runs_for, exit_code, is_known, message = _by_command(pod, container, earlier_runs)
+        runs_for, exit_code, is_known, message = _by_command(pod, container, start)
     except ArgumentsTooLong:
         runs_for, exit_code, is_known, message, reason = 0.0, _NOT_STARTED, True, _too_long(container), "StartError"
     if runs_for is None and not is_known and _is_to_end(pod, container):
@@ -94,6 +97,7 @@ def behaviour_of(pod: Pod, container: AnyContainer, earlier_runs: int = 0) -> Be
             kind: 0.0 if value == "true" else duration_of(value)
             for kind in _PROBES if (value := said(f"fails-{lower(kind)}")) not in ("", "false")
         },
+        any(map(said, _ENDS)),
     )  # fmt: skip
 
 
@@ -110,20 +114,26 @@ def _is_to_end(pod: Pod, container: AnyContainer) -> bool:
     return any(each.kind == "Job" and each.controller for each in pod.metadata.owner_references)
 
 
-def _by_command(pod: Pod, container: AnyContainer, earlier_runs: int) -> Outcome:
+def _by_command(pod: Pod, container: AnyContainer, start: Start | None) -> Outcome:
     """Raises ArgumentsTooLong where the command cannot be started."""
     words = tuple(unexpanded_command_of(container))
     if not words:  # the image's own
         return Outcome(None, is_known=_PAUSE.search(container.image) is not None)
     variables: dict[str, str] = {}
     if any("$" in each for each in words):
-        variables = plain_variables(pod, container)
+        variables = plain_variables(pod, container, {} if start is None else start.variables)
         words = tuple(expanded_words(words, variables))
+    files: tuple[tuple[str, bytes], ...] = ()
+    unread = folders_with_contents(pod, container)
+    if start is not None and start.size <= MOST_FILES:
+        files = tuple(start.files.items())
+    elif start is not None:
+        unread += tuple(each.mount_path.rstrip("/") for each in container.volume_mounts)
     return outcome(words, Setting(
-        tuple(variables.items()), folders_with_contents(pod, container),
+        tuple(variables.items()), unread,
         tuple(each.mount_path.rstrip("/") for each in container.volume_mounts), identity_of(pod, container),
         container.termination_message_path, container.termination_message_policy == "FallbackToLogsOnError",
-        earlier_runs if container.volume_mounts else 0, container.stdin,
+        files, container.stdin,
     ))  # fmt: skip
 
 

@@ -16,9 +16,11 @@ from typing import Final
 from steersman.api.authentication.v1 import BoundObjectReference, TokenRequest, TokenRequestSpec
 from steersman.api.core.v1 import (
     Container,
+    ContainerUser,
     DownwardAPIVolumeFile,
     EnvVarSource,
     KeyToPath,
+    LinuxContainerUser,
     ObjectFieldSelector,
     Pod,
     ResourceFieldSelector,
@@ -35,6 +37,8 @@ from steersman.machinery.values import times
 from steersman.machinery.values.quantity import QuantityError, nanos
 from steersman.nodes.cgroup_files import cgroup_files
 from steersman.nodes.container_status import all_statuses
+from steersman.nodes.dns import resolving_of
+from steersman.nodes.naming import hostname_of, hosts_file
 from steersman.nodes.service_variables import service_variables
 from steersman.nodes.shell.effects import Identity, World
 from steersman.nodes.variables import ArgumentsTooLong, Room, Variables, expanded
@@ -46,13 +50,6 @@ _AGNHOST: Final = re.compile(r"(^|/)agnhost(-2)?([:@]|$)")
 _MOST_SERVICES: Final = 500
 _TOKEN_SECONDS: Final = 3607
 _NANOS: Final = 10**9
-
-
-def hostname_of(pod: Pod) -> str:
-    """What the pod calls itself."""
-    if pod.spec.host_network:
-        return pod.spec.node_name
-    return (pod.spec.hostname or pod.metadata.name)[:63].rstrip("-.")
 
 
 def identity_of(pod: Pod, container: AnyContainer) -> Identity:
@@ -71,8 +68,28 @@ def identity_of(pod: Pod, container: AnyContainer) -> Identity:
     return Identity(user or 0, group or 0, groups)
 
 
-def plain_variables(pod: Pod, container: AnyContainer) -> dict[str, str]:
-    """The variables that say their values themselves, and what the pod's fields say. Raises ArgumentsTooLong."""
+def breaks_non_root(pod: Pod, container: AnyContainer) -> bool:
+    """Return True if a container is to run as root that must not. The user of its image is not known."""
+    found: dict[str, object] = {}
+    for each in (pod.spec.security_context, container.security_context):
+        if each is not None:
+            found |= {"user": each.run_as_user} if each.run_as_user is not None else {}
+            found |= {"must": each.run_as_non_root} if each.run_as_non_root is not None else {}
+    return bool(found.get("must")) and found.get("user") == 0
+
+
+def user_of(pod: Pod, container: AnyContainer) -> ContainerUser:
+    """Return as whom a container runs, as its status tells it: its groups with its own."""
+    who = identity_of(pod, container)
+    groups = sorted({who.group, *who.groups})
+    return ContainerUser(linux=LinuxContainerUser(uid=who.user, gid=who.group, supplemental_groups=groups))
+
+
+def plain_variables(
+    pod: Pod, container: AnyContainer, of_files: Mapping[str, str] = MappingProxyType({})
+) -> Variables:  # fmt: skip
+    """The variables that say their values themselves, what the pod's fields say, and those that are in files. Raises
+    ArgumentsTooLong."""
     found = Variables({"PATH": PATH, "HOSTNAME": hostname_of(pod), "HOME": "/root"})
     for each in container.env:
         source = each.value_from
@@ -82,6 +99,8 @@ def plain_variables(pod: Pod, container: AnyContainer) -> dict[str, str]:
             found.put(each.name, field_of(pod, source.field_ref))
         elif source.resource_field_ref is not None:
             found.put(each.name, resource_of(pod, container, source.resource_field_ref, {}))
+        elif each.name in of_files:
+            found.put(each.name, of_files[each.name])
     return found
 
 
@@ -158,11 +177,13 @@ def resource_of(
 
 async def surroundings(
     client: Client, pod: Pod, container: AnyContainer, *,
-    allocatable: Mapping[str, str] = MappingProxyType({}), tokens: bool = True,
+    allocatable: Mapping[str, str] = MappingProxyType({}), of_files: Mapping[str, str] = MappingProxyType({}),
+    tokens: bool = True,
 ) -> World:  # fmt: skip
     """What the container finds; what is missing or may not be read is left out. `allocatable` is what its node has to
-    give. Without `tokens` those of its account are not made. Raises Unreachable."""
-    reader = _Reader(client, pod, container, allocatable, tokens=tokens)
+    give, `of_files` are the variables that are in files. Without `tokens` those of its account are not made. Raises
+    Unreachable."""
+    reader = _Reader(client, pod, container, allocatable, of_files, tokens=tokens)
     variables = {"PATH": PATH, "HOSTNAME": hostname_of(pod), "HOME": "/root", **await reader.variables()}
     world = World(hostname_of(pod), variables, times.moment)
     world.files.update(_usual_files(pod))
@@ -180,17 +201,9 @@ async def surroundings(
 
 
 def _usual_files(pod: Pod) -> dict[str, bytes]:
-    name = hostname_of(pod)
-    hosts = "# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"
-    full = f"{name}.{pod.spec.subdomain}.{pod.metadata.namespace}.svc.cluster.local\t" if pod.spec.subdomain else ""
-    hosts += "".join(f"{each.ip}\t{full}{name}\n" for each in pod.status.pod_ips[:1])
-    if pod.spec.host_aliases:
-        hosts += "\n# Entries added by HostAliases.\n"
-        hosts += "".join("\t".join((each.ip, *each.hostnames)) + "\n" for each in pod.spec.host_aliases)
-    domains = f"{pod.metadata.namespace}.svc.cluster.local svc.cluster.local cluster.local"
     return {
-        "/etc/hostname": f"{name}\n".encode(), "/etc/hosts": hosts.encode(),
-        "/etc/resolv.conf": f"search {domains}\nnameserver 10.96.0.10\noptions ndots:5\n".encode(),
+        "/etc/hostname": f"{hostname_of(pod)}\n".encode(), "/etc/hosts": hosts_file(pod).encode(),
+        "/etc/resolv.conf": resolving_of(pod).file.encode(),
     }  # fmt: skip
 
 
@@ -198,9 +211,11 @@ class _Reader:
     """Reads for one container; each ConfigMap and Secret once."""
 
     def __init__(
-        self, client: Client, pod: Pod, container: AnyContainer, allocatable: Mapping[str, str], *, tokens: bool
+        self, client: Client, pod: Pod, container: AnyContainer, allocatable: Mapping[str, str],
+        of_files: Mapping[str, str], *, tokens: bool,
     ) -> None:  # fmt: skip
         self._allocatable = allocatable
+        self._of_files = of_files
         self._tokens = tokens
         self._client = client
         self._pod = pod
@@ -270,6 +285,9 @@ class _Reader:
         for each in self._container.env:
             if each.value_from is None:
                 found.put(each.name, expanded(each.value, found))
+            elif each.value_from.file_key_ref is not None:
+                if each.name in self._of_files:
+                    found.put(each.name, self._of_files[each.name])
             elif (value := await self._from(each.value_from)) is not None:
                 found.put(each.name, value)
 

@@ -219,14 +219,21 @@ async def _still_runs(asked: Asked, run: Run, until: float | None) -> bool:
 
 async def _all_printed(asked: Asked, run: Run, now: float) -> Iterator[Printed | float]:
     pod, container = asked.pod, asked.container
+    shared = asked.kubelet.containers.contents.of(pod)
+    start = None if shared is None else shared.known_start(run.container_id)
     world = await surroundings(
-        asked.kubelet.client, pod, container, allocatable=asked.kubelet.node.template.capacity, tokens=False
-    )
+        asked.kubelet.client, pod, container, allocatable=asked.kubelet.node.template.allocatable,
+        of_files={} if start is None else start.variables, tokens=False,
+    )  # fmt: skip
+    if start is not None:
+        world.files.update(start.files)
     words = command_of(container, world.environment)
     said = said_of(pod, container.name, "logs")
     every = _seconds(said_of(pod, container.name, "log-every"))
     if said:
         return _annotated(said, every, run.began, now)
+    if shared is not None and (followed := shared.log_of(run.container_id)) is not None:
+        return followed
     if not words:
         line = f"{container.image} is simulated: container {container.name} has started\n"
         return iter([Printed(run.began, 1, line.encode())])
