@@ -43,6 +43,7 @@ from steersman.nodes.shell.effects import World
 from steersman.nodes.simulated_node import SimulatedNode
 from steersman.nodes.sources import Sources
 from steersman.nodes.surroundings import surroundings
+from steersman.nodes.unsimulated import REASON, fields_without_effect, told
 from steersman.nodes.volume_store import MOST_IN_VOLUME
 from steersman.nodes.volumes import NodeVolumes, uses_claims
 
@@ -275,6 +276,8 @@ class Kubelets:
         refused = None if known is None else refusal(pod, known, node.allocated, node.pressure)
         if refused is None:
             node.allocated.put(pod)
+            if fields := fields_without_effect(pod):
+                self._tell(node, pod, [Happened("Normal", REASON, told(fields))])
             return False
         self._tell(node, pod, [Happened("Warning", refused.reason, refused.message)])
         status = rejected(pod, refused.reason, refused.message, times.now())

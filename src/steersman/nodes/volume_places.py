@@ -30,11 +30,15 @@ def place_of(pod: Pod, volume: Volume, volume_of: VolumeOf) -> VolumePlace | Non
         return _on_node(pod, volume.host_path.path)
     if volume.nfs is not None:
         return VolumePlace(VolumeKey("nfs", volume.nfs.server), _relative(volume.nfs.path))
-    if volume.csi is not None:
-        return VolumePlace(of_pod(pod, volume))
-    claim = claim_name(pod, volume)
-    found = volume_of((pod.metadata.namespace, claim)) if claim else None
-    return None if found is None else _of_persistent(pod, found)
+    if claim := claim_name(pod, volume):
+        found = volume_of((pod.metadata.namespace, claim))
+        return None if found is None else _of_persistent(pod, found)
+    return None if _is_read_only(volume) else VolumePlace(of_pod(pod, volume))
+
+
+def _is_read_only(volume: Volume) -> bool:
+    """Return True for volumes whose files are given."""
+    return any((volume.config_map, volume.secret, volume.downward_api, volume.projected, volume.image))
 
 
 def of_pod(pod: Pod, volume: Volume) -> VolumeKey:
