@@ -30,7 +30,7 @@ _MEDIA_TYPE: Final = re.compile(
     re.ASCII,
 )
 """What mime.ParseMediaType takes, whose errors nobody sees."""
-_PARAMETER: Final = re.compile(rf"({_TOKEN}){_SPACE}={_SPACE}({_VALUE})", re.ASCII)
+_PARAMETER: Final = re.compile(rf";{_SPACE}({_TOKEN}){_SPACE}={_SPACE}({_VALUE})", re.ASCII)
 _ESCAPED: Final = re.compile(r"\\(.)", re.ASCII)
 _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 
