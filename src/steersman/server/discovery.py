@@ -177,6 +177,8 @@ class Discovery:
         document = self._lists.get(path)
         if document is None:
             self._lists[path] = document = resource_list(name, version, self._catalogue.resources(name, version))
+        if self._catalogue.is_defined(path):
+            return _document(document, request)  # upstream answers it without a router, which looks at no method
         return _plain(document, request)
 
 
