@@ -161,7 +161,7 @@ class Reader:
         """Run a program that goes on until it has printed what is told, or anything; then press ctrl-c."""
         self._type(f"{step.command} > started.txt 2>&1 &")
         self._until("test -s started.txt")
-        printed, _ = self.typed("cat started.txt; kill -INT $!; wait $!")
+        printed, _ = self.typed("cat started.txt; kill -TERM $!; wait $!")
         assert printed
         assert not step.told or _is_as_told(printed[: len(step.told)], step.told), (step.command, printed)
         assert not any(line.startswith(("error", "Error", "steersman:")) for line in printed), printed

@@ -25,13 +25,13 @@ from steersman.apiextensions.conversion_review import (
 from steersman.apiextensions.local_conversion import LocalConversion
 from steersman.kinds.custom import CustomKind
 from steersman.kinds.open import OpenKind, OpenObject
-from steersman.machinery.errors.status import StatusError, plain_internal
+from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.names import new_uid
 from steersman.machinery.large_work.slow_lane import SlowLane, done, is_large
 from steersman.machinery.limited_log import LimitedLog
 from steersman.registry.core.services.locating import locate_service
 from steersman.registry.services import Services
-from steersman.rest.conversion import Conversion
+from steersman.rest.conversion import Conversion, NotConverted
 from steersman.webhooks.client import TIMEOUT, WebhookClient, WebhookError
 from steersman.webhooks.client_config import client_config_of, endpoint_of
 from steersman.webhooks.kubeconfig import ANONYMOUS, KubeconfigError
@@ -110,7 +110,7 @@ class WebhookConversion(Conversion):
         self, values: Sequence[bytes], target: CustomKind, lane: SlowLane | None
     ) -> list[bytes]:
         """The same for one request. What is wrong with the answer for several is found out one by one: upstream asks
-        for each alone, so a webhook may have learned to convert one only. Raises StatusError."""
+        for each alone, so a webhook may have learned to convert one only. Raises NotConverted."""
         began = perf_counter()
         source = target.version_of(target.body_of(values[0]))
         version = source.rpartition("/")[2]
@@ -124,7 +124,7 @@ class WebhookConversion(Conversion):
             if len(values) > 1 and error.failure != CALL:
                 return [(await self._converted_values([value], target, lane))[0] for value in values]
             text = str(error)
-            raise plain_internal(
+            raise NotConverted(
                 text if error.told_alone else f"conversion webhook for {source}, Kind={target.name}{text}"
             ) from None
         self._metrics.succeeded(self._name, version, target.version, perf_counter() - began)

@@ -9,6 +9,7 @@ import click
 
 from steersman.cli.merged_context import file_at_home, files_of_kubectl, load, merge, own_file, store
 from steersman.cli.paths import DEFAULT_DATA_DIR, AbsolutePath, default_data_dir
+from steersman.controlplane.data_files import check_files
 
 
 @click.command()
@@ -24,6 +25,10 @@ def kubeconfig(data_dir: Path | None, target: Path | None, name: str) -> None:
     source = own_file(data_dir or default_data_dir())
     if not source.is_file():
         raise click.ClickException(f"{source} is not there: start the server first")
+    try:
+        check_files(source.parent)
+    except OSError as error:
+        raise click.ClickException(str(error)) from None
     if not name:
         raise click.ClickException("--name: the context needs a name")
     if target is not None and _is_same(target, source):

@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from steersman.cli.paths import absolute
-from steersman.machinery.private_files import write_whole
+from steersman.machinery.private_files import make_folders, write_whole
 
 _LISTS: Final = ("clusters", "users", "contexts")
 
@@ -52,7 +52,7 @@ def store(path: Path, config: dict[str, Any]) -> None:
 
     try:
         place = Path(os.path.realpath(path))
-        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folders(place.parent)
         write_whole(place, yaml.safe_dump(config, sort_keys=False).encode())
     except OSError as error:
         raise click.ClickException(f"{path} was not changed: {error}") from None

@@ -18,6 +18,7 @@ import click
 
 from steersman.cli import logs
 from steersman.cli.service_manager import ServiceManager
+from steersman.controlplane.option_ties import warnings_of
 from steersman.controlplane.options import Options, OptionsError
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ def run(
     if make is not None and options.workers > 1:
         fail("--workers: only for `steersman serve`, as controllers and nodes are in one process", program=program)
     logs.configure_logging(options.verbosity, options.logging_format)
+    for warning in warnings_of(options):
+        logging.getLogger(__name__).warning("%s", warning)
     allow_many_files()
     began = time.monotonic()
     service_manager = ServiceManager()

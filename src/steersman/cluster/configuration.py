@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, field
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -12,6 +13,7 @@ import msgspec
 from steersman.api.core.v1 import Taint
 from steersman.machinery.suggestions import known_are
 from steersman.machinery.values.quantity import QuantityError, parse
+from steersman.nodes.node_set import Networks, NodeSet
 from steersman.nodes.simulated_node import CAPACITY, NodeTemplate, SimulatedNode
 
 HOSTS: Final = IPv4Network("172.16.0.0/12")
@@ -45,6 +47,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     seed: int | None = None
     serve_local: bool = msgspec.field(name="serveLocal", default=False)
     missing_images: list[str] = msgspec.field(name="missingImages", default_factory=list)
+    manage_all_nodes: bool = msgspec.field(name="manageAllNodes", default=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,8 @@ class Configuration:
     """Whether annotations of pods may have their ports served by addresses that this machine can reach."""
     missing_images: tuple[str, ...] = ()
     """Images that no registry has: names with registry and tag, `*` in them for anything."""
+    manage_all_nodes: bool = False
+    """Whether every node that is made through the API is simulated, or those alone that ask for it."""
 
     @classmethod
     def load(cls, path: Path) -> Configuration:
@@ -101,6 +106,7 @@ class Configuration:
             seed=found.seed,
             serve_local=found.serve_local,
             missing_images=tuple(found.missing_images),
+            manage_all_nodes=found.manage_all_nodes,
         )
 
     def simulated_nodes(self) -> list[SimulatedNode]:
@@ -118,6 +124,11 @@ class Configuration:
                 names.add(name)
                 nodes.append(SimulatedNode(name, len(nodes), template, HOSTS, PODS))
         return nodes
+
+    def node_set(self, nodes: Iterable[SimulatedNode]) -> NodeSet:
+        """Return the set of `simulated_nodes`, which nodes that are made through the API join."""
+        usual = NodeTemplate(missing_images=self.missing_images)
+        return NodeSet(nodes, Networks(HOSTS, PODS), adopts_all=self.manage_all_nodes, usual=usual)
 
 
 def _check_keys(plain: Any) -> None:

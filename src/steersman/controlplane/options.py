@@ -159,6 +159,11 @@ class Options(AuditOptions):
                 raise OptionsError(f"--{name.replace('_', '-')}: {none_of(value, allowed)}")
 
     @property
+    def lets_anonymous_in(self) -> bool:
+        """True if requests without credentials are let in, which AlwaysAllow among the modes rules out."""
+        return self.anonymous_auth and "AlwaysAllow" not in self.authorization_mode
+
+    @property
     def audiences(self) -> tuple[str, ...]:
         """What tokens for this server are meant for."""
         return self.api_audiences or self.service_account_issuer

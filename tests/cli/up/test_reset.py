@@ -65,12 +65,15 @@ def test_a_folder_becomes_what_it_was_before_the_first_start(make_server, tmp_pa
     server.stop()
 
 
-def test_a_link_is_deleted_and_not_what_it_points_at(tmp_path: Path) -> None:
+def test_a_folder_with_a_link_in_it_is_left_as_it_is(tmp_path: Path) -> None:
     (folder := tmp_path / "data").mkdir()
     (key := tmp_path / "key").write_text("")
     (folder / "ca.key").symlink_to(key)
-    assert run("reset", "--data-dir", str(folder), "--yes").exit_code == 0
-    assert list(folder.iterdir()) == []
+    (folder / "ca.crt").write_text("")
+    refused = run("reset", "--data-dir", str(folder), "--yes")
+    assert refused.exit_code == 1
+    assert f"{folder} cannot be emptied: " in refused.stderr
+    assert {each.name for each in folder.iterdir()} == {"ca.key", "ca.crt"}
     assert key.exists()
 
 

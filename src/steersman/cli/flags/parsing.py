@@ -12,6 +12,7 @@ from typing import Any
 
 from steersman.cli.flags.known import ADMISSION_PLUGINS, KNOWN
 from steersman.cli.flags.sections import FLAGS, Flag
+from steersman.controlplane.option_ties import check_ties
 from steersman.controlplane.options import Options, OptionsError
 from steersman.machinery.suggestions import did_you_mean, known_are
 
@@ -114,6 +115,7 @@ def check(options: Options) -> None:
         if name not in there:
             raise OptionsError(f"not supported yet: --enable-admission-plugins={name}")
     RuntimeConfig(options.runtime_config)
+    check_ties(options)
 
 
 def _check_authorization(options: Options) -> None:

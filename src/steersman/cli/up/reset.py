@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 
 import click
 
@@ -13,12 +12,7 @@ from steersman.cli.merged_context import take_out
 from steersman.cli.paths import DEFAULT_DATA_DIR, AbsolutePath, default_data_dir
 from steersman.cli.serve import fail
 from steersman.cli.up.process_file import claim, running
-
-_NAMES: Final = (
-    "steersman.db", "admin.crt", "admin.key", "admin.kubeconfig", "apiserver.crt", "apiserver.key", "ca.crt", "ca.key",
-    "certificates.json", "sa.key", "up.log", "up.pid",
-)  # fmt: skip
-"""Files that a start makes. Others begin with one of these names, and `.` or `-`: logs, locks, what was set aside."""
+from steersman.controlplane.data_files import FILE, FILES, check_files
 
 
 @click.command()
@@ -40,12 +34,13 @@ def reset(data_dir: Path, yes: bool) -> None:
             fail(f"--yes is needed where nobody can be asked: everything in {data_dir} would be deleted")
         click.confirm(f"Delete all objects, keys and certificates in {data_dir}?", abort=True)
     try:
+        check_files(data_dir)
         claimed = claim(data_dir)
+        found = running(data_dir) if claimed is None else None
     except OSError as error:
-        fail(f"{data_dir} cannot be changed: {error.strerror}")
+        fail(f"{data_dir} cannot be emptied: {error.strerror or error}")
     if claimed is None:
-        found = running(data_dir)
-        process = f" as process {found.pid}" if found is not None else ""
+        process = f" as process {found.pid}" if found is not None and found.pid else ""
         fail(f"a cluster or a server runs in {data_dir}{process}: `steersman down --data-dir {data_dir}` ends it")
     with claimed:
         _delete(data_dir)
@@ -53,7 +48,6 @@ def reset(data_dir: Path, yes: bool) -> None:
 
 
 def _delete(folder: Path) -> None:
-    from steersman.controlplane.data_folder import FILE
     from steersman.storage.interface import StorageLocked
     from steersman.storage.sqlite.file import FileLock
 
@@ -84,4 +78,6 @@ def _made_in(folder: Path) -> Iterator[Path]:
 
 
 def _is_made(name: str) -> bool:
-    return any(name == each or name.startswith((f"{each}.", f"{each}-")) for each in _NAMES)
+    """Whether a start makes a file of this name; `.` or `-` follow in those of logs and locks, and of what was set
+    aside."""
+    return any(name == each or name.startswith((f"{each}.", f"{each}-")) for each in (FILE, *FILES))
