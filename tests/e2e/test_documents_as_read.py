@@ -44,6 +44,10 @@ def test_the_guide_of_clusters(reader: Reads) -> None:
     reads.read(Document(ROOT / "docs" / "up.md"))
 
 
+def test_the_guide_of_envtest(reader: Reads) -> None:
+    reader(INSTALLS, {each: str(free_port()) for each in ("2379", "6443")}).read(Document(ROOT / "docs" / "envtest.md"))
+
+
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl, which the guide's commands call")
 def test_the_guide_of_etcd(reader: Reads) -> None:
     ports = ("16443", "6443", "22379", "22380", "32379", "32380", "2379", "2380")
