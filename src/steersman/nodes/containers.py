@@ -10,6 +10,7 @@ from steersman.api.core.v1 import ContainerStatus, Pod
 from steersman.client.informer import Key, key_of
 from steersman.nodes.place import Ended, Memory
 from steersman.nodes.rehearsal import Printed
+from steersman.nodes.shares import Shares
 from steersman.nodes.shell.effects import World
 
 _MOST_WITH_FILES: Final = 1000
@@ -36,6 +37,8 @@ class Containers:
 
     def __init__(self) -> None:
         self.look: Callable[[Key], None] = _nobody
+        self.shares: Final = Shares()
+        """CPU time and memory of the programs in them."""
         self._ended: dict[str, dict[str, Ended]] = {}
         self._evicted: dict[str, str] = {}
         self._inside: dict[str, Inside] = {}

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
@@ -13,16 +11,18 @@ from steersman.api.core.v1 import ContainerStatus, Pod
 from steersman.client.client import Client
 from steersman.machinery.built_in.pod_resources import AnyContainer
 from steersman.machinery.values import times
+from steersman.nodes.behaviour import unknown_programs
 from steersman.nodes.container.probes import Wanted
 from steersman.nodes.containers import Containers, Inside
 from steersman.nodes.place import POST_START, Ran
 from steersman.nodes.rehearsal import attempt, rehearsed
-from steersman.nodes.shell.effects import World
+from steersman.nodes.shares import Slices
+from steersman.nodes.shell.effects import Memory, World
 from steersman.nodes.surroundings import command_of, surroundings
 
 _FRESH: Final = 60.0
 """Seconds for which probes find what was there before."""
-_CHANGES_FILES: Final = re.compile(r">|\b(touch|rm|tar)\b", re.ASCII)
+_CHANGES_FILES: Final = re.compile(r">|\b(chmod|cp|dd|mkdir|mv|rm|rmdir|sed|tar|tee|touch)\b", re.ASCII)
 """Of commands: any other need not be followed."""
 _MOST_TURNS: Final = 2000
 """That a container's command is followed at once, for what it makes of its files."""
@@ -49,8 +49,8 @@ async def world_in(
     running = status.state.running
     if running is not None and not container.stdin and any(map(_CHANGES_FILES.search, command_of(container, {}))):
         started = float(times.unix(running.started_at or times.now()))
-        await _follow(inside, container, world, started)
-    return _copy(world, inside)
+        await _follow(inside, containers, pod, container, world, started)
+    return _copy(world, inside, memory=containers.shares.of(pod.metadata.namespace))
 
 
 async def _around(
@@ -65,23 +65,31 @@ async def _around(
     return world
 
 
-def _copy(world: World, inside: Inside) -> World:
-    return replace(world, environment=dict(world.environment), now=times.moment, files=inside.files, steps=0)
+def _copy(world: World, inside: Inside, *, memory: Memory) -> World:
+    return world.copy(environment=dict(world.environment), now=times.moment, files=inside.files, memory=memory)
 
 
-async def _follow(inside: Inside, container: AnyContainer, world: World, started: float) -> None:
+async def _follow(
+    inside: Inside, containers: Containers, pod: Pod, container: AnyContainer, world: World, started: float
+) -> None:  # fmt: skip
     """Has the container's own command change the files as it has done by now."""
     now = times.moment()
+    share = containers.shares.of(pod.metadata.namespace)
+    slices = Slices(share)
     if inside.course is None:
         words = command_of(container, world.environment)
-        inside.course = rehearsed(words, _copy(world, inside), started, now)
-        inside.next = next(inside.course, None)
+        own = _copy(world, inside, memory=share)
+        inside.course = rehearsed(words, own, started, now, unknown_programs(pod, container))
+        inside.next = started
     for _ in range(_MOST_TURNS):
         at = inside.next
         if at is None or (at if isinstance(at, float) else at.at) > now:
             return
-        inside.next = next(inside.course, None)
-        await asyncio.sleep(0)
+        await slices.begin()
+        try:
+            inside.next = next(inside.course, None)
+        finally:
+            slices.end()
 
 
 async def ran(client: Client, containers: Containers, pod: Pod, wanted: Wanted) -> Ran:

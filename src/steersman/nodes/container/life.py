@@ -8,7 +8,7 @@ from steersman.api.core.v1 import (
 )
 from steersman.machinery.values import times
 from steersman.nodes import images
-from steersman.nodes.behaviour import behaviour_of
+from steersman.nodes.behaviour import PREFIX, behaviour_of
 from steersman.nodes.container import restarts
 from steersman.nodes.container.ending import KILLED, TERMINATED_BY_SIGNAL, end_of, terminate, told_to_stop
 from steersman.nodes.container.look import ContainerLook, time_of
@@ -23,7 +23,9 @@ def advance(one: ContainerLook, *, stopping: bool, may_start: bool) -> None:
     if (remembered := look.place.memory.get(container.name)) is not None:
         look.memory[container.name] = remembered
     while True:
-        one.behaves = behaviour_of(look.pod, container, status.restart_count)
+        one.behaves = behaviour_of(
+            look.pod, container, status.restart_count, default=look.place.unknown_programs
+        )  # fmt: skip
         if status.state.running is not None:
             if not _end(one, stopping=stopping):
                 return
@@ -35,6 +37,7 @@ def advance(one: ContainerLook, *, stopping: bool, may_start: bool) -> None:
                 return
             if not try_to_start(one):
                 return
+            _tell_of_unknown(one)
         elif stopping or not restarts.is_restarted(look.pod, container, status) or not _start_again(one):
             return
 
@@ -93,6 +96,18 @@ def _end(one: ContainerLook, *, stopping: bool) -> bool:
         look.ended_for_probes.add(one.container.name)
     one.remember(stop=None, ticks={})
     return True
+
+
+def _tell_of_unknown(one: ContainerLook) -> None:
+    """Tell of the first program of a container that is not simulated, and of what can be done."""
+    behaves = one.behaves
+    if not behaves.not_simulated:
+        return
+    does = "runs until it is stopped" if behaves.runs_for is None else f"ends with {behaves.exit_code}"
+    one.tell("Normal", "NotSimulated", (
+        f'program "{behaves.not_simulated}" is not simulated: the container {does}; annotations of the pod say what it '
+        f"does instead ({PREFIX}run-for, {PREFIX}exit-code, {PREFIX}logs)"
+    ))  # fmt: skip
 
 
 def _start_again(one: ContainerLook) -> bool:

@@ -16,8 +16,8 @@ from steersman.machinery.values import times
 from steersman.machinery.values.durations import format_duration
 from steersman.nodes.container_status import all_statuses
 from steersman.nodes.place import LIVENESS, NOTHING, POST_START, PRE_STOP, READINESS, STARTUP, Memory, Ran, Ticks
+from steersman.nodes.shell.built_in import SHELLS
 from steersman.nodes.shell.programs import PROGRAMS
-from steersman.nodes.shell.shell import SHELLS
 
 KINDS: Final = (STARTUP, LIVENESS, READINESS)
 _MOST_OUTPUT: Final = 10 << 10
