@@ -355,9 +355,13 @@ def captured(course: Work[T], taken: Buffer, stream: int = 1) -> Work[T]:
 def fed(course: Work[T], data: bytes) -> Work[T]:
     """Run a command that reads `data`."""
     source = Source()
-    source.add(data)
+    is_added = False
 
     def feed(effect: Effect) -> Work[Answer]:
+        nonlocal is_added
+        if not is_added and isinstance(effect, Read | ReadLine):
+            is_added = True
+            source.add(data)
         if isinstance(effect, Read):
             return source.piece()
         if isinstance(effect, ReadLine):

@@ -19,6 +19,8 @@ _MOST_WORDS: Final = 1 << 14
 """Of one command."""
 _SPLIT_AT_ONCE: Final = 1 << 12
 """Characters in which words are found between two effects."""
+_PIECES: Final = 64
+"""Parts of words that are expanded between two effects."""
 _BLANKS: Final = re.compile("[ \\t\\n]+")
 _WILD: Final = re.compile(r"([\\*?\[\]])")
 
@@ -50,6 +52,8 @@ class Expansion:
         self.code = 0
         """Exit code of the last command."""
         self.name = "sh"
+        self._pieces = 0
+        """Parts of words that have been expanded."""
         self.outputs = 0
         """Outputs of scripts that have stood in words."""
         self.given: Sequence[str] = ()
@@ -153,8 +157,9 @@ class Expansion:
         none."""
         if len(text) > room:
             raise ShellSyntaxError("argument list too long")
-        if len(text) >= 1 << 10:
-            yield from self.world.spend(len(text))
+        self._pieces += 1
+        if len(text) >= 1 << 10 or not self._pieces % _PIECES:
+            yield from self.world.spend(len(text), steps=_PIECES >> 2)
         return room - len(text)
 
     def _part(self, part: Variable | Output | Arithmetic) -> Work[str]:

@@ -31,6 +31,8 @@ class PatternError(ValueError):
 
 def glob(pattern: str, text: str) -> bool:
     """Return True if a text as a whole is of a pattern. A pattern that cannot be used stands for itself."""
+    if len(pattern) > _MOST:
+        return pattern == text
     if not _WILD & set(pattern):
         return _unescaped(pattern) == text
     try:
@@ -41,6 +43,8 @@ def glob(pattern: str, text: str) -> bool:
 
 def shorter(pattern: str, text: str, operator: str) -> str:
     """Return a text without its beginning (`#`, `##` the longest) or its end (`%`, `%%`) that is of a pattern."""
+    if len(pattern) > _MOST:
+        return text
     text = _clean(text)
     try:
         if operator[0] == "#":
@@ -91,6 +95,8 @@ def _clean(text: str) -> str:
 def regular(*patterns: str, extended: bool, ignores_case: bool = False, whole: str = "") -> re2._Regexp:
     """Compile a regular expression over bytes that finds any of some. `whole` is `x` for whole lines, `w` for whole
     words. Raises PatternError."""
+    if sum(map(len, patterns)) > _MOST:
+        raise PatternError("pattern too long")
     found = "|".join(_of_regular(each, extended=extended) for each in patterns)
     if whole:
         found = f"^(?:{found})$" if whole == "x" else rf"\b(?:{found})\b"
@@ -103,8 +109,6 @@ def literal(text: str) -> str:
 
 
 def _of_regular(pattern: str, *, extended: bool) -> str:
-    if len(pattern) > _MOST:
-        raise PatternError("pattern too long")
     pieces: list[str] = []
     at, begins = 0, True
     while at < len(pattern):

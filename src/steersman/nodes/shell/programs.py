@@ -302,7 +302,8 @@ def _base64(world: World, words: list[str]) -> Course:
             return 1
         return source.code
     made = b64encode(data)
-    wide = 76 if options is None or not options.values("w") else int(options.values("w")[-1][:6] or 0)
+    said = options.values("w")[-1] if options is not None and options.values("w") else ""
+    wide = int(said[:6]) if is_digits(said) else 76
     wide = max(wide, 16) if wide else len(made) or 1
     for at in range(0, len(made), 512 * wide):
         part = made[at : at + 512 * wide]

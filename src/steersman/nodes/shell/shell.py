@@ -417,6 +417,7 @@ class Shell(Expansion):
                 if data is None:
                     yield Write(2, f"{self.name}: can't open {target}: no such file\n".encode(errors="replace"))
                     return 1
+                yield from self.world.spend(len(data))
                 course = fed(course, data)
             else:
                 taken = Buffer(self.world.memory)
@@ -477,6 +478,7 @@ def _lines(shell: Shell) -> Course:
         line = yield ReadLine()
         if not isinstance(line, bytes):
             return (yield from shell.trapped("EXIT", shell.code))
+        yield from shell.world.spend(len(line), steps=1)
         try:
             script = yield from _line(shell, line.decode(errors="replace"))
         except (ShellSyntaxError, RecursionError) as error:

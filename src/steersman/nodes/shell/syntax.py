@@ -42,6 +42,7 @@ _MOST_DEPTH: Final = 32
 PARTS_A_TURN: Final = 64
 """Parts that are read between two requests for a turn."""
 _ESCAPES_A_TURN: Final = 1000
+_PIECES_A_TURN: Final = 128
 _REDIRECT: Final = re.compile("([012]?)(<<-?|>>|>|<)(&[12])?", re.ASCII)
 _NAME: Final = re.compile("[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _PARAMETER: Final = re.compile("[A-Za-z_][A-Za-z0-9_]*|[0-9]{1,4}|[?$#@*!]", re.ASCII)
@@ -95,6 +96,8 @@ class Reader:
         self.at = 0
         self._depth = 0
         self._parts = 0
+        self._pieces = 0
+        """Of words."""
         self._over = not grows
         self._documents: list[Document] = []
         self._check_length()
@@ -468,6 +471,9 @@ class Reader:
             here = self.text[self.at]
             if here in " \t\r\n;&|()<>":
                 break
+            self._pieces += 1
+            if not self._pieces % _PIECES_A_TURN:
+                yield Ask.TURN
             if not (yield from self._quotation(parts)):
                 if here in "$`":
                     parts.append(((yield from self._expansion()), False))
@@ -594,6 +600,9 @@ class Reader:
             if here == "}":
                 self.at += 1
                 return Word(tuple(parts))
+            self._pieces += 1
+            if not self._pieces % _PIECES_A_TURN:
+                yield Ask.TURN
             if not (yield from self._quotation(parts)):
                 yield from self._part()
                 if here in "$`":
