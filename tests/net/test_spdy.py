@@ -267,7 +267,7 @@ async def test_sessions_share_a_turn_of_the_loop() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("steersman.net.spdy.time.monotonic", clock)
         for _ in range(20):
-            one, other = pipes()
+            _, other = pipes()
             other._pieces.put_nowait(frames)
             other._pieces.put_nowait(b"")
             sessions.append(asyncio.create_task(Session(other, server=True).run()))

@@ -119,6 +119,12 @@ _READ_BY_THE_SERVER: Final = (
     ("scheduling.k8s.io", "priorityclasses"),
 )  # fmt: skip
 """What judges requests: without their caches no answer is right."""
+_STARTED_BEFORE_HOOKS: Final = (
+    "start-apiserver-admission-initializer", "generic-apiserver-start-informers", "storage-object-count-tracker-hook",
+    "peer-endpoint-reconciler-controller", "storage-readiness",
+)  # fmt: skip
+"""Hooks of kube-apiserver for parts that run before the server listens: admission, the caches that it reads, the counts
+of objects, leases of peers, and the wait for storage."""
 
 
 class ControlPlane:
@@ -344,7 +350,7 @@ class ControlPlane:
         files = self._files = certificate_files(options, host, str(ranges[0][1]))
         token_use = TokenUse(lambda: stores.objects("", "secrets"))
         running.push_async_callback(token_use.stop)
-        jwt = jwt_authentication(options, common.registry, running, egress)
+        jwt = jwt_authentication(options, common.registry, common.slow_lane, running, egress)
         tokens = token_authenticator(
             options, keys, stores, self._issued, token_use.note, jwt, running, egress, common.registry, common.slow_lane
         )
@@ -486,6 +492,11 @@ class ControlPlane:
         return definitions
 
     def _add_checks(self, server: Server, stores: Stores) -> None:
+        loopback = HealthCheck("loopback-serving-certificate", lambda: None)  # requests to itself need no certificate
+        server.healthz.add(loopback)
+        server.livez.add(loopback)
+        for name in _STARTED_BEFORE_HOOKS:
+            server.add_post_start_hook(name, _nothing_to_start)
         health, ready = self.options.etcd_healthcheck_timeout, self.options.etcd_readycheck_timeout
         server.add_checks(HealthCheck("etcd", lambda: wrong_with(self.storage, health)))
         needed = [stores.store(*key) for key in _READ_BY_THE_SERVER]
@@ -508,4 +519,4 @@ def _install_seats(server: Server, fair: FlowControl | None) -> None:
 
 
 async def _nothing_to_start() -> None:
-    """That of a filter which keeps its own marks."""
+    """Stand for a hook whose part runs already."""

@@ -16,9 +16,10 @@ from steersman.api.core.v1 import EphemeralContainer, Pod
 from steersman.machinery.built_in.pod_resources import AnyContainer, is_sidecar
 from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.net.ascii import lower
-from steersman.nodes.place import LIVENESS, READINESS, STARTUP
-from steersman.nodes.rehearsal import Outcome, Setting, Unknown, outcome
-from steersman.nodes.surroundings import command_of, identity_of, plain_variables, unexpanded_command_of
+from steersman.nodes.place import LIVENESS, READINESS, STARTUP, Start
+from steersman.nodes.rehearsal import MOST_FILES, Outcome, Setting, Unknown, outcome
+from steersman.nodes.surroundings import expanded_words, identity_of, plain_variables, unexpanded_command_of
+from steersman.nodes.variables import ArgumentsTooLong
 from steersman.nodes.volume_files import folders_with_contents
 
 PREFIX: Final = "simulation.steersman.dev/"
@@ -31,7 +32,12 @@ _PAUSE: Final = re.compile(r"(^|/)pause([:@]|$)")
 """Images of which nothing is wanted but that they stay."""
 _NOT_ALWAYS: Final = frozenset({"Never", "OnFailure"})
 _KILLED: Final = 137
+_NOT_STARTED: Final = 128
+_MOST_PROGRAM: Final = 256
+_MOST_DURATION: Final = 64
+"""Characters of a duration in an annotation: it is read at each look at its pod."""
 _PROBES: Final = (STARTUP, LIVENESS, READINESS)
+_ENDS: Final = ("run-for", "exit-code", "oom-after")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,22 +63,27 @@ class Behaviour:
     """How long a pull takes where the node has the image not yet."""
     fails_after: Mapping[str, float] = field(default_factory=dict)
     """After which its probes fail, by their kind; those that are not here do as they find."""
+    is_said: bool = False
+    """Whether annotations say how it ends, and not its command."""
     not_simulated: str = ""
     """The first program that its command uses and that is not simulated, where nobody has said what it does."""
 
 
 def behaviour_of(
-    pod: Pod, container: AnyContainer, earlier_runs: int = 0, *, default: Unknown | None = None
+    pod: Pod, container: AnyContainer, start: Start | None = None, *, default: Unknown | None = None
 ) -> Behaviour:  # fmt: skip
-    """What a container of a pod does that has run so often before. `default` is what becomes of programs that are not
-    simulated, where nobody says it of the container."""
-    unknown = unknown_programs(pod, container, default)
-    found = _by_command(pod, container, earlier_runs, unknown)
-    runs_for, exit_code, message, reason = found.seconds, found.exit_code, found.message, ""
+    """What a container of a pod does that has found something when it began. `default` is what becomes of programs that
+    are not simulated, where nobody says it of the container."""
+    reason = ""
+    try:
+        found = _by_command(pod, container, start, unknown_programs(pod, container, default))
+    except ArgumentsTooLong:
+        found, reason = Outcome(0.0, _NOT_STARTED, message=_too_long(container)), "StartError"
+    runs_for, exit_code, message = found.seconds, found.exit_code, found.message
+    if found.cannot_start:
+        message, reason = _not_started(found.missing, "executable file not found in $PATH: unknown"), "StartError"
     if runs_for is None and not found.is_known and _is_to_end(pod, container):
         runs_for = _ENDS_AFTER
-    if found.cannot_start:
-        reason, message = "StartError", not_found(found.missing)
     missing = "" if isinstance(container, EphemeralContainer) else found.missing
     annotations = pod.metadata.annotations
     if not any(key.startswith(PREFIX) for key in annotations):
@@ -82,22 +93,22 @@ def behaviour_of(
         return said_of(pod, container.name, what)
 
     if said("run-for"):
+        reason = ""
         runs_for = None if said("run-for") == "forever" else duration_of(said("run-for"))
     if said("exit-code"):
         exit_code = _exit_code(said("exit-code"))
         runs_for = 0.0 if runs_for is None else runs_for
-    if said("run-for") or said("exit-code"):
-        missing = reason = message = ""
     if said("oom-after"):
         runs_for, exit_code, reason = duration_of(said("oom-after")), _KILLED, "OOMKilled"
     return Behaviour(
         runs_for, exit_code, duration_of(said("ready-after")), duration_of(said("stop-after")), reason,
-        message if found.cannot_start else "",
+        message if reason == "StartError" else "",
         duration_of(said("start-delay")) if said("start-delay") else None, said("pull-error"),
         duration_of(said("pull-time")), {
             kind: 0.0 if value == "true" else duration_of(value)
             for kind in _PROBES if (value := said(f"fails-{lower(kind)}")) not in ("", "false")
-        }, missing,
+        },
+        any(map(said, _ENDS)), "" if any(map(said, _ENDS)) else missing,
     )  # fmt: skip
 
 
@@ -119,51 +130,65 @@ def unknown_programs(pod: Pod, container: AnyContainer, default: Unknown | None 
     return default or (Unknown.SUCCEED if _is_to_end(pod, container) else Unknown.RUN)
 
 
-def not_found(name: str) -> str:
-    """The words of a container runtime for a command that is not in the image."""
-    return (
-        "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: "
-        f'unable to start container process: error during container init: exec: "{name}": '
-        "executable file not found in $PATH: unknown"
-    )
-
-
 def _is_to_end(pod: Pod, container: AnyContainer) -> bool:
     """Whether nothing goes on before a container has ended."""
-    if any(each.name == container.name and not is_sidecar(each) for each in pod.spec.init_containers):
-        return True
+    own = next((each for each in pod.spec.init_containers if each.name == container.name), None)
+    if own is not None:
+        return not is_sidecar(own)
     if any(each.kind == "Job" and each.controller for each in pod.metadata.owner_references):
         return True
-    has_command = bool(container.command or container.args)
-    return has_command and pod.spec.restart_policy in _NOT_ALWAYS and not _is_sidecar_of(pod, container)
+    return bool(container.command or container.args) and pod.spec.restart_policy in _NOT_ALWAYS
 
 
-def _is_sidecar_of(pod: Pod, container: AnyContainer) -> bool:
-    return any(each.name == container.name and is_sidecar(each) for each in pod.spec.init_containers)
-
-
-def _by_command(pod: Pod, container: AnyContainer, earlier_runs: int, unknown: Unknown) -> Outcome:
+def _by_command(pod: Pod, container: AnyContainer, start: Start | None, unknown: Unknown) -> Outcome:
+    """Raises ArgumentsTooLong where the command cannot be started."""
     words = tuple(unexpanded_command_of(container))
     if not words:  # the image's own
         return Outcome(None, is_known=_PAUSE.search(container.image) is not None)
     variables: dict[str, str] = {}
     if any("$" in each for each in words):
-        variables = plain_variables(pod, container)
-        words = tuple(command_of(container, variables))
+        variables = plain_variables(pod, container, {} if start is None else start.variables)
+        words = tuple(expanded_words(words, variables))
+    files: tuple[tuple[str, bytes], ...] = ()
+    unread = folders_with_contents(pod, container)
+    if start is not None and start.size <= MOST_FILES:
+        files = tuple(start.files.items())
+    elif start is not None:
+        unread += tuple(each.mount_path.rstrip("/") for each in container.volume_mounts)
     return outcome(words, Setting(
-        tuple(variables.items()), folders_with_contents(pod, container),
+        tuple(variables.items()), unread,
         tuple(each.mount_path.rstrip("/") for each in container.volume_mounts), identity_of(pod, container),
         container.termination_message_path, container.termination_message_policy == "FallbackToLogsOnError",
-        earlier_runs if container.volume_mounts else 0, container.stdin, unknown,
+        files, container.stdin, unknown,
     ))  # fmt: skip
 
 
+def _too_long(container: AnyContainer) -> str:
+    """The message of a container whose arguments and variables are too long, as containerd has it."""
+    return _not_started(unexpanded_command_of(container)[0], "argument list too long")
+
+
+def _not_started(program: str, why: str) -> str:
+    """The message of a container whose command could not be started, as containerd has it."""
+    return (
+        "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: "
+        f'unable to start container process: error during container init: exec: "{program[:_MOST_PROGRAM]}": {why}'
+    )
+
+
 def duration_of(text: str) -> float:
-    """The seconds of a duration in an annotation, 0 for what is none."""
+    """The seconds of a duration in an annotation, 0 for what is none or has more than 64 characters."""
+    return duration_or_none(text) or 0.0
+
+
+def duration_or_none(text: str) -> float | None:
+    """The same, and None for what is none."""
+    if not text or len(text) > _MOST_DURATION:
+        return None
     try:
-        return max(0.0, parse_duration(text) / 1e9) if text else 0.0
+        return max(0.0, parse_duration(text) / 1e9)
     except DurationError:
-        return 0.0
+        return None
 
 
 def _exit_code(text: str) -> int:

@@ -39,10 +39,9 @@ _MOST_WORK_BEFORE: Final = 200_000
 """Steps before the moment of interest; a script that does more until then has its output lost."""
 _LONGEST: Final = 1 << 12
 """Characters of a command, and its variables, that is tried: reading a longer one takes too long already."""
-_MOST_LEFT: Final = 1 << 12
-"""Bytes that a run leaves for the next."""
+MOST_FILES: Final = 1 << 12
+"""Bytes of files in volumes that a command finds, with their names."""
 _GIVES_WAY: Final = 32
-_MOST_EARLIER_RUNS: Final = 5
 _MOST_MESSAGE: Final = 4096
 """Bytes that a container leaves behind."""
 _MOST_PRINTED_MESSAGE: Final = 2048
@@ -77,12 +76,12 @@ class Printed(NamedTuple):
 
 def rehearsed(
     words: Sequence[str], world: World, start: float, now: float, unknown: Unknown = Unknown.RUN
-) -> Generator[Printed | float, None, None]:
+) -> Generator[Printed | float, None, int | None]:
     """What a command that began at `start` prints, in its order; every so often the time that has come, where a caller
     may give way.
 
     Of loops that repeat themselves only what is near `now` comes. Times go on beyond `now`, for ever if the command
-    does. Ends where the command does, and where it is not known what follows.
+    does. Ends where the command does, with its exit code, and where it is not known what follows, with None.
     """
     at = start
     world.now = lambda: at
@@ -92,20 +91,20 @@ def rehearsed(
     while True:
         try:
             effect = course.send(answer)
-        except StopIteration:
-            return
+        except StopIteration as end:
+            return int(end.value) & 255
         answer = None
         effects += 1
         if not effects % _GIVES_WAY:
             yield at
         if effects + world.work > _MOST_WORK_BEFORE and at < now:
-            return
+            return None
         match effect:
             case Write(stream, data):
                 yield Printed(at, stream, data)
             case Wait(seconds):
                 if seconds == float("inf"):
-                    return
+                    return None
                 at += seconds
                 yield at
             case Repeated(period):
@@ -115,10 +114,10 @@ def rehearsed(
                     at += behind * period
             case Missing(name, is_first):
                 if not _is_known(name, unknown) and (unknown is Unknown.RUN or is_first):
-                    return
+                    return None
                 answer = _answer(name, unknown)
             case Unread():
-                return
+                return None
 
 
 def _is_known(name: str, unknown: Unknown) -> bool:
@@ -207,8 +206,8 @@ class Setting(NamedTuple):
     """The file whose content it leaves behind."""
     prints_message: bool = False
     """Whether that is the end of what it printed, where it fails and has written no such file."""
-    earlier_runs: int = 0
-    """How often the container has run before: what is in its volumes is from then."""
+    files: tuple[tuple[str, bytes], ...] = ()
+    """What is in its volumes, by absolute path: MOST_FILES at most."""
     stdin: bool = False
     """Whether it waits for what it is to read; else there is nothing to read."""
     unknown: Unknown = Unknown.RUN
@@ -225,28 +224,18 @@ def outcome(words: tuple[str, ...], setting: Setting) -> Outcome:
     """How long a command runs and its exit code, as far as a bounded rehearsal finds out."""
     if sum(map(len, words)) + setting.length > _LONGEST:
         return Outcome(None, is_known=False)
-    return _run(words, setting._replace(earlier_runs=min(setting.earlier_runs, _MOST_EARLIER_RUNS))).outcome
-
-
-class _Run(NamedTuple):
-    outcome: Outcome
-    left: tuple[tuple[str, bytes], ...] = ()
-    """Files that it has left in volumes."""
+    return _run(words, setting)
 
 
 @lru_cache(1024)
-def _run(words: tuple[str, ...], setting: Setting) -> _Run:
-    """One run, which finds in its volumes what the last one has left there, if that ended by itself."""
-    found: tuple[tuple[str, bytes], ...] = ()
-    if setting.earlier_runs > 0:
-        found = _run(words, setting._replace(earlier_runs=setting.earlier_runs - 1)).left
+def _run(words: tuple[str, ...], setting: Setting) -> Outcome:
     at = 0.0
     world = World(
         "localhost", dict(setting.variables), lambda: at, unread=setting.unread, identity=setting.identity,
         most_work=_MOST_WORK,
     )  # fmt: skip
     world.folders |= frozenset(setting.mounts)
-    world.files.update(found)
+    world.files.update(setting.files)
     course = Shell(world).run(words)
     answer: Answer = None
     repetitions = 0
@@ -258,7 +247,7 @@ def _run(words: tuple[str, ...], setting: Setting) -> _Run:
         except StopIteration as done:
             code = int(done.value) & 255
             message = _message(world, setting, code, printed)
-            return _Run(Outcome(at, code, message=message, missing=missing), _left(world, setting))
+            return Outcome(at, code, message=message, missing=missing)
         answer = None
         match effect:
             case Write(_, data):
@@ -275,23 +264,16 @@ def _run(words: tuple[str, ...], setting: Setting) -> _Run:
                 if not _is_known(name, setting.unknown):
                     missing = missing or name[:_MOST_NAME]
                     if setting.unknown is Unknown.RUN:
-                        return _Run(Outcome(None, is_known=False, missing=missing))
+                        return Outcome(None, is_known=False, missing=missing)
                     if setting.unknown is Unknown.FAIL and is_first:
-                        return _Run(Outcome(at, _CANNOT_START, missing=missing, cannot_start=True))
+                        return Outcome(at, _CANNOT_START, missing=missing, cannot_start=True)
                 answer = _answer(name, setting.unknown)
             case Unread():
-                return _Run(Outcome(None, is_known=False, missing=missing))
+                return Outcome(None, is_known=False, missing=missing)
             case ReadLine() | Read():
                 if setting.stdin:
                     break
-    return _Run(Outcome(None, missing=missing))
-
-
-def _left(world: World, setting: Setting) -> tuple[tuple[str, bytes], ...]:
-    """What a run has left in volumes, unless that is much."""
-    kept = tuple(f"{each}/" for each in setting.mounts)
-    files = tuple((path, data) for path, data in world.files.items() if path.startswith(kept))
-    return files if sum(len(path) + len(data) for path, data in files) <= _MOST_LEFT else ()
+    return Outcome(None, missing=missing)
 
 
 def _message(world: World, setting: Setting, code: int, printed: bytes) -> str:

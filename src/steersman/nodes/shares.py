@@ -108,9 +108,10 @@ class Share:
 
     # Time
 
-    async def turn(self) -> None:
-        """Return when a program of the namespace may run for a slice."""
-        if self._debt() > 0:
+    async def turn(self, *, waits: bool = True) -> None:
+        """Return when a program of the namespace may run for a slice; without `waits`, as for a kubelet's own work, also
+        while the namespace has used more than its share."""
+        if waits and self._debt() > 0:
             await self._recovered()
         if self._shares.is_free:
             return
@@ -163,17 +164,18 @@ class Share:
 class Slices:
     """Slices of one program: each step of it stands between `await begin()` and `end()`."""
 
-    __slots__ = ("_began", "_left", "_share")
+    __slots__ = ("_began", "_left", "_share", "_waits")
 
-    def __init__(self, share: Share) -> None:
+    def __init__(self, share: Share, *, waits: bool = True) -> None:
         self._share = share
+        self._waits = waits
         self._left = 0.0
         self._began = 0.0
 
     async def begin(self) -> None:
         """Return when the program may run on: at once, while its slice lasts."""
         if self._left <= 0:
-            await self._share.turn()
+            await self._share.turn(waits=self._waits)
             self._left = SLICE
         self._began = self._share.clock()
 

@@ -54,8 +54,6 @@ async def list_items(store: CachedObjects[Any], ctx: Context, options: ListOptio
     prefix = store.collection(ctx.action.namespace, options.field_selector.requires_exact_match("metadata.name"))
     version = options.resource_version
     if options.continue_token:
-        if version not in ("", "0"):
-            raise errors.bad_request("specifying resource version is not allowed when using continue")
         return await _continue(store, ctx, prefix, options, limit=0 if version else options.limit)
     if not version:
         if await store.catches_up():
@@ -156,6 +154,8 @@ async def _continue(
     store: CachedObjects[Any], ctx: Context, prefix: str, options: ListOptions, *, limit: int
 ) -> Listing:
     start, revision = continue_token.decode(options.continue_token, prefix)
+    if options.resource_version not in ("", "0"):
+        raise errors.bad_request("specifying resource version is not allowed when using continue")
     if revision < 0:
         await store.wait_current()
         revision = store.cacher.revision

@@ -6,6 +6,8 @@ Follows k8s.io/apiserver `registry/generic/registry/store.go`. Deletion, listing
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Generic, NamedTuple, ParamSpec, TypeVar
 
@@ -20,6 +22,7 @@ from steersman.machinery.identity.schema import GroupKind
 from steersman.machinery.large_work.slow_lane import done, is_large
 from steersman.rest.allocator import Allocator, Inquiry
 from steersman.rest.capabilities import (
+    EXACT,
     Change,
     CheckCreate,
     CheckDelete,
@@ -45,6 +48,8 @@ from steersman.store.write_rules import META, WriteRules
 
 T = TypeVar("T")
 P = ParamSpec("P")
+
+Find = Callable[[Context, ListOptions], Awaitable[Listing]]
 
 _NAME_ATTEMPTS: Final = 8
 _UPDATE_ATTEMPTS: Final = 1000
@@ -104,9 +109,18 @@ class Store(StoredObjects[T], WriteRules[T]):
         self, ctx: Context, delete_options: DeleteOptions, options: ListOptions, check: CheckDelete | None = None
     ) -> Listing:
         """See rest.capabilities.CollectionDeleter."""
+        return await self._delete_found(ctx, delete_options, options, check, self.list)
+
+    async def _delete_found(
+        self, ctx: Context, delete_options: DeleteOptions, options: ListOptions, check: CheckDelete | None, find: Find
+    ) -> Listing:
+        """Delete what `find` finds by these options."""
         if self.is_cold:
             await self.warm()
-        return await deletion.delete_collection(self, ctx, delete_options, partial(self.list, ctx, options), check)
+        # upstream lists in pages, and a page without a resourceVersionMatch is of exactly the version it names
+        if options.resource_version not in ("", "0") and not options.resource_version_match:
+            options = replace(options, resource_version_match=EXACT)
+        return await deletion.delete_collection(self, ctx, delete_options, partial(find, ctx, options), check)
 
     # Creating
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import posixpath
 import stat
+from abc import abstractmethod
 from collections.abc import Callable, Generator, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
@@ -111,6 +112,27 @@ class Identity(NamedTuple):
 
 
 ROOT: Final = Identity()
+
+
+class NoSpace(Exception):
+    """The file system is full that a file is written on."""
+
+
+class FileSystems(MutableMapping[str, bytes]):
+    """Files of several file systems by absolute path, each of which has room of its own."""
+
+    @abstractmethod
+    def room(self, path: str) -> int:
+        """Return the bytes that are left for files on the file system of `path`."""
+
+    @property
+    @abstractmethod
+    def about(self) -> int:
+        """The number of files at most, as far as that can be said without looking at them."""
+
+    @abstractmethod
+    def refused(self, path: str) -> None:
+        """Tell of a write for which there was no room."""
 
 
 class Process(NamedTuple):
@@ -270,6 +292,11 @@ class World:
             return b""
         return data
 
+    @property
+    def many_files(self) -> int:
+        """The number of files that are looked through for a folder."""
+        return self.files.about if isinstance(self.files, FileSystems) else len(self.files)
+
     def is_folder(self, path: str) -> bool:
         """Return True for a folder of every container, one that was made, and one that files are in."""
         below = path.rstrip("/") + "/"
@@ -293,13 +320,17 @@ class World:
 
     def put(self, path: str, data: bytes) -> bool:
         """Write a file; False where there is no room for it."""
-        if len(path) > MOST_PATH or taken_by(path, data) - taken_by(path, self.files.get(path)) > self.room():
+        if len(path) > MOST_PATH or taken_by(path, data) - taken_by(path, self.files.get(path)) > self.room(path):
+            if isinstance(self.files, FileSystems):
+                self.files.refused(path)
             return False
         self.files[path] = data
         return True
 
-    def room(self) -> int:
-        """Return the bytes that are left for files."""
+    def room(self, path: str = "/") -> int:
+        """Return the bytes that are left for files on the file system of a path."""
+        if isinstance(self.files, FileSystems):
+            return self.files.room(path)
         return MOST_FILE_BYTES - sum(taken_by(path, data) for path, data in self.files.items())
 
 

@@ -10,7 +10,18 @@ from datetime import UTC, datetime
 from typing import Final
 
 from steersman.net.ascii import is_digits
-from steersman.nodes.shell.effects import MOST_FILE_BYTES, Course, Missing, Read, Work, World, Write, line, taken_by
+from steersman.nodes.shell.effects import (
+    MOST_FILE_BYTES,
+    Course,
+    Missing,
+    NoSpace,
+    Read,
+    Work,
+    World,
+    Write,
+    line,
+    taken_by,
+)
 from steersman.nodes.shell.options import options_of
 from steersman.nodes.shell.paths import absolute, entries, make_folder, may_be_folder, tree
 from steersman.nodes.shell.patterns import glob
@@ -31,7 +42,7 @@ def _told(name: str, why: str) -> Write:
 
 def _looked(world: World) -> Work[None]:
     """Count a look through all files."""
-    yield from world.spend(files=len(world.files) + 64)
+    yield from world.spend(files=world.many_files + 64)
 
 
 def ls(world: World, words: list[str]) -> Course:
@@ -91,7 +102,7 @@ def mkdir(world: World, words: list[str]) -> Course:
     makes_all, code = "p" in options.flags, 0
     for each in options.rest:
         place = absolute(world, each)
-        yield from world.spend(files=8 * len(world.files) + 64)
+        yield from world.spend(files=8 * world.many_files + 64)
         if world.read(place) is not None and not world.is_folder(place):
             why = "File exists"
         elif world.is_folder(place):
@@ -197,13 +208,16 @@ def _carried(world: World, place: str, goal: str, *, whole: bool) -> Work[str]:
         return "omitting directory"
     if goal == place or goal.startswith(f"{place.rstrip('/')}/"):
         return "can't copy a directory into itself"
-    room = world.room()
+    room = world.room(goal)
     for number, path in enumerate([path for path in world.files if path.startswith(f"{place.rstrip('/')}/")]):
         copy = goal + path[len(place.rstrip("/")) :]
         room -= taken_by(copy, world.files[path]) - taken_by(copy, world.files.get(copy))
         if room < 0:
             return _NO_SPACE
-        world.files[copy] = world.files[path]
+        try:
+            world.files[copy] = world.files[path]
+        except NoSpace:
+            return _NO_SPACE
         if not number % _AT_ONCE:
             yield from world.spend(lines=_AT_ONCE)
     return "" if make_folder(world, goal) else _NO_SPACE
@@ -279,7 +293,7 @@ def dd(world: World, words: list[str]) -> Course:
             taken += piece
             yield from world.spend(len(piece))
         data = bytes(taken[:wanted])
-    yield from world.spend(len(data), files=len(world.files))
+    yield from world.spend(len(data), files=world.many_files)
     if not target:
         for at in range(0, len(data), 1 << 15):
             yield Write(1, data[at : at + (1 << 15)])

@@ -73,7 +73,7 @@ class Input:
             self._data, self._at = data, 0
             return
         self.code = 1
-        yield from self.world.spend(files=len(self.world.files))
+        yield from self.world.spend(files=self.world.many_files)
         is_folder = self.world.is_folder(place)
         why = (
             f"'{path}': read error: Is a directory" if is_folder else f"can't open '{path}': No such file or directory"

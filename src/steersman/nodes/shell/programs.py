@@ -25,8 +25,9 @@ from steersman.nodes.shell.sed import sed
 from steersman.nodes.shell.tar import tar
 
 Program = Callable[[World, "list[str]"], Course]
-_MOST_NUMBERS: Final = 5000
+_MOST_NUMBERS: Final = 1_000_000
 """Of `seq`."""
+_NUMBERS_AT_ONCE: Final = 1000
 _LAST_SECOND: Final = 253_402_300_799.0
 """Of the year 9999."""
 _ESCAPES: Final = MappingProxyType({"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "0": "\0", "a": "\a", "e": "\x1b"})
@@ -184,15 +185,17 @@ def _seq(world: World, words: list[str]) -> Course:
     if len(found) > _MOST_NUMBERS:
         yield Write(2, b"seq: too many numbers\n")
         return 1
-    if found:
-        yield Write(1, "".join(f"{each}\n" for each in found).encode())
+    for at in range(0, len(found), _NUMBERS_AT_ONCE):
+        part = found[at : at + _NUMBERS_AT_ONCE]
+        yield Write(1, "".join(f"{each}\n" for each in part).encode())
+        yield from world.spend(lines=len(part))
     return 0
 
 
 def _test(world: World, words: list[str]) -> Course:
     words = words[:-1] if words and words[-1] in ("]", "]]") else words
     if words[:1] and len(words) > 1:
-        yield from world.spend(files=2 * len(world.files) if any(each in _OF_FILES for each in words) else 0)
+        yield from world.spend(files=2 * world.many_files if any(each in _OF_FILES for each in words) else 0)
     return int(not _all_hold(world, words))
 
 

@@ -103,7 +103,7 @@ def sed(world: World, words: list[str]) -> Course:
             yield from ()
 
         code = (yield from _edited(world, source, make(), keep, silent=silent)) or code
-        yield from world.spend(files=len(world.files))
+        yield from world.spend(files=world.many_files)
         if not source.code and not world.put(absolute(world, each), bytes(taken)):
             yield Write(2, f"sed: {each}: No space left on device\n".encode(errors="replace"))
             return 1

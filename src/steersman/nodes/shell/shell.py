@@ -425,7 +425,7 @@ class Shell(Expansion):
                 after.append((target, taken, redirect.operator == ">>"))
         code = yield from course
         for target, taken, more in after:
-            yield from self.world.spend(len(taken.data), files=len(self.world.files))
+            yield from self.world.spend(len(taken.data), files=self.world.many_files)
             why = self._put(absolute(self.world, target), bytes(taken.data), more=more)
             if why:
                 yield Write(2, f"{self.name}: {why.format(target)}\n".encode(errors="replace"))

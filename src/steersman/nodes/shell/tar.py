@@ -18,6 +18,7 @@ from steersman.nodes.shell.effects import (
     MOST_PATH,
     Course,
     Link,
+    NoSpace,
     OutOfMemory,
     Read,
     Work,
@@ -70,7 +71,7 @@ def tar(world: World, words: list[str]) -> Course:
         yield Write(2, f"tar: {why}\n".encode(errors="replace"))
         return 1
     folder = absolute(world, options.folder) if options.folder else world.folder
-    yield from world.spend(files=len(world.files))
+    yield from world.spend(files=world.many_files)
     if not may_be_folder(world, folder):
         why = f"can't change directory to '{options.folder}': No such file or directory"
         yield Write(2, f"tar: {why}\n".encode(errors="replace"))
@@ -135,8 +136,8 @@ def _take_apart(world: World, data: bytes | None, folder: str, *, lists: bool) -
     if data is None:
         yield Write(2, b"tar: short read\n")
         return 1
-    code, room = 0, world.room()
-    yield from world.spend(files=len(world.files))
+    code, room = 0, world.room(folder)
+    yield from world.spend(files=world.many_files)
     try:
         at = 0
         while (found := (yield from _next_member(world, data, at))) is not None:
@@ -156,6 +157,9 @@ def _take_apart(world: World, data: bytes | None, folder: str, *, lists: bool) -
                 yield Write(2, f"tar: {member.name}: No space left on device\n".encode(errors="replace"))
                 return 1
             world.files[path] = contents
+    except NoSpace:
+        yield Write(2, f"tar: {member.name}: No space left on device\n".encode(errors="replace"))
+        return 1
     except _Malformed:
         yield Write(2, b"tar: invalid tar magic\n")
         return 1
@@ -272,7 +276,7 @@ def _create(world: World, options: _Options, folder: str) -> Course:
     code = 0
     taken: bytearray | None = None if options.archive == "-" else bytearray()
     for path in options.paths:
-        yield from world.spend(files=2 * len(world.files) + 64)
+        yield from world.spend(files=2 * world.many_files + 64)
         found = yield from _found(world, posixpath.normpath(posixpath.join(folder, path)), path)
         yield from world.spend(lines=len(found))
         if not found:

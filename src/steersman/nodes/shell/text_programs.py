@@ -393,7 +393,7 @@ def tee(world: World, words: list[str]) -> Course:
             continue
         path = absolute(world, each)
         before = world.files.get(path, b"") if "-a" in words else b""
-        yield from world.spend(len(taken), files=len(world.files))
+        yield from world.spend(len(taken), files=world.many_files)
         if not world.put(path, before + taken):
             yield Write(2, f"tee: {each}: No space left on device\n".encode(errors="replace"))
             return 1
