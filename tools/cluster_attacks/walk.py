@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path as File
 from typing import Any, Final, NamedTuple
 
@@ -84,7 +85,7 @@ def main() -> None:
     given = parser.parse_args()
     broken = walk(
         kinds=given.kinds, part=given.part, only=_SELECTED if given.selection else given.only, seconds=given.seconds,
-        held=given.held / 1000, memory=given.memory, told=print, verbose=given.verbose,
+        held=given.held / 1000, memory=given.memory, told=partial(print, flush=True), verbose=given.verbose,
     )  # fmt: skip
     print(f"{len(broken)} over the bounds")
     sys.exit(1 if broken else 0)
