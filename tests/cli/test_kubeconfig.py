@@ -122,7 +122,7 @@ def test_a_damaged_file_is_told_and_nothing_is_changed(folder: Path, tmp_path: P
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     result = run(folder, target)
     assert result.exit_code == 1
-    assert result.stderr.startswith("Error: ")
+    assert result.stderr.startswith("steersman: ")
     assert result.stderr.count("\n") == 1
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 

@@ -81,11 +81,9 @@ def test_long_scripts_are_not_read() -> None:
     assert outcome(("sh", "-c", "sleep 5; exit 3" + " " * 10_000), Setting()) == Outcome(None, is_known=False)
 
 
-def test_much_that_an_earlier_run_has_left_is_forgotten() -> None:
-    script = "[ -f /data/n ] && exit 7; seq 1 {} > /data/n"
-    for most, code in ((10, 7), (4000, 0)):
-        setting = Setting(mounts=("/data",), earlier_runs=1)
-        assert outcome(("sh", "-c", script.format(most)), setting).exit_code == code
+def test_what_is_in_volumes_is_found() -> None:
+    setting = Setting(mounts=("/data",), files=(("/data/n", b"7"),))
+    assert outcome(("sh", "-c", "exit $(cat /data/n)"), setting).exit_code == 7
 
 
 @pytest.mark.parametrize("script", [

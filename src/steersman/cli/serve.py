@@ -10,21 +10,23 @@ import resource
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 import click
 
 import steersman
+from steersman.cli import logs
 from steersman.cli.command import FlagsCommand
 from steersman.cli.flags import parse
 from steersman.cli.paths import default_data_dir
+from steersman.cli.service_manager import ServiceManager
+from steersman.controlplane.option_ties import warnings_of
 from steersman.controlplane.options import Options, OptionsError
 
 if TYPE_CHECKING:
     from steersman.controlplane.addresses import Address
-
-LOG_FORMAT: Final = "%(levelname).1s %(asctime)s %(name)s: %(message)s"
 
 
 @click.command(cls=FlagsCommand)
@@ -66,30 +68,39 @@ def run(
 
     if make is not None and options.workers > 1:
         fail("--workers: only for `steersman serve`, as controllers and nodes are in one process", program=program)
-    configure_logging(options.verbosity)
+    logs.configure_logging(options.verbosity, options.logging_format)
+    for warning in warnings_of(options):
+        logging.getLogger(__name__).warning("%s", warning)
     allow_many_files()
+    began = time.monotonic()
+    service_manager = ServiceManager()
+
+    def started(address: Address) -> None:
+        logs.log_start(options, address.url, time.monotonic() - began)
+        (ready or say_ready)(address)
+        service_manager.ready(f"serves on {address.url}")
+
+    def ending(why: str) -> None:
+        service_manager.stopping()
+        logs.log_ending(why)
+
     try:
-        code = _run(options, tied_to, make or _control_plane, ready or say_ready)
+        code = _run(options, tied_to, make or _control_plane, started, ending)
     except (OptionsError, OSError, StorageFormatError, StorageLocked, StorageUnavailable) as error:
-        fail(str(error), program=program)
+        _failed(options, str(error), program)
     except BaseExceptionGroup as group:
-        fail("; ".join(str(error) for error in group.exceptions), program=program)
+        _failed(options, "; ".join(str(error) for error in group.exceptions), program)
+    logs.log_end(time.monotonic() - began)
     sys.stdout.flush()
     os._exit(code) if code else None
 
 
-def configure_logging(verbosity: int, who: str = "") -> None:
-    """What is logged, and how; `who` stands in each line where several processes write."""
-    from steersman.server.debug_paths import log_level
-
-    logging.basicConfig(level=log_level(verbosity), format=LOG_FORMAT.replace("%(name)s", f"{who}%(name)s"))
-    for handler in logging.getLogger().handlers:
-        handler.addFilter(_is_ours_or_a_warning)
-
-
-def _is_ours_or_a_warning(record: logging.LogRecord) -> bool:
-    """Keeps out what packages log for those who look into them, at any -v: it may hold what passes through them."""
-    return record.levelno >= logging.WARNING or record.name.partition(".")[0] == "steersman"
+def _failed(options: Options, why: str, program: str) -> NoReturn:
+    """End the program with 1. Who reads the log as JSON finds the reason in it too."""
+    if options.logging_format == logs.JSON:
+        logs.log_failure(why)
+        sys.exit(1)
+    fail(why, program=program)
 
 
 def fail(text: str, *, program: str = "steersman") -> NoReturn:
@@ -134,7 +145,7 @@ def ready_line(address: Address) -> str:
 
 def _run(
     options: Options, tied_to: socket.socket | None, make: Callable[[Options], Started],
-    ready: Callable[[Address], None],
+    ready: Callable[[Address], None], ending: Callable[[str], None],
 ) -> int:  # fmt: skip
     import uvloop
 
@@ -142,27 +153,32 @@ def _run(
     gc.disable()  # until the server is ready
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(_serve(lambda: make(options), tied_to, ready))
+            return runner.run(_serve(lambda: make(options), tied_to, ready, ending))
     finally:
         if collecting:
             gc.enable()
 
 
 async def _serve(
-    make: Callable[[], Started], tied_to: socket.socket | None, ready: Callable[[Address], None]
+    make: Callable[[], Started], tied_to: socket.socket | None, ready: Callable[[Address], None],
+    ending: Callable[[str], None],
 ) -> int:  # fmt: skip
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
 
-    def interrupted() -> None:
-        if stop.is_set():
-            os._exit(1)
+    def end(why: str) -> None:
+        ending(why)
         stop.set()
 
+    def interrupted(number: signal.Signals) -> None:
+        if stop.is_set():
+            os._exit(1)
+        end(f"{number.name}: the server ends")
+
     for each in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(each, interrupted)
+        loop.add_signal_handler(each, interrupted, each)
     if tied_to is not None:
-        _follow(tied_to, stop)
+        _follow(tied_to, lambda: end("the etcd has ended, and this server with it"))
     plane = make()
     replace = getattr(plane, "replace_workers", None)
     if replace is not None:
@@ -201,14 +217,13 @@ def settle() -> None:
     gc.set_threshold(10_000, 2, 2_500)
 
 
-def _follow(connection: socket.socket, stop: asyncio.Event) -> None:
-    """Sets `stop` at the end of the connection. Nothing is sent on it."""
+def _follow(connection: socket.socket, gone: Callable[[], None]) -> None:
+    """Calls `gone` at the end of the connection. Nothing is sent on it."""
     loop = asyncio.get_running_loop()
 
     def ended() -> None:
         loop.remove_reader(connection)
-        logging.getLogger(__name__).warning("the etcd has ended, and this server with it")
-        stop.set()
+        gone()
 
     connection.setblocking(False)
     loop.add_reader(connection, ended)

@@ -15,11 +15,10 @@ from typing import Any, Final, NamedTuple, Protocol
 from isal import isal_zlib
 
 from steersman.api.meta.v1 import ListMeta, PartialObjectMetadata
-from steersman.endpoints.compression import compress
 from steersman.endpoints.negotiation import JSON, META_GROUP, PROTOBUF, YAML, Representation
 from steersman.endpoints.objects import PARTIAL, partial_body
 from steersman.endpoints.request import Request
-from steersman.endpoints.responses import COMPRESS_OVER, JSON_TYPE, PROTOBUF_TYPE, YAML_TYPE, encoded_response
+from steersman.endpoints.responses import JSON_TYPE, PROTOBUF_TYPE, YAML_TYPE, encoded_response
 from steersman.endpoints.scope import Scope
 from steersman.endpoints.streamed import StreamedBody
 from steersman.endpoints.table import include_object, rows_of, table_of
@@ -54,7 +53,7 @@ _FEW: Final = 3
 
 
 async def list_response(scope: Scope, request: Request, listing: Listing, wanted: Representation) -> Response:
-    """A list as the answer, compressed where it is large and the client accepts that. Raises StatusError 406."""
+    """A list as the answer. Raises StatusError 406."""
     if wanted.as_kind == "PartialObjectMetadata":
         raise not_acceptable(
             "you requested PartialObjectMetadata, but the requested object is a list "
@@ -72,27 +71,13 @@ async def list_response(scope: Scope, request: Request, listing: Listing, wanted
         response = Response(200, [JSON_TYPE], _bodies(scope, listing))
     else:
         response = await _document_response(scope, request, listing, wanted)
-    return await _maybe_compressed(scope, request, response)
+    return response
 
 
 def _in_row_order(scope: Scope, items: Sequence[Item]) -> Sequence[Item]:
     order = scope.resource.row_order
     assert order is not None
     return [item for _, item in sorted(((order(scope.row_object(item)), item) for item in items), key=itemgetter(0))]
-
-
-async def _maybe_compressed(scope: Scope, request: Request, response: Response) -> Response:
-    """The answer with a gzip body if it is over 128 KiB and the client accepts gzip."""
-    if "gzip" not in request.headers.get("accept-encoding", ""):
-        return response
-    body = response.body
-    if isinstance(body, bytes):
-        size = len(body)
-    elif isinstance(body, list):
-        size = sum(map(len, body))
-    else:
-        size = _WHOLE
-    return await compress(response, scope.shared.executor) if size > COMPRESS_OVER else response
 
 
 def _metadata(listing: Listing) -> dict[str, Any]:

@@ -37,12 +37,12 @@ class Request:
     answer waits for; `remarks` are those of who judged who sends it, which took some `authentication_seconds`. `flow`
     is where it stands in priority and fairness, None without; what begins a watch calls `initialized` when its first
     objects are out. With a flow come its `estimate` and its `ticket`, which is None for a request that was refused at
-    once.
+    once. `refused` is True once the authorizer has not allowed the request.
     """
 
     __slots__ = ("action", "audit", "audit_id", "authentication_seconds", "deadline", "estimate", "flow", "headers",
-                 "http", "info", "initialized", "method", "path", "place", "query", "received", "recorded", "remarks",
-                 "subpath", "ticket", "user", "warnings")  # fmt: skip
+                 "http", "info", "initialized", "method", "path", "place", "query", "received", "recorded", "refused",
+                 "remarks", "subpath", "ticket", "user", "warnings")  # fmt: skip
 
     info: RequestInfo
     user: UserInfo
@@ -66,6 +66,7 @@ class Request:
         self.authentication_seconds = 0.0
         self.recorded: Awaitable[bool] | None = None
         self.place: Place | None = None
+        self.refused = False
         self.flow: Flow | None = None
         self.initialized: Callable[[], None] | None = None
         accept = http.headers.get("accept")

@@ -16,9 +16,10 @@ from steersman.api.core.v1 import Pod
 from steersman.machinery.built_in.pod_resources import AnyContainer, is_sidecar
 from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.net.ascii import lower
-from steersman.nodes.place import LIVENESS, READINESS, STARTUP
-from steersman.nodes.rehearsal import Outcome, Setting, outcome
-from steersman.nodes.surroundings import command_of, identity_of, plain_variables, unexpanded_command_of
+from steersman.nodes.place import LIVENESS, READINESS, STARTUP, Start
+from steersman.nodes.rehearsal import MOST_FILES, Outcome, Setting, outcome
+from steersman.nodes.surroundings import expanded_words, identity_of, plain_variables, unexpanded_command_of
+from steersman.nodes.variables import ArgumentsTooLong
 from steersman.nodes.volume_files import folders_with_contents
 
 PREFIX: Final = "simulation.steersman.dev/"
@@ -30,7 +31,12 @@ _ENDS_AFTER: Final = 0.0
 _PAUSE: Final = re.compile(r"(^|/)pause([:@]|$)")
 """Images of which nothing is wanted but that they stay."""
 _KILLED: Final = 137
+_NOT_STARTED: Final = 128
+_MOST_PROGRAM: Final = 256
+_MOST_DURATION: Final = 64
+"""Characters of a duration in an annotation: it is read at each look at its pod."""
 _PROBES: Final = (STARTUP, LIVENESS, READINESS)
+_ENDS: Final = ("run-for", "exit-code", "oom-after")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,26 +62,32 @@ class Behaviour:
     """How long a pull takes where the node has the image not yet."""
     fails_after: Mapping[str, float] = field(default_factory=dict)
     """After which its probes fail, by their kind; those that are not here do as they find."""
+    is_said: bool = False
+    """Whether annotations say how it ends, and not its command."""
 
 
-def behaviour_of(pod: Pod, container: AnyContainer, earlier_runs: int = 0) -> Behaviour:
-    """What a container of a pod does that has run so often before."""
-    runs_for, exit_code, is_known, message = _by_command(pod, container, earlier_runs)
+def behaviour_of(pod: Pod, container: AnyContainer, start: Start | None = None) -> Behaviour:
+    """What a container of a pod does that has found something when it began."""
+    reason = ""
+    try:
+        runs_for, exit_code, is_known, message = _by_command(pod, container, start)
+    except ArgumentsTooLong:
+        runs_for, exit_code, is_known, message, reason = 0.0, _NOT_STARTED, True, _too_long(container), "StartError"
     if runs_for is None and not is_known and _is_to_end(pod, container):
         runs_for = _ENDS_AFTER
     annotations = pod.metadata.annotations
     if not any(key.startswith(PREFIX) for key in annotations):
-        return Behaviour(runs_for, exit_code, message=message)
+        return Behaviour(runs_for, exit_code, reason=reason, message=message)
 
     def said(what: str) -> str:
         return said_of(pod, container.name, what)
 
     if said("run-for"):
+        reason = ""
         runs_for = None if said("run-for") == "forever" else duration_of(said("run-for"))
     if said("exit-code"):
         exit_code = _exit_code(said("exit-code"))
         runs_for = 0.0 if runs_for is None else runs_for
-    reason = ""
     if said("oom-after"):
         runs_for, exit_code, reason = duration_of(said("oom-after")), _KILLED, "OOMKilled"
     return Behaviour(
@@ -85,6 +97,7 @@ def behaviour_of(pod: Pod, container: AnyContainer, earlier_runs: int = 0) -> Be
             kind: 0.0 if value == "true" else duration_of(value)
             for kind in _PROBES if (value := said(f"fails-{lower(kind)}")) not in ("", "false")
         },
+        any(map(said, _ENDS)),
     )  # fmt: skip
 
 
@@ -101,28 +114,51 @@ def _is_to_end(pod: Pod, container: AnyContainer) -> bool:
     return any(each.kind == "Job" and each.controller for each in pod.metadata.owner_references)
 
 
-def _by_command(pod: Pod, container: AnyContainer, earlier_runs: int) -> Outcome:
+def _by_command(pod: Pod, container: AnyContainer, start: Start | None) -> Outcome:
+    """Raises ArgumentsTooLong where the command cannot be started."""
     words = tuple(unexpanded_command_of(container))
     if not words:  # the image's own
         return Outcome(None, is_known=_PAUSE.search(container.image) is not None)
     variables: dict[str, str] = {}
     if any("$" in each for each in words):
-        variables = plain_variables(pod, container)
-        words = tuple(command_of(container, variables))
+        variables = plain_variables(pod, container, {} if start is None else start.variables)
+        words = tuple(expanded_words(words, variables))
+    files: tuple[tuple[str, bytes], ...] = ()
+    unread = folders_with_contents(pod, container)
+    if start is not None and start.size <= MOST_FILES:
+        files = tuple(start.files.items())
+    elif start is not None:
+        unread += tuple(each.mount_path.rstrip("/") for each in container.volume_mounts)
     return outcome(words, Setting(
-        tuple(variables.items()), folders_with_contents(pod, container),
+        tuple(variables.items()), unread,
         tuple(each.mount_path.rstrip("/") for each in container.volume_mounts), identity_of(pod, container),
         container.termination_message_path, container.termination_message_policy == "FallbackToLogsOnError",
-        earlier_runs if container.volume_mounts else 0, container.stdin,
+        files, container.stdin,
     ))  # fmt: skip
 
 
+def _too_long(container: AnyContainer) -> str:
+    """The message of a container whose arguments and variables are too long, as containerd has it."""
+    program = unexpanded_command_of(container)[0][:_MOST_PROGRAM]
+    return (
+        "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: "
+        f'unable to start container process: error during container init: exec: "{program}": argument list too long'
+    )
+
+
 def duration_of(text: str) -> float:
-    """The seconds of a duration in an annotation, 0 for what is none."""
+    """The seconds of a duration in an annotation, 0 for what is none or has more than 64 characters."""
+    return duration_or_none(text) or 0.0
+
+
+def duration_or_none(text: str) -> float | None:
+    """The same, and None for what is none."""
+    if not text or len(text) > _MOST_DURATION:
+        return None
     try:
-        return max(0.0, parse_duration(text) / 1e9) if text else 0.0
+        return max(0.0, parse_duration(text) / 1e9)
     except DurationError:
-        return 0.0
+        return None
 
 
 def _exit_code(text: str) -> int:

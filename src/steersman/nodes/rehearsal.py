@@ -37,10 +37,9 @@ _MOST_MOMENTS: Final = 200_000
 """Before the moment of interest; a script that does more until then has its output lost."""
 _LONGEST: Final = 1 << 12
 """Characters of a command, and its variables, that is tried: reading a longer one takes too long already."""
-_MOST_LEFT: Final = 1 << 12
-"""Bytes that a run leaves for the next."""
+MOST_FILES: Final = 1 << 12
+"""Bytes of files in volumes that a command finds, with their names."""
 _GIVES_WAY: Final = 32
-_MOST_EARLIER_RUNS: Final = 5
 _MOST_MESSAGE: Final = 4096
 """Bytes that a container leaves behind."""
 _MOST_PRINTED_MESSAGE: Final = 2048
@@ -58,12 +57,14 @@ class Printed(NamedTuple):
     data: bytes
 
 
-def rehearsed(words: Sequence[str], world: World, start: float, now: float) -> Generator[Printed | float, None, None]:
+def rehearsed(
+    words: Sequence[str], world: World, start: float, now: float
+) -> Generator[Printed | float, None, int | None]:
     """What a command that began at `start` prints, in its order; every so often the time that has come, where a caller
     may give way.
 
     Of loops that repeat themselves only what is near `now` comes. Times go on beyond `now`, for ever if the command
-    does. Ends where the command does, and where it is not known what follows.
+    does. Ends where the command does, with its exit code, and where it is not known what follows, with None.
     """
     at = start
     world.now = lambda: at
@@ -73,20 +74,20 @@ def rehearsed(words: Sequence[str], world: World, start: float, now: float) -> G
     while True:
         try:
             effect = course.send(answer)
-        except StopIteration:
-            return
+        except StopIteration as end:
+            return int(end.value) & 255
         answer = None
         steps += 1
         if not steps % _GIVES_WAY:
             yield at
         if steps > _MOST_MOMENTS and at < now:
-            return
+            return None
         match effect:
             case Write(stream, data):
                 yield Printed(at, stream, data)
             case Wait(seconds):
                 if seconds == float("inf"):
-                    return
+                    return None
                 at += seconds
                 yield at
             case Repeated(period):
@@ -96,10 +97,10 @@ def rehearsed(words: Sequence[str], world: World, start: float, now: float) -> G
                     at += behind * period
             case Missing(name):
                 if name.rpartition("/")[2] not in ASSUMED:
-                    return
+                    return None
                 answer = 0
             case Unread():
-                return
+                return None
 
 
 class Attempt(NamedTuple):
@@ -174,8 +175,8 @@ class Setting(NamedTuple):
     """The file whose content it leaves behind."""
     prints_message: bool = False
     """Whether that is the end of what it printed, where it fails and has written no such file."""
-    earlier_runs: int = 0
-    """How often the container has run before: what is in its volumes is from then."""
+    files: tuple[tuple[str, bytes], ...] = ()
+    """What is in its volumes, by absolute path: MOST_FILES at most."""
     stdin: bool = False
     """Whether it waits for what it is to read; else there is nothing to read."""
 
@@ -191,28 +192,18 @@ def outcome(words: tuple[str, ...], setting: Setting) -> Outcome:
     """How long a command runs and its exit code, as far as a bounded rehearsal finds out."""
     if sum(map(len, words)) + setting.length > _LONGEST:
         return Outcome(None, is_known=False)
-    return _run(words, setting._replace(earlier_runs=min(setting.earlier_runs, _MOST_EARLIER_RUNS))).outcome
-
-
-class _Run(NamedTuple):
-    outcome: Outcome
-    left: tuple[tuple[str, bytes], ...] = ()
-    """Files that it has left in volumes."""
+    return _run(words, setting)
 
 
 @lru_cache(1024)
-def _run(words: tuple[str, ...], setting: Setting) -> _Run:
-    """One run, which finds in its volumes what the last one has left there, if that ended by itself."""
-    found: tuple[tuple[str, bytes], ...] = ()
-    if setting.earlier_runs > 0:
-        found = _run(words, setting._replace(earlier_runs=setting.earlier_runs - 1)).left
+def _run(words: tuple[str, ...], setting: Setting) -> Outcome:
     at = 0.0
     world = World(
         "localhost", dict(setting.variables), lambda: at, unread=setting.unread, identity=setting.identity,
         most_steps=_MOST_STEPS, steps_are_forgotten=False,
     )  # fmt: skip
     world.folders |= frozenset(setting.mounts)
-    world.files.update(found)
+    world.files.update(setting.files)
     course = Shell(world).run(words)
     answer: Answer = None
     repetitions = 0
@@ -222,7 +213,7 @@ def _run(words: tuple[str, ...], setting: Setting) -> _Run:
             effect = course.send(answer)
         except StopIteration as done:
             code = int(done.value) & 255
-            return _Run(Outcome(at, code, message=_message(world, setting, code, printed)), _left(world, setting))
+            return Outcome(at, code, message=_message(world, setting, code, printed))
         answer = None
         match effect:
             case Write(_, data):
@@ -237,21 +228,14 @@ def _run(words: tuple[str, ...], setting: Setting) -> _Run:
                     break
             case Missing(name):
                 if name.rpartition("/")[2] not in ASSUMED:
-                    return _Run(Outcome(None, is_known=False))
+                    return Outcome(None, is_known=False)
                 answer = 0
             case Unread():
-                return _Run(Outcome(None, is_known=False))
+                return Outcome(None, is_known=False)
             case ReadLine():
                 if setting.stdin:
                     break
-    return _Run(Outcome(None))
-
-
-def _left(world: World, setting: Setting) -> tuple[tuple[str, bytes], ...]:
-    """What a run has left in volumes, unless that is much."""
-    kept = tuple(f"{each}/" for each in setting.mounts)
-    files = tuple((path, data) for path, data in world.files.items() if path.startswith(kept))
-    return files if sum(len(path) + len(data) for path, data in files) <= _MOST_LEFT else ()
+    return Outcome(None)
 
 
 def _message(world: World, setting: Setting, code: int, printed: bytes) -> str:

@@ -92,6 +92,14 @@ class OutcomeUnknown(StorageUnavailable):
     committed, or not."""
 
 
+class ValueRefused(StorageUnavailable):
+    """The store does not take this value, and would take others; nothing was written."""
+
+
+class StorageDamaged(StorageUnavailable):
+    """What is stored is not what was written."""
+
+
 class StorageLocked(Exception):
     """Another process has the store open."""
 

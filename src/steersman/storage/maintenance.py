@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Final
 
+from steersman.net import upkeep
 from steersman.storage.interface import Storage, StorageUnavailable
 
 logger = logging.getLogger(__name__)
@@ -34,7 +35,7 @@ class Compactor:
 async def repeat(what: str, interval: float, action: Callable[[], Awaitable[object]]) -> None:
     """Calls `action` every `interval` seconds until cancelled; a failed round is logged, the next is tried anew."""
     while True:
-        await asyncio.sleep(interval)
+        await upkeep.sleep(interval)
         try:
             await action()
         except StorageUnavailable as error:
@@ -62,6 +63,10 @@ class Background:
             self._tasks.append(asyncio.create_task(repeat("compaction", compaction_interval, Compactor(storage).tick)))
         if lease_interval > 0:
             self._tasks.append(asyncio.create_task(repeat("lease expiry", lease_interval, expire_leases)))
+
+    def run(self, work: Coroutine[object, object, None]) -> None:
+        """Runs `work` until it returns, or the store closes."""
+        self._tasks.append(asyncio.create_task(work))
 
     async def stop(self) -> None:
         """Cancels all and waits for them to end."""

@@ -141,13 +141,3 @@ def pods_in_words(figures: Figures) -> str:
     order: Iterable[str] = (*_PHASES, *sorted({*figures.pods} - {*_PHASES}))
     told = [f"{figures.pods[each]} {to_lower(each)}" for each in order if figures.pods.get(each)]
     return ", ".join(told) or "none"
-
-
-def duration_in_words(seconds: float) -> str:
-    """`12s`, `3m4s`, `2h5m`, `3d4h`: as kubectl tells ages, in two units at most."""
-    whole = int(seconds)
-    for unit, small, name, smaller in ((86400, 3600, "d", "h"), (3600, 60, "h", "m"), (60, 1, "m", "s")):
-        if whole >= unit:
-            rest = whole % unit // small
-            return f"{whole // unit}{name}" + (f"{rest}{smaller}" if rest else "")
-    return f"{whole}s"

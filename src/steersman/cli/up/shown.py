@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from steersman.authentication.user import UserInfo
-from steersman.cli.up.figures import Figures, Followed, duration_in_words, nodes_in_words, pods_in_words
+from steersman.cli.durations import in_words
+from steersman.cli.up.figures import Figures, Followed, nodes_in_words, pods_in_words
 from steersman.cli.up.screen import Above, Screen
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def starting(figures: Figures, nodes: int, *, served: bool) -> str:
 def view(figures: Figures, address: Address, seconds: float) -> list[str]:
     """The lines that are shown while it runs."""
     return [
-        f"steersman  {address.url}, up {duration_in_words(seconds)}, {figures.requests:.0f} requests a second",
+        f"steersman  {address.url}, up {in_words(seconds)}, {figures.requests:.0f} requests a second",
         f"nodes      {nodes_in_words(figures)}",
         f"pods       {pods_in_words(figures)}",
         "ctrl-c     ends the cluster",

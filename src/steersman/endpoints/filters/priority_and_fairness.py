@@ -14,6 +14,7 @@ from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.parameters import decode_parameters
 from steersman.endpoints.request import Filter, Handler, Request
 from steersman.endpoints.responses import NOSNIFF, TEXT_TYPE
+from steersman.endpoints.streamed import ends_at_once
 from steersman.flowcontrol.counts import DURATIONS
 from steersman.flowcontrol.estimates import (
     ONE_SEAT,
@@ -45,8 +46,9 @@ def with_priority_and_fairness(
 ) -> Filter:
     """Has a request wait until it is its turn; 429 if its queue is full, or a quarter of its time is over.
 
-    Long-running requests are not held back, but for the beginning of a watch. An answer keeps its seat until the client
-    has taken it, that of a watch until its first objects are out. Who has no deadline waits `default_wait` seconds.
+    Long-running requests are not held back, but for the beginning of a watch. A large answer keeps its seat until
+    the client has taken it, a small one or a refusal until it is handed to the connection, and a watch until its first
+    objects are out. Who has no deadline waits `default_wait` seconds.
     """
     metrics.count_inflight(lambda: (fairness.running[0], fairness.running[1]))
     running, watches, flows = fairness.running, fairness.watches, fairness.flows
@@ -108,7 +110,10 @@ def with_priority_and_fairness(
             over(flow, ticket, is_writing)
             raise
         response.headers += flow.headers
-        request.http.when_over = partial(over, flow, ticket, is_writing)
+        if ends_at_once(request, response):
+            over(flow, ticket, is_writing)
+        else:
+            request.http.when_over = partial(over, flow, ticket, is_writing)
         return response
 
     return in_turn
@@ -207,7 +212,10 @@ async def _watched(fairness: Fairness, request: Request, flow: Flow, ticket: Tic
         over()
         raise
     response.headers += flow.headers
-    request.http.when_over = over
+    if ends_at_once(request, response):
+        over()
+    else:
+        request.http.when_over = over
     return response
 
 

@@ -125,7 +125,7 @@ async def _run(asked: Asked, words: list[str], streams: Streams, wanted: Wanted)
     kubelet = asked.kubelet
     world = await world_in(
         kubelet.client, kubelet.containers, asked.pod, asked.container, status,
-        allocatable=kubelet.node.template.capacity,
+        allocatable=kubelet.node.template.allocatable,
     )  # fmt: skip
     name = words[0].rpartition("/")[2] if words else ""
     world.interactive = wanted.tty and name in SHELLS

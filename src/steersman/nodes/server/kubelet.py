@@ -54,8 +54,10 @@ class Asked:
 
     @property
     def status(self) -> ContainerStatus | None:
-        """The container's status, as it is now."""
-        pod = self.kubelet.pods.get(self.pod.metadata.namespace, self.pod.metadata.name) or self.pod
+        """The container's status, as it is now; None if its pod is gone."""
+        pod = self.kubelet.pods.get(self.pod.metadata.namespace, self.pod.metadata.name)
+        if pod is None or pod.metadata.uid != self.pod.metadata.uid:
+            return None
         return status_of(pod, self.container.name)
 
     def flag(self, name: str) -> bool:

@@ -15,10 +15,9 @@ from typing import Final, NamedTuple
 
 from steersman.api.core.v1 import ContainerState, ContainerStatus, Pod
 from steersman.machinery.values import times
-from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.net.ascii import is_digits
 from steersman.net.message import Response
-from steersman.nodes.behaviour import said_of
+from steersman.nodes.behaviour import duration_or_none, said_of
 from steersman.nodes.rehearsal import Printed, rehearsed
 from steersman.nodes.server.kubelet import Asked, Query, text
 from steersman.nodes.surroundings import command_of, surroundings
@@ -29,6 +28,10 @@ _MOST_BYTES: Final = 16 << 20
 _MOST_LINE: Final = 1 << 14
 """Bytes after which a line that has not ended is taken as it is."""
 _KEPT_LINES: Final = 1000
+_GIVES_WAY: Final = 64
+"""Lines of an annotation after which others may have the loop."""
+_MOST_A_SECOND: Final = 10_000
+"""Lines of an annotation."""
 _LOOKS_EVERY: Final = 1.0
 """Seconds after which a log that is followed is looked at again at the latest."""
 
@@ -216,14 +219,21 @@ async def _still_runs(asked: Asked, run: Run, until: float | None) -> bool:
 
 async def _all_printed(asked: Asked, run: Run, now: float) -> Iterator[Printed | float]:
     pod, container = asked.pod, asked.container
+    shared = asked.kubelet.containers.contents.of(pod)
+    start = None if shared is None else shared.known_start(run.container_id)
     world = await surroundings(
-        asked.kubelet.client, pod, container, allocatable=asked.kubelet.node.template.capacity, tokens=False
-    )
+        asked.kubelet.client, pod, container, allocatable=asked.kubelet.node.template.allocatable,
+        of_files={} if start is None else start.variables, tokens=False,
+    )  # fmt: skip
+    if start is not None:
+        world.files.update(start.files)
     words = command_of(container, world.environment)
     said = said_of(pod, container.name, "logs")
     every = _seconds(said_of(pod, container.name, "log-every"))
     if said:
         return _annotated(said, every, run.began, now)
+    if shared is not None and (followed := shared.log_of(run.container_id)) is not None:
+        return followed
     if not words:
         line = f"{container.image} is simulated: container {container.name} has started\n"
         return iter([Printed(run.began, 1, line.encode())])
@@ -232,13 +242,17 @@ async def _all_printed(asked: Asked, run: Run, now: float) -> Iterator[Printed |
 
 def _annotated(said: str, every: float, began: float, now: float) -> Iterator[Printed | float]:
     """The lines of an annotation, once or again and again; the time after each turn."""
-    lines = [f"{each}\n".encode() for each in said.split("\n") if each]
+    lines = [each for each in said.encode().split(b"\n") if each]
     at = began
     if every > 0:
-        at += max(0, int((now - began) / every) - _KEPT_LINES) * every
+        every = max(every, len(lines) / _MOST_A_SECOND)
+        kept = min(_KEPT_LINES, _MOST_LINES // max(len(lines), 1) + 1)
+        at += max(0, int((now - began) / every) - kept) * every
     while True:
-        for each in lines:
-            yield Printed(at, 1, each)
+        for number, each in enumerate(lines, start=1):
+            yield Printed(at, 1, each + b"\n")
+            if not number % _GIVES_WAY:
+                yield at
         if every <= 0:
             return
         at += every
@@ -246,10 +260,8 @@ def _annotated(said: str, every: float, began: float, now: float) -> Iterator[Pr
 
 
 def _seconds(said: str) -> float:
-    try:
-        return max(0.1, parse_duration(said) / 1e9) if said else 0.0
-    except DurationError:
-        return 0.0
+    found = duration_or_none(said)
+    return 0.0 if found is None else max(0.1, found)
 
 
 def _lines(printed: Iterator[Printed | float]) -> Iterator[Printed | float]:

@@ -4,6 +4,7 @@ real time for `exec` and in no time to know what a container has printed by now.
 from __future__ import annotations
 
 import stat
+from abc import abstractmethod
 from collections.abc import Callable, Generator, MutableMapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -83,6 +84,22 @@ class Identity(NamedTuple):
 ROOT: Final = Identity()
 
 
+class NoSpace(Exception):
+    """The file system is full that a file is written on."""
+
+
+class FileSystems(MutableMapping[str, bytes]):
+    """Files of several file systems by absolute path, each of which has room of its own."""
+
+    @abstractmethod
+    def room(self, path: str) -> int:
+        """Return the bytes that are left for files on the file system of `path`."""
+
+    @abstractmethod
+    def refused(self, path: str) -> None:
+        """Tell of a write for which there was no room."""
+
+
 @dataclass(slots=True)
 class World:
     """What a command finds around it."""
@@ -135,7 +152,9 @@ class World:
 
     def put(self, path: str, data: bytes) -> bool:
         """Writes a file; False where there is no room for it."""
-        if taken_by(path, data) - taken_by(path, self.files.get(path)) > self.room():
+        if taken_by(path, data) - taken_by(path, self.files.get(path)) > self.room(path):
+            if isinstance(self.files, FileSystems):
+                self.files.refused(path)
             return False
         self.files[path] = data
         return True
@@ -144,8 +163,10 @@ class World:
         """Counts the steps of handling some text."""
         self.steps += characters // _STEP
 
-    def room(self) -> int:
-        """Bytes that are left for files."""
+    def room(self, path: str = "/") -> int:
+        """Bytes that are left for files on the file system of a path."""
+        if isinstance(self.files, FileSystems):
+            return self.files.room(path)
         return MOST_FILE_BYTES - sum(taken_by(path, data) for path, data in self.files.items())
 
 

@@ -14,6 +14,7 @@ from steersman.nodes.shell.effects import (
     Answer,
     Course,
     Effect,
+    NoSpace,
     ReadLine,
     Wait,
     World,
@@ -100,7 +101,7 @@ def _read(world: World, archive: str) -> Generator[Effect, Answer, bytes | None]
 
 def _take_apart(world: World, data: bytes, folder: str, *, lists: bool) -> Course:
     """Puts the files of an archive below a folder, or lists them."""
-    code, room = 0, world.room()
+    code, room = 0, world.room(folder)
     try:
         with tarfile.open(fileobj=BytesIO(data), mode="r|") as archive:
             for number, member in enumerate(archive):
@@ -133,7 +134,10 @@ def _put(world: World, archive: tarfile.TarFile, member: tarfile.TarInfo, folder
     path = posixpath.normpath(posixpath.join(folder, member.name.lstrip("/")))
     more = taken_by(path, contents) - taken_by(path, world.files.get(path))
     if more <= room:
-        world.files[path] = contents
+        try:
+            world.files[path] = contents
+        except NoSpace:
+            return room + 1
     return more
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sqlite3
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 from typing import Final, TypeVar
 
 from steersman.machinery.values import times
@@ -21,6 +24,7 @@ from steersman.storage.interface import (
     Lost,
     OutcomeUnknown,
     Range,
+    StorageDamaged,
     StorageFormatError,
     StorageUnavailable,
     Subscription,
@@ -31,10 +35,12 @@ from steersman.storage.maintenance import COMPACTION_INTERVAL, LEASE_INTERVAL, B
 from steersman.storage.progress import Progress
 from steersman.storage.sqlite import compaction
 from steersman.storage.sqlite.checkpoint import Checkpointer, pages_of
-from steersman.storage.sqlite.file import FileLock, connect, is_new, keep_log, prepare
+from steersman.storage.sqlite.file import FileLock, advice, connect, is_new, keep_log, prepare
 from steersman.storage.sqlite.log import FIRST_PAGE, Log, next_page
 from steersman.storage.sqlite.reader import Readers
 from steersman.storage.sqlite.writer import Write, Writer, tell
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -50,6 +56,10 @@ _WAL_BYTES_KEPT: Final = 16 << 20
 _EXPIRED_AT_ONCE: Final = 500
 _FATAL: Final = frozenset({"SQLITE_IOERR_FSYNC", "SQLITE_IOERR_DIR_FSYNC"})
 """After these nobody knows what is on the disk: the kernel may have dropped pages that it will not write again."""
+
+_DAMAGED: Final = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
+_REST: Final = 9.0
+"""Rests between two slices of a check in the background, in lengths of a slice."""
 
 _FAULTS: Final = {
     "SQLITE_FULL": "the disk or its quota is full",
@@ -122,17 +132,19 @@ class SQLiteStorage:
         """
         opening = asyncio.create_task(asyncio.to_thread(_open_file, Path(path), quota_bytes, durable=durable))
         try:
-            lock, log, real = await asyncio.shield(opening)
+            opened = await asyncio.shield(opening)
         except asyncio.CancelledError:
             opening.add_done_callback(_abandon)
             raise
-        storage = cls(real, lock, log, clock, asyncio.get_running_loop(), durable=durable)
+        storage = cls(opened.path, opened.lock, opened.log, clock, asyncio.get_running_loop(), durable=durable)
         storage._background.start(
             storage,
             storage.expire_leases,
             compaction_interval=compaction_interval,
             lease_interval=lease_interval,
         )
+        if not opened.checked:
+            storage._background.run(storage.check())
         return storage
 
     knows_newest = True
@@ -286,6 +298,10 @@ class SQLiteStorage:
     async def _on_reader(self, read: Callable[[Log], T]) -> T:
         try:
             return await self._readers.run(read)
+        except sqlite3.DatabaseError as error:
+            if getattr(error, "sqlite_errorname", "").startswith(_DAMAGED):
+                raise StorageDamaged(f"the file cannot be read: {_fault(error)}") from error
+            raise StorageUnavailable(f"the file cannot be read: {_fault(error)}") from error
         except sqlite3.Error as error:
             raise StorageUnavailable(f"the file cannot be read: {_fault(error)}") from error
 
@@ -373,6 +389,24 @@ class SQLiteStorage:
             if len(expired) < _EXPIRED_AT_ONCE:
                 return
 
+    async def check(self) -> None:
+        """Checks every row, slowly enough that nobody notices. After damage no write is taken any more."""
+        at, page = 0, FIRST_PAGE
+        try:
+            while True:
+                began = perf_counter()
+                last, size = await self._on_reader(lambda log: log.check_rows(at, page))  # noqa: B023  # awaited here
+                if not last:
+                    break
+                at, page = last, next_page(page, size)
+                await asyncio.sleep(_REST * (perf_counter() - began))
+            await self._on_reader(Log.check_counts)
+        except StorageDamaged as error:
+            self._refusal = self._refusal or f"{error}; end the server and run `steersman storage check`"
+            logger.error("%s: %s%s", self._path, error, advice(self._path))
+        except StorageUnavailable as error:
+            logger.warning("%s was not checked to its end: %s", self._path, error)
+
     async def close(self) -> None:
         if self._closed is None:
             self._closed = asyncio.create_task(self._shut_down())
@@ -416,15 +450,25 @@ def _fault(error: Exception) -> str:
     return f"{why} ({name})" if name else why
 
 
-def _abandon(opening: asyncio.Task[tuple[FileLock, Log, Path]]) -> None:
+def _abandon(opening: asyncio.Task[_Opened]) -> None:
     """Lets go of a file whose opening was cancelled."""
     if not opening.cancelled() and opening.exception() is None:
-        lock, log, _ = opening.result()
-        log.connection.close()
-        lock.release()
+        opened = opening.result()
+        opened.log.connection.close()
+        opened.lock.release()
 
 
-def _open_file(path: Path, quota_bytes: int, *, durable: bool) -> tuple[FileLock, Log, Path]:
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A file that is locked, and the connection that writes it; `checked` if each row is known to be sound."""
+
+    lock: FileLock
+    log: Log
+    path: Path
+    checked: bool
+
+
+def _open_file(path: Path, quota_bytes: int, *, durable: bool) -> _Opened:
     """Locks, checks or makes the file, and opens the connection that writes. Blocks."""
     if path.is_symlink() and not path.exists():
         raise StorageFormatError(f"{path} is a link to {os.readlink(path)}, which is not there")
@@ -434,7 +478,7 @@ def _open_file(path: Path, quota_bytes: int, *, durable: bool) -> tuple[FileLock
     try:
         if durable:
             keep_log(path)
-        prepare(path)
+        checked = prepare(path, durable=durable)
         connection = connect(path, cache_kib=_WRITER_CACHE_KIB, durable=durable)
         try:
             connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
@@ -442,7 +486,7 @@ def _open_file(path: Path, quota_bytes: int, *, durable: bool) -> tuple[FileLock
             if quota_bytes:
                 page_size = connection.execute("PRAGMA page_size").fetchone()[0]
                 connection.execute(f"PRAGMA max_page_count = {max(quota_bytes // page_size, 1)}")
-            return lock, Log(connection), path
+            return _Opened(lock, Log(connection), path, checked)
         except BaseException:
             connection.close()
             raise
