@@ -144,9 +144,9 @@ def test_a_damaged_file_is_told_and_left_as_it_is(make_server):
 
 
 def spoil(server: ServerProcess, key: str) -> None:
-    """Makes a stored object one that nobody can read; the server is down."""
+    """Makes a stored object one that nobody can read, and yet as it was written; the server is down."""
     with sqlite3.connect(server.folder / "steersman.db") as file:
-        assert file.execute("UPDATE log SET value = 'spoilt' WHERE key = ?", (key,)).rowcount
+        assert file.execute("UPDATE log SET value = 'spoilt', checksum = NULL WHERE key = ?", (key,)).rowcount
     file.close()
 
 

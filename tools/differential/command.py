@@ -24,6 +24,7 @@ from . import (
     custom_changes,
     definitions,
     fairness,
+    header_fields,
     objects,
     patches,
     path_comparer,
@@ -85,6 +86,7 @@ _PREPARED: Final[dict[str, Callable[[Sequence[Client], int], Generator]]] = {
 """Those that need more than their own objects: what makes that on both servers, for a seed."""
 RUNNERS: Final[dict[str, Callable[[Client, Client, argparse.Namespace], int]]] = {
     "paths": path_comparer.run,
+    "header-fields": header_fields.run,
     "fairness-loads": loads.run,
     "fairness-borrowing": loads.run_borrowing,
 }

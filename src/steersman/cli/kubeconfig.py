@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from steersman.cli.paths import DEFAULT_DATA_DIR, default_data_dir
-from steersman.machinery.private_files import write_whole
+from steersman.controlplane.data_files import check_files
+from steersman.machinery.private_files import make_folders, write_whole
 
 _LISTS = ("clusters", "users", "contexts")
 
@@ -34,6 +35,10 @@ def kubeconfig(data_dir: Path | None, target: Path | None, name: str) -> None:
     source = (data_dir or default_data_dir()) / "admin.kubeconfig"
     if not source.is_file():
         raise click.ClickException(f"{source} is not there: start the server first")
+    try:
+        check_files(source.parent)
+    except OSError as error:
+        raise click.ClickException(str(error)) from None
     target = target or _default_target()
     if os.path.realpath(target) == os.path.realpath(source):
         raise click.ClickException(f"{target} is the server's own file, which has the context already: nothing to do")
@@ -49,7 +54,7 @@ def kubeconfig(data_dir: Path | None, target: Path | None, name: str) -> None:
     try:
         # A link stays one: what it points at is changed.
         place = Path(os.path.realpath(target))
-        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folders(place.parent)
         write_whole(place, yaml.safe_dump(merged, sort_keys=False).encode())
     except OSError as error:
         raise click.ClickException(f"{target} was not changed: {error}") from None

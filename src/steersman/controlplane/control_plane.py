@@ -350,7 +350,7 @@ class ControlPlane:
         files = self._files = certificate_files(options, host, str(ranges[0][1]))
         token_use = TokenUse(lambda: stores.objects("", "secrets"))
         running.push_async_callback(token_use.stop)
-        jwt = jwt_authentication(options, common.registry, running, egress)
+        jwt = jwt_authentication(options, common.registry, common.slow_lane, running, egress)
         tokens = token_authenticator(
             options, keys, stores, self._issued, token_use.note, jwt, running, egress, common.registry, common.slow_lane
         )

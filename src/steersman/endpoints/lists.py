@@ -13,11 +13,10 @@ from typing import Any, Final, NamedTuple, Protocol
 from isal import isal_zlib
 
 from steersman.api.meta.v1 import ListMeta, PartialObjectMetadata
-from steersman.endpoints.compression import compress
 from steersman.endpoints.negotiation import JSON, META_GROUP, PROTOBUF, YAML, Representation
 from steersman.endpoints.objects import PARTIAL, partial_body
 from steersman.endpoints.request import Request
-from steersman.endpoints.responses import COMPRESS_OVER, JSON_TYPE, PROTOBUF_TYPE, YAML_TYPE, encoded_response
+from steersman.endpoints.responses import JSON_TYPE, PROTOBUF_TYPE, YAML_TYPE, encoded_response
 from steersman.endpoints.scope import Scope
 from steersman.endpoints.streamed import StreamedBody
 from steersman.endpoints.table import include_object, rows_of, table_of
@@ -50,7 +49,7 @@ _FEW: Final = 3
 
 
 async def list_response(scope: Scope, request: Request, listing: Listing, wanted: Representation) -> Response:
-    """A list as the answer, compressed where it is large and the client accepts that. Raises StatusError 406."""
+    """A list as the answer. Raises StatusError 406."""
     if wanted.as_kind == "PartialObjectMetadata":
         raise not_acceptable(
             "you requested PartialObjectMetadata, but the requested object is a list "
@@ -65,21 +64,7 @@ async def list_response(scope: Scope, request: Request, listing: Listing, wanted
         response = Response(200, [JSON_TYPE], _bodies(scope, listing))
     else:
         response = await _document_response(scope, request, listing, wanted)
-    return await _maybe_compressed(scope, request, response)
-
-
-async def _maybe_compressed(scope: Scope, request: Request, response: Response) -> Response:
-    """The answer with a gzip body if it is over 128 KiB and the client accepts gzip."""
-    if "gzip" not in request.headers.get("accept-encoding", ""):
-        return response
-    body = response.body
-    if isinstance(body, bytes):
-        size = len(body)
-    elif isinstance(body, list):
-        size = sum(map(len, body))
-    else:
-        size = _WHOLE
-    return await compress(response, scope.shared.executor) if size > COMPRESS_OVER else response
+    return response
 
 
 def _metadata(listing: Listing) -> dict[str, Any]:

@@ -30,7 +30,7 @@ _MEDIA_TYPE: Final = re.compile(
     re.ASCII,
 )
 """What mime.ParseMediaType takes, whose errors nobody sees."""
-_PARAMETER: Final = re.compile(rf"({_TOKEN}){_SPACE}={_SPACE}({_VALUE})", re.ASCII)
+_PARAMETER: Final = re.compile(rf";{_SPACE}({_TOKEN}){_SPACE}={_SPACE}({_VALUE})", re.ASCII)
 _ESCAPED: Final = re.compile(r"\\(.)", re.ASCII)
 _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 
@@ -155,6 +155,20 @@ def route_not_acceptable(produced: tuple[str, ...]) -> StatusError:
     error = not_acceptable(f"406: Not Acceptable\n\nAvailable representations: {', '.join(produced)}")
     error.details_present = True
     return error
+
+
+def route_unsupported_media_type() -> StatusError:
+    """415 as the router gives it."""
+    error = unsupported_media_type("415: Unsupported Media Type")
+    error.details_present = True
+    return error
+
+
+def consumes(content_type: str, media: tuple[str, ...] = PRODUCED) -> bool:
+    """Return True if a route that reads only these media types lets a GET with this Content-Type through."""
+    return not content_type or any(
+        each.partition(";")[0].strip(" ") in (*media, "*/*") for each in bounded(content_type).split(",")
+    )
 
 
 def _produces(clause: _Clause, produced: tuple[str, ...]) -> bool:

@@ -16,6 +16,7 @@ from steersman.machinery.built_in.volumes import CONTROLLER_ATTACHES
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
+from steersman.net import upkeep
 from steersman.nodes.node_set import NodeSet
 from steersman.nodes.simulated_node import LEASE_SECONDS, LEASES_NAMESPACE, SimulatedNode
 
@@ -102,12 +103,16 @@ class Heartbeats:
             nodes = tuple(self._nodes.values())
             every = lease_seconds(len(nodes)) / 4
             at_once = max(1, round(len(nodes) * _TOGETHER / every))
-            for first in range(0, len(nodes), at_once):
-                due = nodes[first : first + at_once]
-                await asyncio.sleep(began + every * (first + len(due)) / len(nodes) - loop.time())
-                await asyncio.gather(*map(self._beat, due))
+            done = 0
+            while done < len(nodes):
+                # Where the loop is slow, all whose time has come go together: waiting for each few would lose more.
+                late = int((loop.time() - began) / every * len(nodes))
+                until = min(max(done + at_once, late), len(nodes))
+                await upkeep.sleep(began + every * until / len(nodes) - loop.time())
+                await asyncio.gather(*map(self._beat, nodes[done:until]))
+                done = until
             if not nodes:
-                await asyncio.sleep(every)
+                await upkeep.sleep(every)
             began = max(began + every, loop.time() - every)
 
     async def _beat(self, node: SimulatedNode) -> None:

@@ -80,7 +80,7 @@ class Kubelets:
         self._stages = stages
         self._stages_rule_pods = stages is not None and stages.rule_pods
         self._heartbeats = Heartbeats(
-            client, self._node_objects, nodes, reports=stages is None or not stages.rule_nodes
+            client.beside(), self._node_objects, nodes, reports=stages is None or not stages.rule_nodes
         )  # fmt: skip
         self._adoption = Adoption(nodes, servers, self._heartbeats, self._node_objects, self._joined)
         self._queue: WorkQueue[Key] = WorkQueue(base_delay=0.05, max_delay=30)

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Final
 
+from steersman.net import upkeep
 from steersman.storage.interface import Storage, StorageUnavailable
 
 logger = logging.getLogger(__name__)
@@ -34,7 +35,7 @@ class Compactor:
 async def repeat(what: str, interval: float, action: Callable[[], Awaitable[object]]) -> None:
     """Calls `action` every `interval` seconds until cancelled; a failed round is logged, the next is tried anew."""
     while True:
-        await asyncio.sleep(interval)
+        await upkeep.sleep(interval)
         try:
             await action()
         except StorageUnavailable as error:

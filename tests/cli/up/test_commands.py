@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from steersman.cli.up.process_file import claim, running
+from steersman.cli.up.process_file import claim, end, running
 
 PATIENCE = 60.0
 
@@ -46,6 +46,45 @@ def test_a_folder_has_one_cluster_at_a_time(tmp_path: Path) -> None:
     again = claim(tmp_path)
     assert again is not None
     again.close()
+
+
+def test_a_number_in_the_file_is_not_believed(tmp_path: Path) -> None:
+    """Only of the process that has the file locked the kernel says which it is."""
+    with (tmp_path / "up.pid").open("w") as forged, subprocess.Popen(["sleep", "60"]) as victim:
+        forged.write(f"{victim.pid}\n")
+        forged.flush()
+        fcntl.flock(forged, fcntl.LOCK_EX)
+        found = running(tmp_path)
+        assert found is not None
+        assert found.pid == 0
+        assert "an older version has started it" in run("down", "--data-dir", str(tmp_path), code=1)
+        assert victim.poll() is None
+        victim.kill()
+        forged.seek(0)
+        forged.write("-1\n")
+        forged.flush()
+        again = running(tmp_path)
+        assert again is not None
+        assert again.pid == 0
+        with pytest.raises(OSError, match=r"."):
+            end(tmp_path, found)
+
+
+def test_what_is_ended_has_the_file_locked(tmp_path: Path) -> None:
+    program = (
+        "import sys, time; from pathlib import Path; from steersman.cli.up.process_file import claim\n"
+        "held = claim(Path(sys.argv[1])); print('held', flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"held\n"
+        (tmp_path / "up.pid").write_text("1\n")
+        found = running(tmp_path)
+        assert found is not None
+        assert found.pid == process.pid
+        end(tmp_path, found)
+        assert process.wait(10) == -signal.SIGTERM
+        assert running(tmp_path) is None
 
 
 @pytest.mark.slow

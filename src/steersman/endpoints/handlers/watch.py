@@ -27,6 +27,7 @@ from steersman.machinery.codec.protobuf import documents as protobuf
 from steersman.machinery.codec.serializer import encode, encode_in_order
 from steersman.machinery.errors.status import CAUSE_RESOURCE_VERSION_TOO_LARGE, StatusError, method_not_supported
 from steersman.machinery.large_work.slow_lane import SlowLane, is_large
+from steersman.net import upkeep
 from steersman.net.message import BodyAborted, BodyWriter, Response, Upgraded
 from steersman.net.websocket.streams import handshake, is_websocket_request, serve_stream
 from steersman.rest.capabilities import Item, ListOptions, WatchEvent, WatchStart
@@ -157,7 +158,7 @@ class WatchStream:
         self._scope.shared.watches.add(self)
         self._running.inc(self._labels)
         loop = asyncio.get_running_loop()
-        self._timers.append(loop.call_later(self._seconds, self.finish))
+        self._timers.append(upkeep.call_later(loop, self._seconds, self.finish))
         initial = self._start.initial or ()
         many = len(initial) > _SLICE or sum([len(item.body) for item in initial]) > _SLICE_BYTES
         if many or any(map(self._is_long, initial)):
@@ -263,8 +264,8 @@ class WatchStream:
         if self._bookmarks:
             loop = asyncio.get_running_loop()
             if self._seconds > _BOOKMARK_BEFORE_END:
-                self._timers.append(loop.call_later(self._seconds - _BOOKMARK_BEFORE_END, self._last_bookmark))
-            self._timers.append(loop.call_later(_BOOKMARK_EVERY * random.uniform(0.9, 1.1), self._regular_bookmark))
+                self._timers.append(upkeep.call_later(loop, self._seconds - _BOOKMARK_BEFORE_END, self._last_bookmark))
+            self._bookmark_later(_BOOKMARK_EVERY * random.uniform(0.9, 1.1))
 
     # From the cache
 
@@ -394,7 +395,11 @@ class WatchStream:
         self._bookmark()
         loop = asyncio.get_running_loop()
         self._timers = [timer for timer in self._timers if not timer.cancelled() and timer.when() > loop.time()]
-        self._timers.append(loop.call_later(_BOOKMARK_EVERY, self._regular_bookmark))
+        self._bookmark_later(_BOOKMARK_EVERY)
+
+    def _bookmark_later(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        self._timers.append(upkeep.call_later(loop, seconds, self._regular_bookmark))
 
     def _last_bookmark(self) -> None:
         """Tells how far the watch is before it ends, if any object of the resource has changed since it began."""
