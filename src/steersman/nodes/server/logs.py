@@ -229,7 +229,7 @@ async def _still_runs(asked: Asked, run: Run, until: float | None) -> bool:
 
 async def _all_printed(asked: Asked, run: Run, now: float) -> Iterator[Printed | float]:
     pod, container = asked.pod, asked.container
-    shared = asked.kubelet.containers.contents.of(pod)
+    shared = asked.kubelet.containers.contents.known(pod)
     start = None if shared is None else shared.known_start(run.container_id)
     world = await surroundings(
         asked.kubelet.client, pod, container, allocatable=asked.kubelet.node.template.allocatable,
