@@ -10,9 +10,11 @@ import resource
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final, NoReturn, Protocol
 
 import click
 
@@ -23,6 +25,11 @@ from steersman.controlplane.options import Options, OptionsError
 
 if TYPE_CHECKING:
     from steersman.controlplane.addresses import Address
+
+logger = logging.getLogger(__name__)
+
+_LAST_WAIT: Final = 1.0
+"""Seconds that threads have when the server has ended: nothing that they do counts any more."""
 
 
 class Started(Protocol):
@@ -71,6 +78,20 @@ def run(
         _failed(options, "; ".join(str(error) for error in group.exceptions), program)
     logs.log_end(time.monotonic() - began)
     sys.stdout.flush()
+    _end(code)
+
+
+def _end(code: int) -> None:
+    """Ends the process if it is not well, or if threads still work for requests that nobody waits for any more: the
+    interpreter would not end before they have."""
+    until = time.monotonic() + _LAST_WAIT
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join(max(0.0, until - time.monotonic()))
+            if thread.is_alive():
+                logger.warning("%s still works: it is not waited for", thread.name)
+                logging.shutdown()
+                os._exit(code)
     os._exit(code) if code else None
 
 
@@ -143,6 +164,7 @@ async def _serve(
     ending: Callable[[str], None],
 ) -> int:  # fmt: skip
     loop = asyncio.get_running_loop()
+    let_go = own_threads(loop)
     stop = asyncio.Event()
 
     def end(why: str) -> None:
@@ -176,7 +198,20 @@ async def _serve(
     ready(address)
     await stopping
     await plane.stop()
+    let_go()
     return 0
+
+
+def own_threads(loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
+    """Gives a loop threads that it does not wait for at its end, once the function that this gives was called."""
+    threads = ThreadPoolExecutor(thread_name_prefix="asyncio")
+    loop.set_default_executor(threads)
+
+    def let_go() -> None:
+        threads.shutdown(wait=False, cancel_futures=True)
+        loop.set_default_executor(ThreadPoolExecutor(1))
+
+    return let_go
 
 
 def _wait_for_no_start() -> None:
