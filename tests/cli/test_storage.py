@@ -51,7 +51,7 @@ def test_what_cannot_be_done_is_told_in_one_line(tmp_path: Path) -> None:
     ):  # fmt: skip
         told = run(*arguments, "--data-dir", str(tmp_path / "server"))
         assert told.exit_code == 1, arguments
-        assert told.output.startswith("Error: "), told.output
+        assert told.output.startswith("steersman: "), told.output
         assert told.output.count("\n") == 1
 
 

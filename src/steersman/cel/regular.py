@@ -15,6 +15,8 @@ from steersman.machinery.lane.taking_long import takes_long
 
 _MAX_MEMORY = 8 * 1024 * 1024
 _STEPS_OF_A_MATCH: Final = 8
+_LONGEST_KEPT: Final = 4096
+"""Characters of an expression of which many stay compiled; of longer ones few do."""
 
 
 _GO_REASONS: Final = {
@@ -47,9 +49,22 @@ def _refused(reason: str, what: str) -> PatternError:
     return PatternError(f"error parsing regexp: {reason}: `{what}`")
 
 
+def compiled(pattern: str) -> Any:
+    """A compiled expression, kept for the next use. Raises PatternError; TakesLong on the loop where it is not
+    compiled yet."""
+    return compile_pattern(pattern) if len(pattern) <= _LONGEST_KEPT else compile_long_pattern(pattern)
+
+
 @lru_cache(maxsize=256)
 def compile_pattern(pattern: str) -> Any:
-    """A compiled expression. Raises PatternError; TakesLong on the loop where it is not compiled yet."""
+    """Compile a short expression, see `compiled`."""
+    takes_long()
+    return compiled_at_once(pattern)
+
+
+@lru_cache(maxsize=8)
+def compile_long_pattern(pattern: str) -> Any:
+    """Compile a long expression, see `compiled`."""
     takes_long()
     return compiled_at_once(pattern)
 
@@ -97,11 +112,11 @@ def _options() -> Any:
 def matches(text: Any, pattern: Any) -> bool:
     """Whether the expression is found anywhere in the text."""
     try:
-        compiled = compile_pattern(pattern)
+        found = compiled(pattern)
     except PatternError as error:
         raise EvaluationError(str(error)) from None
     spend_on_text(len(text))
-    return compiled.search(text) is not None
+    return found.search(text) is not None
 
 
 def find(text: Any, pattern: Any) -> str:
@@ -131,6 +146,6 @@ def find_all(text: Any, pattern: Any, limit: int = -1) -> TextList:
 
 def _compiled(pattern: Any) -> Any:
     try:
-        return compile_pattern(pattern)
+        return compiled(pattern)
     except PatternError as error:
         raise EvaluationError(f"Illegal regex: {error}") from None

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from steersman.cli.command import Option
-from steersman.cli.serve import LOG_FORMAT, fail
+from steersman.cli.logs import configure_logging
+from steersman.cli.serve import fail
 
 if TYPE_CHECKING:
     from steersman.client.over_tls import TLSTransport
@@ -41,7 +42,7 @@ leader_elect_option: Final[Callable[[F], F]] = click.option(
 def run_on(kubeconfig: Path, work: Work) -> None:
     """Runs `work` on the server that the kubeconfig names. Exits with 1, after one line, if it cannot begin, or if it
     ends by itself. The log says from when on it leads, and warnings."""
-    logging.basicConfig(level=logging.WARNING, format=LOG_FORMAT)
+    configure_logging(0)
     logging.getLogger("steersman.client.leader_election").setLevel(logging.INFO)
     from steersman.client.over_tls import TLSTransport
     from steersman.client.transport import Unreachable

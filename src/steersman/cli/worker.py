@@ -9,7 +9,8 @@ import socket
 import sys
 from typing import Final
 
-from steersman.cli.serve import allow_many_files, configure_logging, settle
+from steersman.cli.logs import configure_logging
+from steersman.cli.serve import allow_many_files, own_threads, settle
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.options import OptionsError
 from steersman.controlplane.workers.messages import decode_given, first_frame
@@ -39,7 +40,7 @@ def main() -> None:
         given = decode_given(first_frame(link))
     except EOFError:
         sys.exit(1)
-    configure_logging(given.options.verbosity, f"worker {given.number} ")
+    configure_logging(given.options.verbosity, given.options.logging_format, given.number)
     allow_many_files()
     gc.disable()  # until the server is ready
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -63,6 +64,7 @@ def end_with(owner: int) -> None:
 
 
 async def _work(worker: Worker) -> int:
+    let_go = own_threads(asyncio.get_running_loop())
     await worker.begin()
     plane = ControlPlane(worker.given.options, worker=worker)
     try:
@@ -78,6 +80,7 @@ async def _work(worker: Worker) -> int:
     await worker.ended.wait()
     await plane.stop()
     await worker.over()
+    let_go()
     return 0
 
 

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 from steersman.endpoints.bodies import APPLY_YAML, is_retired, no_conversion, wrong_type_meta
+from steersman.endpoints.negotiation import route_unsupported_media_type
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.endpoints.writing import Write
@@ -61,9 +62,7 @@ def patch_media_type(scope: Scope, request: Request) -> str:
     media = request.headers.get("content-type", "").partition(";")[0].strip(" ")
     if scope.kind.go_type is not None:
         if media not in (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH):
-            error = unsupported_media_type("415: Unsupported Media Type")
-            error.details_present = True
-            raise error
+            raise route_unsupported_media_type()
     elif media not in (JSON_PATCH, MERGE_PATCH):
         accepted = ", ".join((JSON_PATCH, MERGE_PATCH, APPLY_YAML))
         text = f"the body of the request was in an unknown format - accepted media types include: {accepted}"

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Final
 
 from steersman.machinery.values.times import monotonic
+from steersman.net import upkeep
 from steersman.storage.interface import Storage, StorageUnavailable
 
 logger = logging.getLogger(__name__)
@@ -41,7 +42,7 @@ async def repeat(what: str, interval: float, action: Callable[[], Awaitable[obje
     """
     said_at, said = -_SAID_EVERY, ""
     while True:
-        await asyncio.sleep(interval)
+        await upkeep.sleep(interval)
         try:
             await action()
         except StorageUnavailable as error:

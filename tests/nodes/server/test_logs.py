@@ -9,6 +9,7 @@ import pytest
 from steersman.api.core.v1 import ContainerState, ContainerStateTerminated, ContainerStateWaiting, ContainerStatus, Pod
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.machinery.errors.status import StatusError
+from steersman.nodes.server import logs
 from steersman.nodes.server.logs import LogOptions, NoLogs, run_of
 from tests.nodes.server.asking import Node
 
@@ -30,6 +31,22 @@ async def test_a_log_says_what_annotations_say(node: Node) -> None:
     assert await node.logs("p") == "a\nb\n"
     await node.pod("q")
     assert await node.logs("q") == "x is simulated: container c has started\n"
+
+
+def test_of_many_lines_that_come_again_and_again_the_last_are_kept_and_others_have_their_turn() -> None:
+    said = "\n".join(f"line {number}" for number in range(200))
+    printed = logs._annotated(said, every=0.1, began=1000.0, now=1_000_000.0)
+    made, in_a_row, longest = 0, 0, 0
+    for each in printed:
+        if isinstance(each, float):
+            if each > 1_000_000.0:
+                break
+            in_a_row = 0
+        else:
+            made, in_a_row = made + 1, in_a_row + 1
+            longest = max(longest, in_a_row)
+    assert logs._MOST_LINES <= made <= logs._MOST_LINES + 2 * 200
+    assert longest <= 64
 
 
 async def test_a_log_can_be_followed_until_the_container_ends(node: Node) -> None:

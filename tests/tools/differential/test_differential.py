@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests import ROOT
-from tools.differential import command
+from tools.differential import command, header_fields
 from tools.differential.case import NAME, SINCE, Case, Step, named
 from tools.differential.command import KINDS, Comparer, main
 from tools.differential.comparison import Normaliser, differences
@@ -152,3 +152,15 @@ def test_a_server_is_like_itself(capsys: pytest.CaptureFixture[str]) -> None:
     )
     assert main(["--a", serve, "--b", serve, "--cases", "5", "--kinds", ",".join(KINDS)]) == 0
     assert capsys.readouterr().out.count(" requests, 0 differ,") == len(KINDS)
+
+
+def test_header_fields_are_sent_and_what_follows_from_them_is_compared() -> None:
+    requests = [header_fields.case(Random(number)) for number in range(300)]
+    assert {each.method for each in requests} == {"GET", "POST", "PATCH"}
+    assert any(len(values) > 1 for each in requests for _, values in each.fields)
+    status = {"kind": "Status", "reason": "NotAcceptable", "message": "no", "metadata": {"uid": "1"}}
+    answer = Answer(406, status, (), {"content-type": "application/json", "date": "now", "audit-id": "one"})
+    assert header_fields.told(answer) == {
+        "code": 406, "content-type": "application/json", "audit-id": "one", "kind": "Status",
+        "reason": "NotAcceptable", "message": "no",
+    }  # fmt: skip

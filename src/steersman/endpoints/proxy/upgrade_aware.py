@@ -25,6 +25,7 @@ from steersman.net.client.answer import Answer, BadAnswer
 from steersman.net.client.dial import DialError
 from steersman.net.client.http1 import BROKEN, Http1Answer, UnaskedUpgrade, send
 from steersman.net.http1.head import content_length
+from steersman.net.http2.request import LONGEST_KNOWN_NAME
 from steersman.net.message import Headers, Response, Upgraded
 
 logger = logging.getLogger(__name__)
@@ -52,7 +53,7 @@ _LEFT_OUT: Final = _HOP_BY_HOP | _NEVER_PASSED_ON | _FRAMING | {"expect", "x-for
 def is_upgrade_request(request: Request) -> bool:
     """Whether the client asks for another protocol on this connection."""
     headers = request.headers
-    return "upgrade" in headers and "upgrade" in _listed(headers.get("connection", "")) and request.http.version != "2"
+    return "upgrade" in headers and "upgrade" in _listed(headers.joined("connection")) and request.http.version != "2"
 
 
 async def proxy(request: Request, location: Location, lane: SlowLane, *, upgrade_required: bool = False) -> Response:
@@ -96,7 +97,7 @@ def request_fields(
     request: Request, host: str, without: frozenset[str] = frozenset()
 ) -> tuple[list[tuple[str, str]], bool]:  # fmt: skip
     """The fields of a plain request that is passed on, and whether its body goes in chunks."""
-    connection = request.headers.get("connection")
+    connection = request.headers.joined("connection")
     dropped = _LEFT_OUT | without | _listed(connection) if connection else _LEFT_OUT | without
     headers = [("Host", host)]
     headers += [
@@ -105,7 +106,7 @@ def request_fields(
         if name not in dropped and not name.startswith(_EXTRA)
     ]
     headers.append(forwarded_for(request))
-    if "trailers" in _listed(request.headers.get("te", "")):
+    if "trailers" in _listed(request.headers.joined("te")):
         headers.append(("Te", "trailers"))
     body = request.http.body
     if isinstance(body, EmptyBody):
@@ -122,7 +123,7 @@ def request_fields(
 
 def forwarded_for(request: Request) -> tuple[str, str]:
     """The field that tells the backend whom the request comes from."""
-    before = request.headers.get("x-forwarded-for")
+    before = request.headers.joined("x-forwarded-for")
     host = request.http.peer.host
     return "X-Forwarded-For", f"{before}, {host}" if before else host
 
@@ -137,9 +138,13 @@ def _passed_fields(answer: Answer, dropped: Set[str]) -> list[tuple[str, str]]:
     return [field for field in answer.headers if field[0] not in dropped and " " not in field[0]]
 
 
-@lru_cache(1024)
 def canonical(name: str) -> str:
     """A field's name as Go writes it."""
+    return _canonical(name) if len(name) <= LONGEST_KNOWN_NAME else _canonical.__wrapped__(name)
+
+
+@lru_cache(1024)
+def _canonical(name: str) -> str:
     return "-".join(part.capitalize() for part in name.split("-"))
 
 
