@@ -13,6 +13,8 @@ import re
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
+from time import thread_time
 from typing import Final
 
 from steersman.api.core.v1 import ContainerStatus, FileKeySelector, PersistentVolume, Pod, Volume
@@ -42,9 +44,10 @@ _MOST_FOUND: Final = 64 << 10
 _MOST_FOUND_BY_ALL: Final = 32 << 20
 _KEPT_RUNS: Final = 2
 """Of a container, whose log may be asked for."""
-_TURNS_IN_LOOK: Final = 200
+_SECONDS_IN_LOOK: Final = 0.006
+"""Of processor time for which all commands together that are followed go on in a look, as the loop waits."""
 _TURNS_BETWEEN_LOOKS: Final = 500
-"""For which all commands together that are followed go on at once."""
+"""For which they go on between two looks, and others have their turn after each."""
 _MOST_FOLLOWED: Final = 2000
 """Containers whose commands are followed."""
 _MOST_GIVEN: Final = 64 << 10
@@ -195,6 +198,7 @@ class PodContents:
         self._pod = pod
         self._volumes = mounts
         self._known = known
+        self._left = _SECONDS_IN_LOOK
 
     # Sight
 
@@ -301,9 +305,14 @@ class PodContents:
     def advance(self, until: float) -> None:
         """Have all who share these volumes do what is due, as far as that can be done in a look."""
         keys = [each.files.key for each in self._volumes.values() if each.files is not None]
+        if self._left <= 0:
+            return
         with self._all.lock:
-            for _ in in_order(self._all.writers(keys), until, _TURNS_IN_LOOK):
-                pass
+            began = thread_time()
+            for _ in in_order(self._all.writers(keys), until, _TURNS_BETWEEN_LOOKS):
+                if thread_time() - began > self._left:
+                    break
+            self._left -= thread_time() - began
 
     def progress(self, container_id: str, now: float) -> Progress | None:
         """Return how far a command has come by now; None for one that is not followed."""
@@ -332,10 +341,9 @@ class PodContents:
         if course is None:
             return
         with self._all.lock:
+            course.last = at
             self.advance(at)
-            course.run(at, _TURNS_IN_LOOK)
-            course.stop()
-            self._all.drop_course(self._known, container_id)
+            self._drop_those_through()
 
     async def catch_up(
         self, memory: Mapping[str, Memory], world_of: Callable[[AnyContainer], Awaitable[World]], now: float
@@ -365,6 +373,15 @@ class PodContents:
         keys = [each.files.key for each in self._volumes.values() if each.files is not None]
         for _ in in_order(self._all.writers(keys), now, _TURNS_BETWEEN_LOOKS):
             await asyncio.sleep(0)
+        self._drop_those_through()
+
+    def _drop_those_through(self) -> None:
+        """Follow no more the commands of containers that have ended, and that have done what they did before."""
+        with self._all.lock:
+            for container_id, course in tuple(self._known.courses.items()):
+                if course.last < inf and course.is_through:
+                    course.stop()
+                    self._all.drop_course(self._known, container_id)
 
     def look_again(self, now: float) -> float | None:
         """Return when containers are to be looked at that may end by what they find in files; None if none does."""
