@@ -6,15 +6,14 @@ The command of a container that changes or awaits shared files is run beside the
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import posixpath
 import re
 import threading
+import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf
-from time import thread_time
 from typing import Final
 
 from steersman.api.core.v1 import ContainerStatus, FileKeySelector, PersistentVolume, Pod, Volume
@@ -23,6 +22,7 @@ from steersman.machinery.built_in.pod_resources import AnyContainer, all_contain
 from steersman.machinery.errors.field import quote
 from steersman.machinery.values import times
 from steersman.machinery.values.quantity import nanos
+from steersman.nodes.behaviour import unknown_programs
 from steersman.nodes.container_status import all_statuses
 from steersman.nodes.course import Course, in_order
 from steersman.nodes.env_file import EnvFileError, value_in
@@ -30,13 +30,14 @@ from steersman.nodes.mounted_files import Mount, MountedFiles
 from steersman.nodes.naming import hostname_of
 from steersman.nodes.place import NOTHING, Memory, Progress, Start, moment_of
 from steersman.nodes.rehearsal import Printed, rehearsed
+from steersman.nodes.shares import Shares, Slices
 from steersman.nodes.shell.effects import World, taken_by
 from steersman.nodes.surroundings import command_of, plain_variables
 from steersman.nodes.variables import ArgumentsTooLong, expanded
 from steersman.nodes.volume_places import SERVER, of_persistent, of_pod, place_of
 from steersman.nodes.volume_store import VolumeFiles, VolumeKey, VolumeStore
 
-_CHANGES_FILES: Final = re.compile(r">|\b(touch|rm|tar|tee|dd|mkdir|cp|mv|truncate|new_file\w*)\b", re.ASCII)
+_CHANGES_FILES: Final = re.compile(r">|\b(touch|rm|tar|tee|dd|mkdir|rmdir|cp|mv|sed|truncate|new_file\w*)\b", re.ASCII)
 """Of commands: any other need not be followed."""
 _WAITS: Final = re.compile(r"\b(while|until)\b", re.ASCII)
 _MOST_FOUND: Final = 64 << 10
@@ -96,6 +97,8 @@ class Contents:
         """`own_files` are those of a container that are in no volume, by its ID."""
         self.own_files = own_files
         self.store: Final = VolumeStore()
+        self.shares: Final = Shares()
+        """CPU time and memory of the programs in containers."""
         self.lock: Final = threading.RLock()
         """Held for some milliseconds at most: pods that take long are looked at beside the loop."""
         self.volume_of: Callable[[Key], PersistentVolume | None] = _none
@@ -284,10 +287,10 @@ class PodContents:
             return
         found = {**world.environment, **self._known.starts[container_id].variables}
         mounts = self.mounts(container)
-        there = replace(world, files=self.view(container, own), environment=found, steps=0)
+        there = world.copy(files=self.view(container, own), environment=found)
         words = command_of(container, found)
         keys = {each.files.key for each in mounts if each.files is not None}
-        rest = rehearsed(words, there, at, times.moment())
+        rest = rehearsed(words, there, at, times.moment(), unknown_programs(self._pod, container))
         self._all.add_course(self._known, container_id, Course(rest, at, tuple(keys), self._all.lock))
 
     def _is_followed(self, container: AnyContainer) -> bool:
@@ -308,11 +311,11 @@ class PodContents:
         if self._left <= 0:
             return
         with self._all.lock:
-            began = thread_time()
+            began = time.thread_time()
             for _ in in_order(self._all.writers(keys), until, _TURNS_BETWEEN_LOOKS):
-                if thread_time() - began > self._left:
+                if time.thread_time() - began > self._left:
                     break
-            self._left -= thread_time() - began
+            self._left -= time.thread_time() - began
 
     def progress(self, container_id: str, now: float) -> Progress | None:
         """Return how far a command has come by now; None for one that is not followed."""
@@ -371,8 +374,15 @@ class PodContents:
     async def go_on(self, now: float) -> None:
         """Have all who share these volumes do what is due; others have their turn in between."""
         keys = [each.files.key for each in self._volumes.values() if each.files is not None]
-        for _ in in_order(self._all.writers(keys), now, _TURNS_BETWEEN_LOOKS):
-            await asyncio.sleep(0)
+        turns = in_order(self._all.writers(keys), now, _TURNS_BETWEEN_LOOKS)
+        slices = Slices(self._all.shares.of(self._pod.metadata.namespace), waits=False)
+        is_over = False
+        while not is_over:
+            await slices.begin()
+            try:
+                is_over = next(turns, True) is not None
+            finally:
+                slices.end()
         self._drop_those_through()
 
     def _drop_those_through(self) -> None:

@@ -357,7 +357,7 @@ class Kubelets:
         room = Room(node.template.allocatable, partial(self._active_pods, node.name))
         return Place(
             (node.address,), (address,), mounted, containers.ended(uid), containers.memory(uid), node.start_delay, room,
-            node.template.missing_images, node.images, containers.evicted(uid),
+            node.template.missing_images, node.images, containers.evicted(uid), node.template.unknown_programs,
         )  # fmt: skip
 
     def _active_pods(self, node: str) -> list[Pod]:

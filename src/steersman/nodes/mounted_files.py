@@ -74,6 +74,11 @@ class MountedFiles(FileSystems):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
+    @property
+    def about(self) -> int:
+        """The number of files at most."""
+        return len(self._own) + sum(len(each.files) for each in self._mounts if each.files is not None)
+
     def room(self, path: str) -> int:
         """Return the bytes that are left for files on the file system of `path`."""
         files, _ = self._route(path)
