@@ -27,9 +27,11 @@ def refusal(server: ServerProcess) -> str:
     with pytest.raises(ServerNotReady):
         server.start()
     assert server.wait() == 1
-    text = server.errors.read_text()
+    lines = server.errors.read_text().splitlines(keepends=True)
+    while lines and " steersman.serve: " in lines[0]:  # of starts before this one, which have gone well
+        del lines[0]
+    (text,) = lines
     assert text.startswith("steersman: ")
-    assert text.count("\n") == 1, text
     return text
 
 
@@ -42,7 +44,9 @@ def test_the_ready_line_says_where_and_how(make_server):
     with server.client() as client:
         assert client.request("GET", "/readyz") == (200, b"ok")
     assert server.stop() == 0
-    assert server.errors.read_text() == ""
+    assert [line.partition(" steersman.serve: ")[0][:2] for line in server.errors.read_text().splitlines()] == [
+        "I "
+    ] * 3
 
 
 def test_keys_are_for_their_owner_only(make_server):
@@ -141,9 +145,9 @@ def test_a_damaged_file_is_told_and_left_as_it_is(make_server):
 
 
 def spoil(server: ServerProcess, key: str) -> None:
-    """Makes a stored object one that nobody can read; the server is down."""
+    """Makes a stored object one that nobody can read, and yet as it was written; the server is down."""
     with sqlite3.connect(server.folder / "steersman.db") as file:
-        assert file.execute("UPDATE log SET value = 'spoilt' WHERE key = ?", (key,)).rowcount
+        assert file.execute("UPDATE log SET value = 'spoilt', checksum = NULL WHERE key = ?", (key,)).rowcount
     file.close()
 
 

@@ -108,6 +108,49 @@ async def test_what_changed_while_nobody_watched_is_told_of(client: Client) -> N
     await informer.stop()
 
 
+class Expired:
+    """The answer to what is asked too late."""
+
+    status = 410
+
+    def header(self, name: str) -> str:
+        return ""
+
+    async def read(self) -> bytes:
+        return b'{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}'
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        yield await self.read()
+
+    async def aclose(self) -> None:
+        pass
+
+
+class Forgetful:
+    """A transport to a server for which every watch comes too late."""
+
+    def __init__(self) -> None:
+        self.watches = 0
+
+    async def send(self, method: str, target: str, fields: Fields, body: bytes) -> Response:
+        self.watches += 1
+        await asyncio.sleep(0)
+        return Expired()
+
+    async def aclose(self) -> None:
+        pass
+
+
+async def test_a_server_to_which_every_watch_is_too_old_is_not_asked_all_the_time() -> None:
+    transport = Forgetful()
+    informer = Informer(Client(transport, "tests"), CONFIG_MAPS)
+    informer.start()
+    for _ in range(200):
+        await asyncio.sleep(0)
+    assert transport.watches == 1
+    await informer.stop()
+
+
 async def test_more_than_there_is_room_for_is_not_kept(client: Client, caplog: pytest.LogCaptureFixture) -> None:
     for number in range(40):
         await client.create(CONFIG_MAPS, config_map(f"large-{number}", label="x" * 60))

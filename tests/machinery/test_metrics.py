@@ -116,3 +116,22 @@ def test_many_series_are_exposed_in_pieces_while_values_are_recorded() -> None:
         'c{who="2999"} 1', 'h_bucket{who="2999",le="1"} 1', 'h_bucket{who="2999",le="2"} 1',
         'h_bucket{who="2999",le="+Inf"} 1', 'h_sum{who="2999"} 1.0', 'h_count{who="2999"} 1',
     ]  # fmt: skip
+
+
+def test_a_label_of_any_length_is_cut_off() -> None:
+    long = "n" * 100_000
+    counter, gauge = Counter("asked", "All.", ("name",)), Gauge("open", "Open ones.", ("name",))
+    histogram = Histogram("took", "Seconds.", (1.0,), ("name",))
+    computed = Computed("gauge", "now", "Now.", ("name",), lambda: [((long,), 1)])
+    for _ in range(2):
+        counter.inc((long,))
+        gauge.set(2, (long,))
+        histogram.observe(0.5, (long,))
+    shown = f'{{name="{"n" * 250}..."'
+    assert lines(counter) == [f"asked{shown}}} 2"]
+    assert lines(gauge) == [f"open{shown}}} 2"]
+    assert lines(histogram)[-1] == f"took_count{shown}}} 2"
+    assert lines(computed) == [f"now{shown}}} 1"]
+    assert counter.value((long,)) == 2
+    counter.forget((long,))
+    assert lines(counter) == []

@@ -162,6 +162,21 @@ async def test_one_connection_is_not_answered_on_while_it_keeps_what_it_may(serv
     await eventually(lambda: places.begun == places.over == 10)
 
 
+async def test_a_connection_that_keeps_answers_whose_end_nobody_waits_for_is_not_answered_on(serve, http2, eventually):
+    begun = []
+
+    async def handler(request: Request) -> Response:
+        begun.append(request)
+        return Response(403, [], LARGE[:1000])
+
+    client = await http2(await serve(handler, limits=Limits(max_unsent_free=2500)), settings=CLOSED)
+    streams = [client.request() for _ in range(10)]
+    await client.ping()
+    assert len(begun) == 3
+    client.writer.write(frames.rst_stream(streams[0], ErrorCode.CANCEL))
+    await eventually(lambda: len(begun) == 4)
+
+
 async def test_what_many_are_told_at_once_is_written_in_many_turns():
     writers = []
 

@@ -15,6 +15,8 @@ CROWD: Final = 5000
 ADMIN: Final = "admin-token"
 NARROW: Final = "alice-token"
 ANONYMOUS: Final = ""
+OTHER: Final = "bob-token"
+"""Somebody who has no part in it: no case is sent in the name of this user, whose requests have to be answered."""
 
 USERS: Final = {ANONYMOUS: "anonymous", NARROW: "narrow", ADMIN: "admin"}
 
@@ -53,7 +55,25 @@ class Bytes:
         return len(self.data)
 
 
-Message = Request | Bytes
+@dataclass(frozen=True)
+class Unread:
+    """Bytes that are written on each of so many connections, of which nothing is read.
+
+    Over HTTP/2 all windows are 0, over HTTP/1.1 the client takes as little as it can. The connections stay open for
+    `seconds`, in which others are served or are not.
+    """
+
+    data: bytes
+    protocol: str = "h2"
+    connections: int = 1
+    seconds: float = 2.0
+
+    @property
+    def size(self) -> int:
+        return len(self.data)
+
+
+Message = Request | Bytes | Unread
 
 
 class Target(Protocol):
@@ -86,6 +106,9 @@ class Case:
     """Whether it needs the ConfigMaps of `CROWDED`."""
     sizes: tuple[int, ...] = field(default=())
     """Its own sizes, in place of those asked for."""
+    takes_seats: bool = False
+    """Whether it takes all seats of a level, as users may. Others of that level wait, on the reference too, so their
+    wait is not judged."""
     lasting: float = 0.0
     """Seconds in which the server still works for it after the answer."""
 

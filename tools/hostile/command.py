@@ -49,8 +49,9 @@ A case is named KIND/...; --only=PATTERN plays those whose name matches, e.g.
 where [] is any item of a list, {} any value of a map, and * the only sign with a meaning beside ?.
 
 Columns: how many times over its bound the worst figure is; longest hold of the loop in processor time, by the server's
-watchdog; longest wait of a parallel GET /livez/ping; processor time of both servers (ms), their ratio; bytes sent;
-status codes (reference's behind the slash); the case and the function that held the loop.
+watchdog; longest wait of a parallel GET /livez/ping; the same of a GET of a user who has no part in it, or how many of
+these were turned away; processor time of both servers (ms), their ratio; bytes sent; status codes
+(reference's behind the slash); the case and the function that held the loop.
 
 A run of ten minutes over a sample of everything, against the reference:
   python -m tools.hostile --reference 'bench/reference/reference up' --minutes 10 --json result.json
@@ -67,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the servers are ended, what was found is told
     cases = chosen(options)
-    bounds = Bounds(options.held / 1000, options.ratio, options.floor / 1000)
+    bounds = Bounds(options.held / 1000, options.ratio, options.floor / 1000, options.other / 1000)
     began, results, played = time.monotonic(), [], 0
     with ExitStack() as stack:
         crowd = any(case.crowd for case in cases)
@@ -90,11 +91,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     _progress(result, options)
         except KeyboardInterrupt:
             pass  # what was found so far is worth telling
+        series = ours.strange_series()
     _report(results, options)
     offending = {each.name for each in results if each.offends}
     print(f"{played} of {len(cases)} cases, {measurer.requests} requests, {len(offending)} cases over their bounds, "
           f"{ours.restarts} restarts, {time.monotonic() - began:.0f} s", flush=True)  # fmt: skip
-    return 1 if offending else 0
+    for each in series[: options.show]:
+        print(f"metrics: {each}", flush=True)
+    return 1 if offending or series else 0
 
 
 def chosen(options: argparse.Namespace) -> list[Case]:
@@ -160,6 +164,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds until a request is lost (default: 60)")
     parser.add_argument("--held", type=float, default=50, help="bound of a hold of the loop, ms (default: 50)")
     parser.add_argument("--ratio", type=float, default=10, help="bound of ours to the reference's time (default: 10)")
+    parser.add_argument("--other", type=float, default=1000, help="bound of another user's wait, ms (default: 1000)")
     parser.add_argument("--floor", type=float, default=50, help="ms below which time is not compared (default: 50)")
     parser.add_argument("--always", action="store_true", help="ask the reference also what costs less than the floor")
     parser.add_argument("--show", type=int, default=60, help="offenders to show (default: 60)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from .case import NAMESPACE, NARROW, Bytes, Case, Message, Target
+from .case import CROWDED, NAMESPACE, NARROW, Bytes, Case, Message, Target, Unread
 from .sending import (
     CONTINUATION,
     DATA,
@@ -29,6 +29,7 @@ def cases() -> Iterator[Case]:
         yield _case(f"floods/http1/{name}", http1, "http/1.1")
     for name, http2 in _HTTP2.items():
         yield _case(f"floods/http2/{name}", http2, "h2")
+    yield from _unread()
 
 
 def _case(name: str, write: Callable[[int], bytes], protocol: str) -> Case:
@@ -206,3 +207,45 @@ _HTTP2: Final[dict[str, Callable[[int], bytes]]] = {
     "data-of-one": _body(frame(DATA, 0, 1, b" ")),
     "data-of-padding": _body(frame(DATA, 8, 1, b"\xff" + b"\0" * 255)),
 }  # fmt: skip
+
+
+# Answers that nobody reads
+
+_STREAMS: Final = 100
+"""As many as a connection may have open."""
+
+
+def _anonymous(path: str) -> bytes:
+    return b"\x82\x87\x41\x01a\x04" + _text(path.encode())
+
+
+def _each(blocks: Callable[[int], bytes]) -> bytes:
+    """So many streams, with the block that their number has."""
+    return b"".join(header_frames(2 * number + 1, blocks(number)) for number in range(_STREAMS))
+
+
+_ONE_SIZE: Final = (_STREAMS,)
+
+
+def _unread() -> Iterator[Case]:
+    """Something is kept of each answer that is not taken: others must not miss it."""
+    for name, path in {"refusals": "/api/v1/secrets", "refused-watches": "/api/v1/secrets?watch=1"}.items():
+        yield _left(name, lambda _, path=path: Unread(_each(lambda _: _anonymous(path)), connections=3), _ONE_SIZE)
+    yield _left("long-refusals", lambda size: Unread(_each(lambda _: _anonymous("/" + "a" * (size // _STREAMS)))))
+    yield _left("refusals-http1", lambda size: Unread(_head("/" + "a" * size, token=""), "http/1.1", connections=60))
+    yield Case("floods/unread/full-level", _full_level, "full-level", 900_000, crowd=True, takes_seats=True)
+
+
+def _left(name: str, write: Callable[[int], Unread], sizes: tuple[int, ...] = ()) -> Case:
+    return Case(f"floods/unread/{name}", lambda size, _: write(size), name, 900_000, sizes=sizes)
+
+
+def _full_level(size: int, _: Target) -> Unread:
+    """Lists that nobody reads fill a level, and the paths of those that wait for it name what is not there."""
+
+    def block(number: int) -> bytes:
+        if number < 60:
+            return _of_user(f"/api/v1/namespaces/{CROWDED}/configmaps")
+        return _of_user(f"/apis/{number}.example/v1/{'n' * (size // _STREAMS)}{number}?timeout=1s")
+
+    return Unread(_each(block), connections=8)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from .case import Case
+from .case import Case, Message
 from .server import AttackedServer, Hold, Measured
 
 _REFERENCE_FLOOR: Final = 0.005
@@ -19,11 +19,13 @@ _AGAIN: Final = 2
 @dataclass(frozen=True)
 class Bounds:
     """`held` is the longest time that the loop may be held, `ratio` how many times the reference's processor time may
-    be taken, where that is more than `floor`; times in seconds."""
+    be taken, where that is more than `floor`, `other` the longest wait of a user who has no part in it, whose requests
+    are never to be turned away; times in seconds."""
 
     held: float = 0.05
     ratio: float = 10.0
     floor: float = 0.05
+    other: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class Result:
     ours: Measured
     reference: Measured | None
     bounds: Bounds
+    takes_seats: bool = False
 
     @property
     def held(self) -> float:
@@ -58,6 +61,10 @@ class Result:
     def badness(self) -> float:
         """How many times a bound was passed: more than 1 is too much."""
         over = self.held / self.bounds.held
+        if not self.takes_seats:
+            over = max(over, self.ours.other / self.bounds.other)
+            if self.ours.turned_away:
+                over = max(over, 1.0 + self.ours.turned_away)
         if self.ratio is not None and self.ours.cpu > self.bounds.floor:
             over = max(over, self.ratio / self.bounds.ratio)
         return max(over, 1000.0) if self.ours.broken else over
@@ -96,12 +103,12 @@ class Measurer:
         if message is None:
             return None
         self.requests += 1
-        found = Result(case.name, message.size, self._ours.measure(message, case.lasting), None, self._bounds)
+        found = self._played(case, message)
         for _ in range(_AGAIN):
             if found.ours.broken or not found.offends or found.badness > _FAR_OVER:
                 break
             message = case.make(size, self._ours) or message  # what was made cannot be made again
-            again = Result(case.name, message.size, self._ours.measure(message, case.lasting), None, self._bounds)
+            again = self._played(case, message)
             if again.badness < found.badness or again.ours.broken:
                 found = again  # the rest was the machine's doing
         if found.ours.broken:
@@ -114,10 +121,15 @@ class Measurer:
         reference = self._reference.measure(same, case.lasting)
         if reference.broken:
             self._reference.restart()
-        compared = Result(found.name, found.size, found.ours, reference, self._bounds)
+        compared = Result(found.name, found.size, found.ours, reference, self._bounds, case.takes_seats)
         if compared.offends and not found.offends:  # by its time alone: once more, and the best counts
             message = case.make(size, self._ours) or message
             ours = self._ours.measure(message, case.lasting)
             if not ours.broken and ours.cpu < found.ours.cpu:
-                compared = Result(found.name, found.size, ours, reference, self._bounds)
+                compared = Result(found.name, found.size, ours, reference, self._bounds, case.takes_seats)
         return compared
+
+    def _played(self, case: Case, message: Message) -> Result:
+        """The result on our server alone."""
+        ours = self._ours.measure(message, case.lasting)
+        return Result(case.name, message.size, ours, None, self._bounds, case.takes_seats)

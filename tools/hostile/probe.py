@@ -1,12 +1,13 @@
-"""Asks a server for `/livez/ping` again and again, in a process of its own; tells the longest wait when asked.
+"""Asks a server for one path again and again, in a process of its own; tells the longest wait when asked.
 
-Arguments: host, port, CA file, token. Each line of standard input is answered by one line of JSON about the time since
-the line before: {"longest", "asked", "failed"}, the wait in seconds. The wait of a ping under way is part of it.
+Arguments: host, port, CA file, token, path. Each line of standard input is answered by one line of JSON about the time
+since the line before: {"longest", "asked", "failed"}, the wait in seconds. The wait of a ping under way is part of it.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import select
 import socket
 import ssl
@@ -15,15 +16,16 @@ import time
 
 _PAUSE = 0.01
 _TIMEOUT = 120.0
+_LENGTH = re.compile(rb"\r\ncontent-length: (\d+)\r\n", re.IGNORECASE)
 
 
 class Probe:
     """One connection, opened again when it is lost."""
 
-    def __init__(self, host: str, port: int, ca: str, token: str) -> None:
+    def __init__(self, host: str, port: int, ca: str, token: str, path: str) -> None:
         self._address = (host, port)
         self._context = ssl.create_default_context(cafile=ca)
-        head = ("GET /livez/ping HTTP/1.1", f"Host: {host}:{port}", f"Authorization: Bearer {token}", "\r\n")
+        head = (f"GET {path} HTTP/1.1", f"Host: {host}:{port}", f"Authorization: Bearer {token}", "\r\n")
         self._request = "\r\n".join(head).encode()
         self._connection: ssl.SSLSocket | None = None
 
@@ -36,7 +38,7 @@ class Probe:
         try:
             self._connection.sendall(self._request)
             answer = b""
-            while b"\r\n\r\nok" not in answer:
+            while not _is_whole(answer):
                 part = self._connection.recv(4096)
                 if not part:
                     raise ConnectionResetError("closed")
@@ -49,9 +51,15 @@ class Probe:
             raise
 
 
+def _is_whole(answer: bytes) -> bool:
+    head, end, body = answer.partition(b"\r\n\r\n")
+    length = _LENGTH.search(head + b"\r\n")
+    return bool(end) and length is not None and len(body) >= int(length[1])
+
+
 def main() -> None:
-    host, port, ca, token = sys.argv[1:5]
-    probe = Probe(host, int(port), ca, token)
+    host, port, ca, token, path = sys.argv[1:6]
+    probe = Probe(host, int(port), ca, token, path)
     longest, asked, failed = 0.0, 0, 0
     while True:
         began = time.monotonic()

@@ -16,13 +16,14 @@ def table(results: Sequence[Result], count: int) -> Iterator[str]:
     worst = sorted((each for each in results if each.offends), key=lambda each: -each.badness)
     if not worst:
         return
-    yield "  over    held    wait    ours     ref  ratio    bytes  codes        case (where)"
+    yield "  over    held    wait   other    ours     ref  ratio    bytes  codes        case (where)"
     for each in worst[:count]:
         reference = "" if each.reference is None else _ms(each.reference.cpu)
         ratio = "" if each.ratio is None else f"{each.ratio:.1f}"
         where = f" ({each.hold.where})" if each.hold else ""
         yield (
-            f"{each.badness:>6.1f} {_ms(each.held):>7} {_ms(each.ours.wait):>7} {_ms(each.ours.cpu):>7} {reference:>7} "
+            f"{each.badness:>6.1f} {_ms(each.held):>7} {_ms(each.ours.wait):>7} {_others(each):>7} "
+            f"{_ms(each.ours.cpu):>7} {reference:>7} "
             f"{ratio:>6} {each.size:>8}  {codes(each):<12} {each.name}{where}"
         )
     if len(worst) > count:
@@ -45,6 +46,9 @@ def causes(results: Sequence[Result]) -> Iterator[str]:
 
 
 def _cause(result: Result) -> str:
+    bounds = result.bounds
+    if result.held <= bounds.held and (result.ours.turned_away or result.ours.other > bounds.other):
+        return "another user waits"
     if result.hold is not None:
         return result.hold.where
     return "no answer" if result.ours.broken else "processor time alone"
@@ -54,9 +58,11 @@ def as_json(result: Result) -> dict[str, Any]:
     """A result for programs; times in seconds."""
     return {
         "case": result.name, "bytes": result.size, "offends": result.offends, "over": round(result.badness, 2),
-        "held": round(result.held, 4), "wait": round(result.ours.wait, 4), "cpu": round(result.ours.cpu, 3),
+        "held": round(result.held, 4), "wait": round(result.ours.wait, 4),
+        "other": round(result.ours.other, 4), "turned_away": result.ours.turned_away, "cpu": round(result.ours.cpu, 3),
         "reference_cpu": None if result.reference is None else round(result.reference.cpu, 3),
         "reference_wait": None if result.reference is None else round(result.reference.wait, 4),
+        "reference_other": None if result.reference is None else round(result.reference.other, 4),
         "ratio": None if result.ratio is None else round(result.ratio, 2),
         "codes": _counted(result.ours.codes), "late": result.ours.late, "died": result.ours.died,
         "reference_codes": None if result.reference is None else _counted(result.reference.codes),
@@ -65,6 +71,11 @@ def as_json(result: Result) -> dict[str, Any]:
             for each in sorted(result.ours.holds, key=lambda each: -each.cpu)[:3]
         ],
     }  # fmt: skip
+
+
+def _others(result: Result) -> str:
+    """The longest wait of another user; how many requests of this one were turned away, if any were."""
+    return f"{result.ours.turned_away} lost" if result.ours.turned_away else _ms(result.ours.other)
 
 
 def codes(result: Result) -> str:

@@ -11,12 +11,13 @@ import socket
 import ssl
 import time
 from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Final
 
 import hpack
 
-from .case import Bytes, Message, Request
+from .case import Bytes, Message, Request, Unread
 
 _CHUNK: Final = 1 << 18
 _PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -46,17 +47,24 @@ class Endpoint:
     port: int
     ca: str
 
-    def connect(self, protocol: str, timeout: float) -> ssl.SSLSocket:
-        """A fresh connection. Raises OSError."""
+    def connect(self, protocol: str, timeout: float, *, narrow: bool = False) -> ssl.SSLSocket:
+        """A fresh connection, a `narrow` one with small buffers of its own. Raises OSError."""
         context = ssl.create_default_context(cafile=self.ca)
         context.set_alpn_protocols([protocol])
-        plain = socket.create_connection((self.host, self.port), timeout)
+        plain = socket.socket()
+        if narrow:
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        plain.settimeout(timeout)
+        plain.connect((self.host, self.port))
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return context.wrap_socket(plain, server_hostname=self.host)
 
 
 def send(endpoint: Endpoint, message: Message, timeout: float) -> Answer:
     """What a server answers. Raises OSError if it cannot be reached."""
+    if isinstance(message, Unread):
+        _leave_unread(endpoint, message, timeout)
+        return Answer(())
     with endpoint.connect(message.protocol, timeout) as connection:
         if message.protocol == "h2":
             return _send_http2(connection, message, timeout)
@@ -66,6 +74,27 @@ def send(endpoint: Endpoint, message: Message, timeout: float) -> Answer:
         received, late = _exchange(connection, data, complete, timeout, idle)
         codes = tuple(int(each) for each in _STATUS.findall(received))
         return Answer(codes, bytes(received.partition(b"\r\n\r\n")[2]), late)
+
+
+def _leave_unread(endpoint: Endpoint, message: Unread, timeout: float) -> None:
+    """Writes what the server takes, and leaves the answers where they are."""
+    data = message.data if message.protocol != "h2" else opening(window=0) + message.data
+    with ExitStack() as stack:
+        waiting = []
+        for _ in range(message.connections):
+            connection = stack.enter_context(endpoint.connect(message.protocol, timeout, narrow=True))
+            connection.setblocking(False)
+            waiting.append((connection, memoryview(data)))
+        until = time.monotonic() + message.seconds
+        while time.monotonic() < until:
+            left = []
+            for connection, view in waiting:
+                with suppress(ssl.SSLWantReadError, ssl.SSLWantWriteError, OSError):
+                    view = view[connection.send(view[:_CHUNK]) :]
+                if view:
+                    left.append((connection, view))
+            waiting = left
+            time.sleep(0.01)
 
 
 def _exchange(
@@ -155,9 +184,9 @@ def header_frames(stream: int, block: bytes, *, end_stream: bool = True) -> byte
     return b"".join(found)
 
 
-def opening() -> bytes:
-    """What a client of HTTP/2 sends first; its windows are as large as can be."""
-    settings = (4).to_bytes(2, "big") + (2**31 - 1).to_bytes(4, "big")
+def opening(window: int = 2**31 - 1) -> bytes:
+    """What a client of HTTP/2 sends first; the windows of its streams are as large as can be, or as is said."""
+    settings = (4).to_bytes(2, "big") + window.to_bytes(4, "big")
     grown = (2**31 - 1 - 65_535).to_bytes(4, "big")
     return _PREFACE + frame(SETTINGS, 0, 0, settings) + frame(WINDOW_UPDATE, 0, 0, grown)
 

@@ -20,8 +20,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
-from .case import ADMIN, CROWD, CROWDED, NAMESPACE, NARROW, Message, Request
+from .case import ADMIN, CROWD, CROWDED, NAMESPACE, NARROW, OTHER, Message, Request
 from .sending import Answer, Endpoint, send
+from .series import served, strange
 
 START_TIMEOUT: Final = 120.0
 STOP_TIMEOUT: Final = 20.0
@@ -49,7 +50,8 @@ class Hold:
 
 @dataclass(frozen=True)
 class Measured:
-    """What one message did to a server. Times in seconds; `wait` is the probe's longest."""
+    """What one message did to a server. Times in seconds; `wait` is the probe's longest, `other` that of a user who has
+    no part in it, and `turned_away` how many requests of this user were not answered with 200."""
 
     codes: tuple[int, ...]
     seconds: float
@@ -58,6 +60,8 @@ class Measured:
     holds: tuple[Hold, ...] = ()
     late: bool = False
     died: bool = False
+    other: float = 0.0
+    turned_away: int = 0
 
     @property
     def held(self) -> Hold | None:
@@ -84,10 +88,12 @@ class AttackedServer:
         self._log = Path(self._folder.name) / "stderr"
         self._read = 0
         self._process: subprocess.Popen[str] | None = None
-        self._probe: subprocess.Popen[str] | None = None
+        self._probes: list[subprocess.Popen[str]] = []
+        """That of the loop, and that of another user."""
         self._pids: list[int] = []
         self._endpoint = Endpoint("", 0, "")
         self._ping_cpu = 0.0
+        """Seconds that a ping, and the request of the other user beside it, take."""
         self._watched = False
         self._known: dict[str, dict[str, Any]] = {}
         self.restarts = 0
@@ -131,7 +137,7 @@ class AttackedServer:
 
     def measure(self, message: Message, lasting: float = 0.0) -> Measured:
         """Sends a message and watches the server until it answers others again, and for `lasting` seconds more."""
-        self._mark()
+        self._marks()
         self._lines()
         before, began = self._cpu(), time.monotonic()
         try:
@@ -139,12 +145,14 @@ class AttackedServer:
         except OSError:
             answer = Answer(())
         seconds = time.monotonic() - began
-        marks = [self._mark()]
+        marks = self._marks()
         # What goes on in threads after the answer; and the heartbeat that tells of the last hold, which comes after the
         # ping that waited for it is answered, but before the next one is.
         time.sleep(_SETTLING + lasting)
-        marks.append(self._mark() if marks[0] is not None else None)
+        marks += self._marks() if None not in marks else [None, None]
         after = self._cpu()
+        of_others = [each for each in marks[1::2] if each is not None]
+        marks = marks[::2]
         answered = [each for each in marks if each is not None]
         wait = max(each["longest"] for each in answered) if len(answered) == len(marks) else self._timeout
         died = len(answered) < len(marks) or after is None or any(each["failed"] for each in answered)
@@ -152,7 +160,16 @@ class AttackedServer:
         cpu = 0.0 if after is None or before is None else max(after - before - probed, 0.0)
         # Without a watchdog the probe is all there is.
         holds = tuple(self._lines()) if self._watched else (Hold(wait, wait, "unknown", ""),)
-        return Measured(answer.codes, seconds, wait, cpu, holds, answer.late, died)
+        other = max((each["longest"] for each in of_others), default=self._timeout)
+        turned_away = sum(each["failed"] for each in of_others)
+        return Measured(answer.codes, seconds, wait, cpu, holds, answer.late, died, other, turned_away)
+
+    def strange_series(self) -> list[str]:
+        """What is wrong with the labels of its metrics by now."""
+        code, text = self.ask(Request("GET", "/metrics", (("Connection", "close"),), token=ADMIN))
+        if code != 200:
+            return [f"/metrics answers {code}"]
+        return list(strange(text.decode("utf-8", "replace"), served(self.ask)))
 
     def restart(self) -> None:
         """A fresh server. Raises ServerGone."""
@@ -160,19 +177,23 @@ class AttackedServer:
         self._start()
         self.restarts += 1
 
-    def _mark(self) -> Mapping[str, Any] | None:
-        """What the probe saw since the last mark; None if it has no answer in time."""
-        probe = self._probe
-        assert probe is not None
-        assert probe.stdin is not None
+    def _marks(self) -> list[Mapping[str, Any] | None]:
+        """What each probe saw since the last mark; None for one that has no answer in time."""
+        for probe in self._probes:
+            assert probe.stdin is not None
+            probe.stdin.write("\n")
+            probe.stdin.flush()
+        until = time.monotonic() + self._timeout
+        return [self._mark(probe, max(until - time.monotonic(), 0.0)) for probe in self._probes]
+
+    @staticmethod
+    def _mark(probe: subprocess.Popen[str], timeout: float) -> Mapping[str, Any] | None:
         assert probe.stdout is not None
-        probe.stdin.write("\n")
-        probe.stdin.flush()
-        if not select.select([probe.stdout], [], [], self._timeout)[0]:
+        if not select.select([probe.stdout], [], [], timeout)[0]:
             return None
         line = probe.stdout.readline()
         if not line:
-            raise ServerGone("the probe has ended")
+            raise ServerGone("a probe has ended")
         return dict(json.loads(line))
 
     def _cpu(self) -> float | None:
@@ -227,18 +248,19 @@ class AttackedServer:
         self._known = {}
         self._prepare()
         self._watched = b"steersman_loop_held_max_seconds" in self.ask(Request("GET", "/metrics", token=ADMIN))[1]
-        self._start_probe()
+        self._start_probes()
 
-    def _start_probe(self) -> None:
-        where = (self._endpoint.host, str(self._endpoint.port), self._endpoint.ca, ADMIN)
-        self._probe = subprocess.Popen(
-            [sys.executable, "-P", str(Path(__file__).with_name("probe.py")), *where],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        )  # fmt: skip
-        self._mark()
+    def _start_probes(self) -> None:
+        where = (self._endpoint.host, str(self._endpoint.port), self._endpoint.ca)
+        for asked in ((ADMIN, "/livez/ping"), (OTHER, "/version")):
+            self._probes.append(subprocess.Popen(
+                [sys.executable, "-P", str(Path(__file__).with_name("probe.py")), *where, *asked],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            ))  # fmt: skip
+        self._marks()
         before = self._cpu() or 0.0
         time.sleep(_BASELINE)
-        mark = self._mark()
+        mark = self._marks()[0]
         self._ping_cpu = ((self._cpu() or 0.0) - before) / max(mark["asked"] if mark else 1, 1)
 
     def _prepare(self) -> None:
@@ -279,10 +301,10 @@ class AttackedServer:
             raise ServerGone(f"{self._command!r} answers {path} with {code}: {answer}")
 
     def _stop(self) -> None:
-        if self._probe is not None:
-            self._probe.kill()
-            self._probe.communicate()
-            self._probe = None
+        for probe in self._probes:
+            probe.kill()
+            probe.communicate()
+        self._probes.clear()
         process, self._process = self._process, None
         if process is None:
             return

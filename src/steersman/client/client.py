@@ -69,6 +69,10 @@ class Client:
         self._fields: Fields = (("user-agent", manager),)
         self._places = asyncio.Semaphore(_AT_ONCE)
 
+    def beside(self) -> Client:
+        """Return a client on the same connections whose requests do not wait for those of this client."""
+        return Client(self._transport, self.manager)
+
     async def aclose(self) -> None:
         """Closes what is kept open."""
         await self._transport.aclose()

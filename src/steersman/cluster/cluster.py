@@ -99,7 +99,7 @@ class Cluster:
         if self._configuration.schedules:
             controllers = (*controllers, LoadBalancerController, *VOLUME_DRIVER)
         self._movers = Movers(
-            self, self._settings, controllers, self._nodes, self._servers, self._stages,
+            self, self._settings, controllers, self._configuration.node_set(self._nodes), self._servers, self._stages,
             schedules=self._configuration.schedules,
         )  # fmt: skip
         await self._movers.start()

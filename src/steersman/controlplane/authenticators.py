@@ -248,5 +248,5 @@ def authenticator(
 
 def _anonymous(options: Options, configured: AnonymousConfiguration | None) -> Authenticator | None:
     if configured is None:
-        return AnonymousAuthenticator() if options.anonymous_auth else None
+        return AnonymousAuthenticator() if options.lets_anonymous_in else None
     return AnonymousAuthenticator([each.path for each in configured.conditions]) if configured.enabled else None

@@ -44,6 +44,7 @@ from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.metrics import Registry
 from steersman.machinery.private_files import read_bounded
 from steersman.net.client.egress import Egress
+from steersman.net.log_levels import NOTICE
 
 logger = logging.getLogger(__name__)
 
@@ -168,7 +169,7 @@ class JWTAuthentication:
             return False
         self._data = data
         self._reloads.succeeded(data)
-        logger.info("reloaded authentication config")
+        logger.log(NOTICE, "reloaded authentication config")
         return True
 
     def _errors(self, configuration: AuthenticationConfiguration) -> list[FieldError]:

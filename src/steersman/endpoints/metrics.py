@@ -10,6 +10,7 @@ from steersman.machinery.metrics import Computed, Counter, Gauge, Histogram, Lab
 
 if TYPE_CHECKING:
     from steersman.endpoints.request_info import RequestInfo
+    from steersman.machinery.identity.action import Action
 
 _DURATIONS: Final = (
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60,
@@ -104,6 +105,9 @@ class RequestMetrics:
             self.terminations, self.authentications, self.authentication_attempts, self.authorization_attempts,
         )  # fmt: skip
         self._registry = registry
+        self.served: Callable[[RequestInfo], Action] = _action
+        """What labels may name of a request that has not found its route: of names out of a path there are as many as
+        clients think of."""
 
     def count_inflight(self, running: Callable[[], tuple[int, int]]) -> None:
         """Shows how many read-only and mutating requests are worked on."""
@@ -119,16 +123,21 @@ class RequestMetrics:
         ))  # fmt: skip
 
     def labels(self, info: RequestInfo, *, dry_run: bool) -> Labels:
-        """The values of the labels of a request, kept with its info, which requests for the same thing share."""
-        if dry_run:
-            return self._make_labels(info, dry_run=True)
+        """The values of the labels of a request, kept with its info, which requests for the same thing share.
+
+        They name only what is served, so they are not kept while it is not.
+        """
         known = info.labels
-        if not known:
-            known = info.labels = self._make_labels(info, dry_run=False)
-        return known
+        if known and not dry_run:
+            return known
+        named = self.served(info)
+        labels = self._make_labels(info, named, dry_run=dry_run)
+        if named is info.action and not dry_run:
+            info.labels = labels
+        return labels
 
     @staticmethod
-    def _make_labels(info: RequestInfo, *, dry_run: bool) -> Labels:
+    def _make_labels(info: RequestInfo, named: Action, *, dry_run: bool) -> Labels:
         action = info.action
         if not info.resource_request:
             verb = to_upper(action.verb) if action.verb in _KNOWN_METHODS else "OTHER"
@@ -139,5 +148,9 @@ class RequestMetrics:
         elif action.namespace:
             scope = "namespace"
         verb = "CONNECT" if action.subresource in _CONNECTED else _VERBS.get(action.verb, "OTHER")
-        return (verb, "All" if dry_run else "", action.group, action.version, action.resource, action.subresource,
+        return (verb, "All" if dry_run else "", named.group, named.version, named.resource, named.subresource,
                 scope, "apiserver")  # fmt: skip
+
+
+def _action(info: RequestInfo) -> Action:
+    return info.action

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from steersman.machinery.go.strings import to_lower
@@ -28,6 +29,15 @@ class Query(dict[str, str]):
 
 NO_QUERY: Final = Query()
 NO_QUERY.pairs = []
+
+
+def query_of(pairs: Iterable[tuple[str, str]]) -> Query:
+    """Return a query of these parameters."""
+    query = Query()
+    query.pairs = list(pairs)
+    for name, value in query.pairs:
+        query.setdefault(name, value)
+    return query
 
 
 def parse_query(text: str) -> Query:
@@ -94,5 +104,8 @@ def _unescape_parameter(text: str) -> str:
 
 
 def truthy(text: str | None) -> bool:
-    """How a boolean query parameter reads: anything but an absent value, "false" and "0"."""
-    return text is not None and to_lower(text) not in ("false", "0")
+    """Return a boolean query parameter: True for anything but an absent value, "0" and, in any case, "false"."""
+    if text is None or text == "0" or text == "false":
+        return False
+    # the cases of Go's strings.EqualFold: U+017F is an "s"
+    return len(text) != len("false") or to_lower(text).replace("\u017f", "s") != "false"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from steersman.authentication.interface import NO_REMARKS
 from steersman.endpoints.negotiation import LONGEST_ACCEPT, bounded
-from steersman.endpoints.query import NO_QUERY, Query, first_parameter, parse_query
+from steersman.endpoints.query import NO_QUERY, Query, first_parameter, parse_query, query_of
 from steersman.endpoints.request_info import RequestInfo
 from steersman.machinery.identity.action import NO_ACTION
 from steersman.net.message import Headers, Response
@@ -37,12 +37,12 @@ class Request:
     answer waits for; `remarks` are those of who judged who sends it, which took some `authentication_seconds`. `flow`
     is where it stands in priority and fairness, None without; what begins a watch calls `initialized` when its first
     objects are out. With a flow come its `estimate` and its `ticket`, which is None for a request that was refused at
-    once.
+    once. `refused` is True once the authorizer has not allowed the request.
     """
 
     __slots__ = ("action", "audit", "audit_id", "authentication_seconds", "deadline", "estimate", "flow", "headers",
-                 "http", "info", "initialized", "method", "path", "place", "query", "received", "recorded", "remarks",
-                 "subpath", "ticket", "user", "warnings")  # fmt: skip
+                 "http", "info", "initialized", "method", "path", "place", "query", "received", "recorded", "refused",
+                 "remarks", "subpath", "ticket", "user", "warnings")  # fmt: skip
 
     info: RequestInfo
     user: UserInfo
@@ -66,6 +66,7 @@ class Request:
         self.authentication_seconds = 0.0
         self.recorded: Awaitable[bool] | None = None
         self.place: Place | None = None
+        self.refused = False
         self.flow: Flow | None = None
         self.initialized: Callable[[], None] | None = None
         accept = http.headers.get("accept")
@@ -88,6 +89,17 @@ class Request:
         if not text:
             return None
         return self.query.get(name) if len(text) < _SHORT else first_parameter(text, name)
+
+    def parameters(self, names: Iterable[str]) -> Query:
+        """Return a query with the first value of each of these parameters, without reading the others of a long one.
+
+        A short query is returned as it is, with all that it has.
+        """
+        text = self.http.query
+        if len(text) < _SHORT:
+            return self.query
+        found = ((name, first_parameter(text, name)) for name in names)
+        return query_of((name, value) for name, value in found if value is not None)
 
 
 Handler = Callable[[Request], Awaitable[Response]]

@@ -1,10 +1,17 @@
-"""Answers whose bodies are made while they are sent: what counts or bounds a request goes on until the last byte."""
+"""The end of answers: what counts or bounds a request goes on until the last byte of a body that is made while it is
+sent, and until a large body has left."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
+from typing import Final
 
+from steersman.endpoints.request import Request
 from steersman.net.message import Response
+
+SMALL: Final = 4096
+"""Bytes of a whole body that Go's servers take from a handler at once, whether the client reads or not."""
+_FEW_PIECES: Final = 8
 
 
 class StreamedBody:
@@ -53,3 +60,18 @@ def when_over(response: Response, callback: Callable[[], None]) -> None:
         body.when_over(callback)
     else:
         callback()
+
+
+def ends_at_once(request: Request, response: Response) -> bool:
+    """Return True if the request takes nothing of others any more once its answer is handed to the connection.
+
+    An answer that waits for its client costs a place in memory only. A small one is worth that, and so is a refusal of
+    any size: somebody who may do nothing must not keep the seats of those who may. The connection bounds how much of
+    both it keeps (`Limits.max_unsent_free`).
+    """
+    if request.refused:
+        return True
+    body = response.body
+    if type(body) is bytes:
+        return len(body) <= SMALL
+    return type(body) is list and len(body) <= _FEW_PIECES and sum(map(len, body)) <= SMALL

@@ -133,7 +133,7 @@ class Fairness:
         found = self._match(digest)
         if _is_short(key):
             if len(self.flows) >= _KEPT:
-                self.flows.clear()
+                del self.flows[next(iter(self.flows))]
             self.flows[key] = found
         return found
 

@@ -14,6 +14,7 @@ from typing import Any, Final, get_type_hints
 
 import msgspec
 
+from steersman.library.user_code import kept_running
 from steersman.machinery.codec.serializer import encode
 
 Plain = dict[str, Any]
@@ -87,6 +88,11 @@ def fields_of(model: type[Any]) -> Iterator[Field]:
 
 def instance_of(model: type[Any], plain: Mapping[str, Any]) -> Any:
     """An instance of a class. Raises ModelError."""
+    with kept_running(model.__name__):
+        return _instance_of(model, plain)
+
+
+def _instance_of(model: type[Any], plain: Mapping[str, Any]) -> Any:
     if _is_pydantic(model):
         try:
             return model.model_validate(plain)
@@ -103,6 +109,11 @@ def instance_of(model: type[Any], plain: Mapping[str, Any]) -> Any:
 
 def plain_of(instance: Any) -> Plain:
     """What an instance is as JSON; what is None is left out, and sets are sorted."""
+    with kept_running(type(instance).__name__):
+        return _plain_of(instance)
+
+
+def _plain_of(instance: Any) -> Plain:
     if _is_pydantic(type(instance)):
         dumped: Plain = instance.model_dump(mode="json", by_alias=True, exclude_none=True)
         _sort_sets(dumped, instance.model_dump(by_alias=True, exclude_none=True))

@@ -1,7 +1,8 @@
 """Counters, gauges and histograms in Prometheus' text format 0.0.4.
 
 Recording is a dictionary update, as it stands on the path of every request; all of it happens on one event loop, so
-nothing is locked. Series are made when first recorded; each metric holds at most `MAX_SERIES` of them.
+nothing is locked. Series are made when first recorded; each metric holds at most `MAX_SERIES` of them, whose labels are
+cut off after `LONGEST_VALUE` characters.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from itertools import islice
 from typing import Final, Protocol
 
 MAX_SERIES: Final = 20_000
+LONGEST_VALUE: Final = 253
+"""Characters of the value of a label: as many as the name of an object may have."""
 _LINES: Final = 1_000
 """In a piece of what is scraped: a millisecond."""
 
@@ -39,6 +42,13 @@ def _escape(value: str) -> str:
     return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
 
 
+def _bounded(values: Labels) -> Labels:
+    """The values of labels, those that are too long cut off."""
+    if all(len(value) <= LONGEST_VALUE for value in values):
+        return values
+    return tuple(value if len(value) <= LONGEST_VALUE else f"{value[: LONGEST_VALUE - 3]}..." for value in values)
+
+
 def _number(value: float) -> str:
     return str(int(value)) if value == int(value) else repr(value)
 
@@ -58,7 +68,7 @@ class _Labelled:
         yield f"# TYPE {self.name} {self.kind}"
 
     def _series(self, values: Labels) -> str:
-        pairs = [f'{key}="{_escape(value)}"' for key, value in zip(self.labels, values, strict=True)]
+        pairs = [f'{key}="{_escape(value)}"' for key, value in zip(self.labels, _bounded(values), strict=True)]
         return f"{{{','.join(pairs)}}}" if pairs else ""
 
 
@@ -76,16 +86,22 @@ class Counter(_Labelled):
         values = self._values
         if labels in values:
             values[labels] += by
-        elif len(values) < MAX_SERIES:
-            values[labels] = by
+        else:
+            self._put(labels, self.value(labels) + by)
+
+    def _put(self, labels: Labels, value: float) -> None:
+        """Sets a series, unless it is new and one too many."""
+        kept = _bounded(labels)
+        if kept in self._values or len(self._values) < MAX_SERIES:
+            self._values[kept] = value
 
     def forget(self, labels: Labels) -> None:
         """Takes a series away, if it is there."""
-        self._values.pop(labels, None)
+        self._values.pop(_bounded(labels), None)
 
     def value(self, labels: Labels = ()) -> float:
         """The present value of a series, 0 if there is none."""
-        return self._values.get(labels, 0)
+        return self._values.get(_bounded(labels), 0)
 
     def sum(self) -> float:
         """The present value of all series together."""
@@ -104,8 +120,7 @@ class Gauge(Counter):
 
     def set(self, value: float, labels: Labels = ()) -> None:
         """Sets the series to `value`."""
-        if labels in self._values or len(self._values) < MAX_SERIES:
-            self._values[labels] = value
+        self._put(labels, value)
 
 
 class Computed(_Labelled):
@@ -139,11 +154,19 @@ class Histogram(_Labelled):
         """Counts `value` in; one label value for each label name, in order."""
         series = self._values.get(labels)
         if series is None:
-            if len(self._values) >= MAX_SERIES:
+            series = self._begun(labels)
+            if series is None:
                 return
-            series = self._values[labels] = [0.0] * (len(self._buckets) + 2)
         series[bisect_left(self._buckets, value)] += 1
         series[-1] += value
+
+    def _begun(self, labels: Labels) -> list[float] | None:
+        """A series that is not there under these labels as they are; None if it would be one too many."""
+        kept = _bounded(labels)
+        series = self._values.get(kept)
+        if series is None and len(self._values) < MAX_SERIES:
+            series = self._values[kept] = [0.0] * (len(self._buckets) + 2)
+        return series
 
     def expose(self) -> Iterator[str]:
         yield from self._head()

@@ -38,6 +38,8 @@ class Limits:
     """How long an answer may take to leave once it is complete; upstream's requests end after as long."""
     max_unsent: int = 16 << 20
     """Bytes of complete answers that may wait on one HTTP/2 connection; then no further request of it is begun."""
+    max_unsent_free: int = 1 << 20
+    """The same of answers whose end nobody waits for (`Request.when_over`): nothing else bounds these."""
     linger: float = 1.0
     """How long a closing connection still reads, so that the client sees the last answer before the close."""
     tls_shutdown_timeout: float = 1.0

@@ -3,11 +3,12 @@ in it. It is lost when the process ends, as what is in a container is when that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from typing import Final
 
 from steersman.api.core.v1 import ContainerStatus, Pod
 from steersman.client.informer import Key, key_of
+from steersman.nodes.contents import Contents
 from steersman.nodes.place import Ended, Memory
 from steersman.nodes.rehearsal import Printed
 from steersman.nodes.shell.effects import World
@@ -21,6 +22,8 @@ class Inside:
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
+        self.view: MutableMapping[str, bytes] | None = None
+        """The same with what is in volumes that it shares; None where there are none."""
         self.given: dict[str, bytes] = {}
         """Those of its volumes, as they were last."""
         self.around: tuple[float, World] | None = None
@@ -40,6 +43,9 @@ class Containers:
         self._evicted: dict[str, str] = {}
         self._inside: dict[str, Inside] = {}
         self._memory: dict[str, dict[str, Memory]] = {}
+        self.contents: Final = Contents(lambda container_id: self.inside(container_id).files)
+        self.shares: Final = self.contents.shares
+        """CPU time and memory of the programs in them."""
 
     def end(self, pod: Pod, status: ContainerStatus, exit_code: int, at: float) -> None:
         """The container's process ends now."""
@@ -80,8 +86,13 @@ class Containers:
         """Why a pod has to go; "" if it may stay."""
         return self._evicted.get(uid, "")
 
-    def forget(self, uid: str) -> None:
-        """The pod is gone."""
+    def forget(self, pod: Pod, *, gone: bool) -> None:
+        """Nothing of a pod runs any more; with `gone` the pod is deleted, and has no volumes either."""
+        uid = pod.metadata.uid
+        if gone:
+            self.contents.forget(pod)
+        else:
+            self.contents.end(pod)
         self._ended.pop(uid, None)
         self._memory.pop(uid, None)
         self._evicted.pop(uid, None)

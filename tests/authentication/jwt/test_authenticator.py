@@ -197,6 +197,17 @@ async def test_groups_may_stand_with_another_issuer() -> None:
         assert "verify distributed claim token" in await known.refused(token(**claims))
 
 
+async def test_the_query_of_where_groups_stand_is_told_to_nobody() -> None:
+    issuer, other = Issuer(RSA), "https://groups.acme.com"
+    where = f"{other}/jane?access_token=secret"
+    claims: dict[str, Any] = {"_claim_names": {"groups": "src"}, "_claim_sources": {"src": {"endpoint": where}}}
+    async with Known(issuer) as known:
+        for document in (None, b"none", token(EC, algorithm="ES256", iss=other).encode()):
+            if document is not None:
+                issuer.documents[where] = document
+            assert "secret" not in await known.refused(token(**claims))
+
+
 async def test_many_keys_are_tried_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     threads = []
 

@@ -171,7 +171,7 @@ async def test_places_are_free_again_after_timeouts_and_failures(start_server) -
         assert (await small.get(path)).status == status
 
 
-async def test_an_answer_keeps_its_place_until_it_has_left() -> None:
+async def test_a_large_answer_keeps_its_place_until_it_has_left() -> None:
     metrics = RequestMetrics(Registry())
     limit = with_max_in_flight(1, 1, metrics)
 
@@ -183,7 +183,7 @@ async def test_an_answer_keeps_its_place_until_it_has_left() -> None:
         return request
 
     async def answer(request: Request) -> Response:
-        return Response(200)
+        return Response(200, [], b"x" * 5000)
 
     first, second = read(), read()
     assert (await limit(first, answer)).status == 200

@@ -12,9 +12,11 @@ import pytest
 from steersman.api.flowcontrol.v1 import PriorityLevelConfiguration
 from steersman.flowcontrol.fairness import Fairness
 from steersman.flowcontrol.metrics import register_metrics
+from steersman.machinery.identity.action import Action
 from steersman.machinery.metrics import Registry
 from steersman.machinery.values import times
-from steersman.net.message import Response
+from steersman.net.body import EMPTY_BODY
+from steersman.net.message import Headers, Peer, Request, Response
 from tests.endpoints.small_server import SmallServer
 from tests.flowcontrol.configurations import level, paths, schema
 
@@ -49,6 +51,15 @@ async def queued(fairness: Fairness) -> None:
 
 
 Start = Callable[..., Awaitable[SmallServer]]
+
+
+async def unread(small: SmallServer, target: str, user: str) -> tuple[int, Request]:
+    """The status of an answer that the client does not take, and the request."""
+    path, _, query = target.partition("?")
+    headers = Headers.of([("authorization", f"Bearer {user}")])
+    request = Request("GET", path, query, headers, EMPTY_BODY, Peer("127.0.0.1", 1))
+    response = await small.server.handler(request)
+    return response.status, request
 
 
 @pytest.fixture
@@ -91,6 +102,41 @@ async def test_a_request_waits_for_a_seat_and_gets_it(start_server: Start, fairn
     assert fairness.levels["own"].counts["of-alice"].dispatched == 1
 
 
+@pytest.mark.parametrize("target", [NOTES, f"{NOTES}?watch=1", f"{NOTES}/{'n' * 10_000}", "/" + "p" * 10_000])
+async def test_a_refusal_that_nobody_reads_keeps_no_seat(start_server: Start, fairness: Fairness, target: str) -> None:
+    small = await start_server({}, fairness=fairness)
+    everybody = schema("everybody", "own", 500, "mallory")
+    fairness.digest([level("own")], [everybody, paths("paths", "own", 400, "mallory")])
+    status, request = await unread(small, target, "mallory")
+    assert status == 403
+    assert fairness.levels["own"].seats.is_idle
+    assert fairness.running == [0, 0]
+    assert request.when_over is None
+    assert not fairness.watches.interested(Action("create", "", "v1", "configmaps", "", "ns", ""))
+
+
+@pytest.mark.parametrize(("size", "is_kept"), [(4096, False), (4097, True)])
+async def test_a_small_answer_that_nobody_reads_keeps_no_seat(
+    start_server: Start, fairness: Fairness, size: int, is_kept: bool
+) -> None:  # fmt: skip
+    async def answer(request: object) -> Response:
+        return Response(200, [], [b"x" * 96, b"x" * (size - 96)])
+
+    small = await start_server({"/answer": answer}, fairness=fairness)
+    configure(fairness, level("own"))
+    _, request = await unread(small, "/answer", "alice")
+    assert fairness.levels["own"].seats.is_idle is not is_kept
+    if request.when_over is not None:
+        request.when_over()
+    assert fairness.levels["own"].seats.is_idle
+
+
+async def test_an_unread_refusal_keeps_no_place_where_requests_are_counted_alone(start_server: Start) -> None:
+    small = await start_server({}, max_requests_in_flight=1)
+    for _ in range(2):
+        assert (await unread(small, "/" + "p" * 10_000, "mallory"))[0] == 403
+
+
 async def test_where_there_is_no_queue_it_is_refused(start_server: Start, fairness: Fairness) -> None:
     hanging = Hanging()
     small = await start_server({"/hang": hanging}, fairness=fairness)
@@ -104,6 +150,33 @@ async def test_where_there_is_no_queue_it_is_refused(start_server: Start, fairne
     hanging.go_on.set()
     await first
     assert (await small.get(NOTES, user="alice")).status == 200
+
+
+@pytest.mark.parametrize(("target", "labels"), [
+    (NOTES, ("LIST", "", "", "v1", "configmaps", "", "namespace")),
+    (f"{NOTES}/a", ("GET", "", "", "v1", "configmaps", "", "resource")),
+    ("/apis/none/v1/namespaces/ns/nothing/a/part", ("GET", "", "", "", "", "", "resource")),
+    (f"{NOTES}/a/nothing", ("GET", "", "", "", "", "", "resource")),
+    (f"/api/v1/{'n' * 1000}", ("LIST", "", "", "", "", "", "cluster")),
+    ("/apis/other.example/v1/anything", ("LIST", "", "other.example", "v1", "", "", "cluster")),
+    ("/nothing", ("GET", "", "", "", "", "", "")),
+])  # fmt: skip
+async def test_what_is_counted_of_a_refused_request_names_what_is_served_alone(
+    start_server: Start, fairness: Fairness, target: str, labels: tuple[str, ...]
+) -> None:
+    hanging = Hanging()
+    small = await start_server({"/hang": hanging}, fairness=fairness)
+    small.server.delegated["/apis/other.example/v1"] = hanging
+    configure(fairness, level("own"))
+    first = asyncio.ensure_future(small.get("/hang", user="alice"))
+    await hanging.reached()
+    for _ in range(2):
+        assert (await small.get(target, user="alice")).status == 429
+    metrics = small.config.metrics
+    assert metrics.total.value((*labels, "apiserver", "429")) == 2
+    assert metrics.terminations.value((labels[0], *labels[2:], "apiserver", "429")) == 2
+    hanging.go_on.set()
+    await first
 
 
 async def test_a_quarter_of_its_time_is_how_long_a_request_waits(start_server: Start, fairness: Fairness) -> None:

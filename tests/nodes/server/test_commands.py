@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+
+import pytest
+
 from steersman.api.core.v1 import ConfigMap
-from steersman.api.meta.v1 import ObjectMeta
+from steersman.api.meta.v1 import DeleteOptions, ObjectMeta
 from steersman.client.resources import CONFIG_MAPS, PODS
+from steersman.nodes.server import commands
 from tests.controllers.waiting import eventually
 from tests.nodes.server.asking import Node
 
@@ -100,3 +106,23 @@ async def test_what_is_no_upgrade_or_no_container_is_refused(node: Node) -> None
     fields = [("Connection", "Upgrade"), ("Upgrade", "SPDY/3.1"), ("X-Stream-Protocol-Version", "v9.channel.k8s.io")]
     answer = await node.ask("/exec/default/q/c?command=x&output=1", fields, method="POST")
     assert answer.status == 403
+
+
+async def test_a_command_ends_with_its_pod(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "_LOOKS_EVERY", 0.01)
+    await node.pod("p")
+    query = "output=1&error=1&command=sh&command=-c&command=echo+begun%3B+sleep+1000"
+    session = await node.spdy(f"/exec/default/p/c?{query}")
+    running = asyncio.create_task(session.run())
+    try:
+        async with asyncio.timeout(10):
+            errors, out, _ = [await session.open({"streamtype": each}, 5) for each in ("error", "stdout", "stderr")]
+            assert await out.read() == b"begun\n"
+            await node.client.delete(PODS, "p", "default", DeleteOptions(grace_period_seconds=0))
+            assert json.loads(await errors.read_all(1000))["details"]["causes"] == [
+                {"reason": "ExitCode", "message": "137"}
+            ]
+    finally:
+        session.close()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)

@@ -7,8 +7,9 @@ import time
 from pathlib import Path
 from typing import Final
 
+from steersman.cli.durations import in_words
 from steersman.cli.up.detached import log_file
-from steersman.cli.up.figures import asked, duration_in_words, nodes_in_words, pods_in_words
+from steersman.cli.up.figures import asked, nodes_in_words, pods_in_words
 from steersman.cli.up.process_file import Running
 from steersman.client.client import Client
 from steersman.client.over_tls import TLSTransport
@@ -27,7 +28,7 @@ async def look(folder: Path, process: Running) -> list[str]:
             figures = await asked(client)
     finally:
         await client.aclose()
-    up = duration_in_words(time.time() - process.since)
+    up = in_words(time.time() - process.since)
     log = log_file(folder)
     return [
         f"address     {endpoint.url}, up {up}, {figures.requests:.0f} requests a second",

@@ -166,7 +166,7 @@ async def roll_back(client: Client, recorder: Recorder, newest: Newest) -> None:
     if not revision or found is None:
         text = "Unable to find the revision to rollback to." if revision else "Unable to find last revision."
         recorder.event(about, "Warning", "DeploymentRollbackRevisionNotFound", text)
-    elif SameTemplate()(deployment, found):
+    elif await SameTemplate()(deployment, found):
         text = (
             "The rollback revision contains the same template as current deployment "
             f'"{deployment.metadata.name}"'

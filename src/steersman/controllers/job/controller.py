@@ -42,10 +42,9 @@ from steersman.controllers.workloads.controller_ref import (
 )
 from steersman.controllers.workloads.own_writes import OwnWrites
 from steersman.controllers.workloads.pod_control import PodControl
-from steersman.controllers.workloads.selectors import compiled
+from steersman.controllers.workloads.selectors import compiled, may_select
 from steersman.machinery.codec.serializer import deep_copy
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.selectors.labels import from_label_selector
 from steersman.machinery.values import times
 
 _OWN_NAME: Final = "kubernetes.io/job-controller"
@@ -155,8 +154,7 @@ class JobController(Controller[Key | OrphanPod]):
         """The Jobs that may want a pod that nobody controls."""
         labels = pod.metadata.labels
         for each in self._jobs.list(pod.metadata.namespace) if labels else ():
-            selector = from_label_selector(each.spec.selector)
-            if not selector.empty and selector.matches(labels):
+            if may_select(each.spec.selector, labels):
                 yield each
 
     async def sync(self, key: Key | OrphanPod) -> None:

@@ -40,6 +40,7 @@ def with_authorization(authorizer: Authorizer, metrics: RequestMetrics) -> Filte
             metrics.authorization_attempts.inc(("allowed",))
             request.read_query()
             return await next_(request)
+        request.refused = True
         if verdict.error:
             if trail is not None:
                 trail.annotate(_REASON, "internal error")

@@ -6,6 +6,7 @@ from steersman.authentication.user import SYSTEM_MASTERS
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Filter, Handler, Request
 from steersman.endpoints.responses import NOSNIFF, TEXT_TYPE
+from steersman.endpoints.streamed import ends_at_once
 from steersman.net.message import Response
 
 _MUTATING = frozenset({"create", "update", "patch", "delete", "deletecollection"})
@@ -15,8 +16,8 @@ _TOO_MANY = b"Too many requests, please try again later.\n"
 def with_max_in_flight(reading: int, mutating: int, metrics: RequestMetrics) -> Filter:
     """429 over `reading` read-only or `mutating` writing requests at a time (0: no limit).
 
-    Long-running requests do not count, and administrators always get through. An answer keeps its place until the
-    client has taken it.
+    Long-running requests do not count, and administrators always get through. A large answer keeps its
+    place until the client has taken it, a small one or a refusal until it is handed to the connection.
     """
     limits = {False: reading, True: mutating}
     running = {False: 0, True: 0}
@@ -43,7 +44,10 @@ def with_max_in_flight(reading: int, mutating: int, metrics: RequestMetrics) -> 
         except BaseException:
             running[kind] -= 1
             raise
-        request.http.when_over = leave_mutating if kind else leave_reading
+        if ends_at_once(request, response):
+            running[kind] -= 1
+        else:
+            request.http.when_over = leave_mutating if kind else leave_reading
         return response
 
     return max_in_flight

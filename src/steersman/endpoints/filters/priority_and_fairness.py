@@ -8,17 +8,18 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from steersman.api.meta.v1 import ListOptions
 from steersman.audit.latencies import QUEUE_WAIT
 from steersman.endpoints.metrics import RequestMetrics
-from steersman.endpoints.query import truthy
+from steersman.endpoints.parameters import decode_parameters
 from steersman.endpoints.request import Filter, Handler, Request
 from steersman.endpoints.responses import NOSNIFF, TEXT_TYPE
+from steersman.endpoints.streamed import ends_at_once
 from steersman.flowcontrol.counts import DURATIONS
 from steersman.flowcontrol.estimates import (
     ONE_SEAT,
     WATCHES_PER_SEAT,
     Estimate,
-    ListQuery,
     Stored,
     estimate_list,
     estimate_write,
@@ -26,6 +27,7 @@ from steersman.flowcontrol.estimates import (
 from steersman.flowcontrol.fairness import Fairness, Flow
 from steersman.flowcontrol.matching import Digest
 from steersman.flowcontrol.queue_set import Ticket
+from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values.times import monotonic
 from steersman.net.message import Response
 
@@ -44,8 +46,9 @@ def with_priority_and_fairness(
 ) -> Filter:
     """Has a request wait until it is its turn; 429 if its queue is full, or a quarter of its time is over.
 
-    Long-running requests are not held back, but for the beginning of a watch. An answer keeps its seat until the client
-    has taken it, that of a watch until its first objects are out. Who has no deadline waits `default_wait` seconds.
+    Long-running requests are not held back, but for the beginning of a watch. A large answer keeps its seat until
+    the client has taken it, a small one or a refusal until it is handed to the connection, and a watch until its first
+    objects are out. Who has no deadline waits `default_wait` seconds.
     """
     metrics.count_inflight(lambda: (fairness.running[0], fairness.running[1]))
     running, watches, flows = fairness.running, fairness.watches, fairness.flows
@@ -107,31 +110,42 @@ def with_priority_and_fairness(
             over(flow, ticket, is_writing)
             raise
         response.headers += flow.headers
-        request.http.when_over = partial(over, flow, ticket, is_writing)
+        if ends_at_once(request, response):
+            over(flow, ticket, is_writing)
+        else:
+            request.http.when_over = partial(over, flow, ticket, is_writing)
         return response
 
     return in_turn
 
 
 def _estimate_list(request: Request, flow: Flow, stored: StoredObjects) -> Estimate:
-    info, of = request.info, request.parameter
+    info = request.info
     if not info.resource_request:
         return ONE_SEAT
     action = info.action
-    if request.http.query:
-        query = ListQuery(
-            of("limit") or "", of("continue") or "", of("resourceVersion") or "", of("resourceVersionMatch") or "",
-            truthy(of("sendInitialEvents")), of("timeoutSeconds") or "", any(info.selectors),
-        )  # fmt: skip
-    else:
-        query = _EMPTY
     return estimate_list(
-        query, lambda: stored(action.group, action.resource), flow.level.most_seats,
-        is_watch=action.verb == "watch", is_of_one=bool(info.judged.name),
+        _list_options(request) if request.http.query else _NO_OPTIONS,
+        lambda: stored(action.group, action.resource), flow.level.most_seats,
+        is_watch=action.verb == "watch", is_of_one=bool(info.judged.name), has_selector=any(info.selectors),
     )  # fmt: skip
 
 
-_EMPTY: Final = ListQuery()
+_NO_OPTIONS: Final = ListOptions()
+
+
+def _list_options(request: Request) -> ListOptions | None:
+    """The options of a list but for its selectors, None where they cannot be read."""
+    try:
+        return decode_parameters(ListOptions, request.parameters(_ESTIMATED))
+    except StatusError:
+        return None
+
+
+_ESTIMATED: Final = (
+    "limit", "continue", "resourceVersion", "resourceVersionMatch", "sendInitialEvents", "timeoutSeconds",
+)  # fmt: skip
+"""Parameters of a list by which its seats are estimated, or that make it unreadable."""
 
 
 async def _seated(fairness: Fairness, request: Request, flow: Flow, ticket: Ticket, default_wait: float) -> bool:
@@ -198,7 +212,10 @@ async def _watched(fairness: Fairness, request: Request, flow: Flow, ticket: Tic
         over()
         raise
     response.headers += flow.headers
-    request.http.when_over = over
+    if ends_at_once(request, response):
+        over()
+    else:
+        request.http.when_over = over
     return response
 
 

@@ -108,6 +108,9 @@ def pod_requests(pod: core.Pod) -> Amounts:
     total = aggregate(pod.spec, given)
     if pod.spec.resources is not None:
         _override(total, pod.spec.resources.requests)
+        if pod.status.resources is not None:
+            reported = (pod.status.resources.requests, pod.status.allocated_resources)
+            _override_by_status(total, pod, pod.spec.resources.requests, reported)
     _add(total, _parsed(pod.spec.overhead or {}))
     return total
 
@@ -121,11 +124,22 @@ def requests_of_spec(spec: core.PodSpec) -> Amounts:
     return total
 
 
+def limits_of_spec(spec: core.PodSpec) -> Amounts:
+    """What a pod may use of a node, whatever it has been given; its overhead counts for what has a limit."""
+    total = aggregate(spec, limits_of)
+    if spec.resources is not None:
+        _override(total, spec.resources.limits)
+    _add(total, {name: amount for name, amount in _parsed(spec.overhead or {}).items() if total.get(name)})
+    return total
+
+
 def pod_limits(pod: core.Pod) -> Amounts:
     """What a pod may use of a node, as `pod_requests`; its overhead counts for what has a limit (PodLimits)."""
     total = aggregate(pod.spec, _given(pod, limits_of, lambda status, resources: (resources.limits,)))
     if pod.spec.resources is not None:
         _override(total, pod.spec.resources.limits)
+        if pod.status.resources is not None:
+            _override_by_status(total, pod, pod.spec.resources.limits, (pod.status.resources.limits,))
     _add(total, {name: amount for name, amount in _parsed(pod.spec.overhead or {}).items() if total.get(name)})
     return total
 
@@ -170,6 +184,17 @@ def _is_resize_infeasible(pod: core.Pod) -> bool:
 
 def _override(total: Amounts, resources: dict[str, str]) -> None:
     total.update((name, parse(text)) for name, text in resources.items() if is_pod_level_resource(name))
+
+
+def _override_by_status(
+    total: Amounts, pod: core.Pod, wanted: dict[str, str], reported: tuple[dict[str, str], ...]
+) -> None:  # fmt: skip
+    """Have a pod as a whole count with the most of what it asks for and what its status reports of it; without what it
+    asks for where the node cannot give it."""
+    most: Amounts = {} if _is_resize_infeasible(pod) else _parsed(wanted)
+    for each in reported:
+        _raise(most, _parsed(each))
+    total.update((name, most.get(name, Quantity(0))) for name in wanted if is_pod_level_resource(name))
 
 
 def _parsed(resources: dict[str, str]) -> Amounts:

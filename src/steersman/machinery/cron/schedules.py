@@ -15,6 +15,7 @@ from typing import Final
 
 from steersman.machinery.errors.field import quote
 from steersman.machinery.go.strings import split_space, to_lower, trim_space
+from steersman.machinery.lane.threads import paced
 from steersman.machinery.values.durations import DurationError, parse_duration
 
 DESCRIPTORS: Final = {
@@ -236,7 +237,9 @@ def _field(text: str, low: int, high: int, names: dict[str, int]) -> tuple[set[i
     """The numbers that a field names, and whether one of its parts is a star."""
     values: set[int] = set()
     is_star = False
-    for part in filter(None, text.split(",")):
+    for part in paced(dict.fromkeys(text.split(","))):
+        if not part:
+            continue
         found, star = _range(part, low, high, names)
         values.update(found)
         is_star |= star

@@ -35,6 +35,17 @@ def parse_int(text: str) -> int:
     return value
 
 
+def parse_uint(text: str, bits: int = 64) -> int:
+    """Return the decimal number of so many bits in `text`. Raises ValueError with the message of strconv.ParseUint."""
+    if not is_digits(text):
+        raise ValueError(f"strconv.ParseUint: parsing {quote(text)}: invalid syntax")
+    digits = text.lstrip("0")
+    value = int(digits or "0") if len(digits) <= _MAX_DIGITS else 1 << bits
+    if value >= 1 << bits:
+        raise ValueError(f"strconv.ParseUint: parsing {quote(text)}: value out of range")
+    return value
+
+
 def parse_float(text: str) -> float:
     """The number in `text`, which may be NaN or infinite. Raises ValueError where strconv.ParseFloat returns 0."""
     if _NAMED_FLOAT.fullmatch(text):

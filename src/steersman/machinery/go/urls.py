@@ -230,3 +230,14 @@ def unescape(text: str) -> str:
         return unquote(text)
     # a C function for the quoted-printable encoding, which has "=41" for "%41": urllib's takes 100 ns for each escape
     return binascii.a2b_qp(text.replace("=", "=3D").replace("%", "=")).decode("utf-8", "replace")
+
+
+def shown_url(text: str) -> str:
+    """Return a URL as logs and messages may have it: without its query and fragment, which may hold keys and tokens,
+    and with `***` for a password. Text that is no URL is treated alike."""
+    whole = text.partition("#")[0].partition("?")[0]
+    scheme, separator, rest = whole.partition("://") if "://" in whole else ("", "", whole)
+    authority, slash, path = rest.partition("/")
+    user, at, host = authority.rpartition("@")
+    name, colon, _ = user.partition(":")
+    return f"{scheme}{separator}{name}{':***' if colon else ''}{at}{host}{slash}{path}"

@@ -177,7 +177,12 @@ class Http2Connection(Http2Output):
 
     def _keeps_enough(self) -> bool:
         """Whether as much of complete answers as may waits for the client to read it."""
-        return sum(stream.buffered for stream in self.leaving) > self._limits.max_unsent
+        kept = free = 0
+        for stream in self.leaving:
+            kept += stream.buffered
+            if stream.request.when_over is None:
+                free += stream.buffered
+        return kept > self._limits.max_unsent or free > self._limits.max_unsent_free
 
     def _go_on_later(self, queue: InSlices[Any]) -> None:
         if not self._later:

@@ -6,9 +6,9 @@ import msgspec
 
 from steersman.api.core.v1 import Pod
 from steersman.net.message import BodyAborted, BodyTooLarge, Request, Response
+from steersman.nodes.naming import hostname_of
 from steersman.nodes.server.agnhost import answer_of_agnhost
 from steersman.nodes.server.kubelet import text
-from steersman.nodes.surroundings import hostname_of
 
 _MOST_BODY = 1 << 20
 _WITHOUT = frozenset({"authorization", "cookie", "proxy-authorization"})

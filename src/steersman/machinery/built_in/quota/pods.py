@@ -87,7 +87,8 @@ def has_ended(pod: Pod) -> bool:
         return True
     if metadata.deletion_timestamp is None or metadata.deletion_grace_period_seconds is None:
         return False
-    return times.moment() > times.unix(metadata.deletion_timestamp) + metadata.deletion_grace_period_seconds
+    due = times.shifted(metadata.deletion_timestamp, metadata.deletion_grace_period_seconds)
+    return times.moment() > times.unix(due)
 
 
 def is_terminating(pod: Pod) -> bool:
