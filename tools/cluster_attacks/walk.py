@@ -101,7 +101,7 @@ def walk(
     at, of = map(int, part.split("/"))
     with (
         tempfile.TemporaryDirectory(prefix="steersman-attacks-") as folder,
-        AttackedCluster(File(folder), 3, role="edit", others=False) as cluster,
+        AttackedCluster(File(folder), 3, role="edit", others=False, storage="--unsafe-no-fsync") as cluster,
     ):
         player = _Player(cluster, held, memory)
         for kind, name, obj, field in player.fields(kinds, only):

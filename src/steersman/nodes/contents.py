@@ -27,7 +27,7 @@ from steersman.nodes.env_file import EnvFileError, value_in
 from steersman.nodes.mounted_files import Mount, MountedFiles
 from steersman.nodes.naming import hostname_of
 from steersman.nodes.place import NOTHING, Memory, Progress, Start, moment_of
-from steersman.nodes.rehearsal import Printed, rehearsed
+from steersman.nodes.rehearsal import LONGEST, Printed, rehearsed
 from steersman.nodes.shell.effects import World
 from steersman.nodes.surroundings import command_of, plain_variables
 from steersman.nodes.variables import ArgumentsTooLong, expanded
@@ -56,7 +56,12 @@ _PART: Final = 10
 
 def changes_files(container: AnyContainer) -> bool:
     """Return True if the command of a container may change files."""
-    return any(map(_CHANGES_FILES.search, (*container.command, *container.args)))
+    return _has(_CHANGES_FILES, container)
+
+
+def _has(pattern: re.Pattern[str], container: AnyContainer) -> bool:
+    """Return True if a word of a command has a pattern; a script that is too long to be run is not read."""
+    return any(len(each) <= LONGEST and pattern.search(each) for each in (*container.command, *container.args))
 
 
 @dataclass(slots=True)
@@ -257,7 +262,7 @@ class PodContents:
     def _is_followed(self, container: AnyContainer) -> bool:
         if container.stdin or not self.shares(container):
             return False
-        return changes_files(container) or any(map(_WAITS.search, (*container.command, *container.args)))
+        return changes_files(container) or _has(_WAITS, container)
 
     # Time
 
