@@ -27,6 +27,11 @@ from tools.cluster_attacks.samples import SAMPLES, resource_of, sample
 _QUOTA: Final = "20"
 _LONGEST: Final = 8.0
 """Seconds for which the consequences of an attack are watched at most."""
+_MAKE_OTHERS: Final = frozenset({
+    "deployments", "replicasets", "statefulsets", "daemonsets", "jobs", "cronjobs", "replicationcontrollers",
+})  # fmt: skip
+_COPIES: Final = 3
+"""Of a template that are made at once: in the object, in what is made of it, in a pod."""
 _NEVER_STORED: Final = frozenset({
     "localsubjectaccessreviews", "bindings", "tokenreviews", "serviceaccounts/token", "pods/eviction",
 })  # fmt: skip
@@ -204,6 +209,7 @@ class _Player:
 
     def _play_once(self, kind: Kind, attempt: Attempt) -> tuple[bool, str]:
         cluster = self._cluster
+        memory = self._memory * (_COPIES if kind.resource in _MAKE_OTHERS else 1)
         cluster.begin()
         panics = ""
         was_made = False
@@ -219,7 +225,7 @@ class _Player:
             cluster.quiet(_LONGEST)
             panics = self._clean_up(kind) or panics
             cluster.quiet(_LONGEST)
-        return was_made, "; ".join(filter(None, (panics, *cluster.over(self._held, self._memory))))
+        return was_made, "; ".join(filter(None, (panics, *cluster.over(self._held, memory))))
 
     def _look(self, kind: Kind) -> None:
         """What a user looks at."""
