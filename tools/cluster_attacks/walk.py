@@ -4,8 +4,9 @@
 
 On one `steersman up`, in a namespace with a quota of pods, a service account with the role `edit` makes an object for
 each attack and deletes it again. Told are attacks in which something held the event loop for longer than `--held`
-milliseconds, the process grew by more than `--memory` MiB, a request was answered with a panic, or a traceback was
-logged; such an attack is played again, and counts if it does it again. Exit code 1 if there are any.
+milliseconds, the process grew by more than `--memory` MiB (three times that for kinds of which pods are made), a
+request was answered with a panic, or a traceback was logged; such an attack is played again, and counts if it does it
+again. Exit code 1 if there are any.
 """
 
 from __future__ import annotations
