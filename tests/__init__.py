@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import Final
 
-from tests import memoised
+from tests import memoised, patterns
 
+patterns.watch()
 memoised.watch()  # before anything of Steersman is imported
 
 ROOT: Final = Path(__file__).resolve().parents[1]

@@ -196,6 +196,7 @@ OF_THEIR_NAMES = {"_known", "_kept", "_remembered", "_cache", "_cached", "_seen"
 ORDERED = {"OrderedDict", "_Known"}
 
 
+@pytest.mark.slow
 def test_every_memoised_function_has_a_bound() -> None:
     """`memoised.watch` holds each to 16 KiB a key, or to what LONGER says, in every test there is."""
     for module in pkgutil.walk_packages(steersman.__path__, "steersman."):
@@ -227,6 +228,7 @@ def made_by_hand() -> Iterator[str]:
                 yield f"{path} {name}"
 
 
+@pytest.mark.slow
 def test_every_cache_that_is_made_by_hand_has_a_bound() -> None:
     assert sorted(set(made_by_hand())) == sorted(MADE_BY_HAND)
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from steersman.endpoints import query as module
 from steersman.endpoints.query import first_parameter, parse_query, truthy
 from steersman.machinery.go.urls import unescape
+from tests.counted_work import calls
 
 
 @pytest.mark.parametrize(
@@ -64,6 +65,29 @@ _ODD = st.sampled_from(["a", "b", "watch", "%77atch", "w%61tc%68", "%zz", "=", "
 @given(st.lists(_ODD).map("".join), st.sampled_from(["watch", "a", "b"]))
 def test_one_parameter_reads_as_it_does_among_all(text: str, name: str) -> None:
     assert first_parameter(text, name) == parse_query(text).get(name)
+
+
+@given(st.lists(_ODD, min_size=70).map("".join), st.sampled_from(["watch", "a", "b"]))
+def test_a_query_of_many_escapes_reads_as_one_of_few(text: str, name: str) -> None:
+    many = f"{text}&{'%41' * 100}=1"
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(module, "_FEW_ESCAPES", len(many))
+        slowly = parse_query(many)
+    assert (parse_query(many), parse_query(many).pairs) == (slowly, slowly.pairs)
+    assert first_parameter(many, name) == slowly.get(name)
+
+
+def test_what_stands_for_separators_meanwhile_is_read_as_any_text() -> None:
+    text = f"{'%41' * 100}==%3D%26&b=%0a%25+"
+    assert parse_query(text).pairs == [("A" * 100, "==&"), ("b", "\n% ")]
+
+
+@pytest.mark.parametrize("name", ["%41" * 16, "w%61%74%63%69", "%77%61%74%63%69"])
+def test_work_on_a_query_does_not_grow_with_its_escapes(name: str) -> None:
+    """A megabyte of them: some calls for each parameter, whatever it is called."""
+    text = "&".join([f"{name}={'%41' * 16}"] * 9_999)
+    assert calls(lambda: parse_query(text)) < 8 * 9_999
+    assert calls(lambda: first_parameter(text, "watch")) < 10 * 9_999
 
 
 def test_a_query_of_too_many_parameters_has_none() -> None:

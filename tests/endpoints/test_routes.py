@@ -270,6 +270,48 @@ async def test_large_answers_are_compressed_for_those_who_take_it(small: SmallSe
     assert gzip.decompress(packed.body) == plain.body
 
 
+@pytest.mark.parametrize("accept", [JSON, "application/yaml", "application/vnd.kubernetes.protobuf"])
+async def test_one_large_object_is_compressed_whatever_is_done_with_it(small: SmallServer, accept: str) -> None:
+    note = {"metadata": {"name": "big"}, "data": {"text": "x" * 200_000}}
+    made = await small.ask("POST", NOTES, note, accept=accept, accept_encoding="gzip")
+    assert (made.status, made.headers["content-encoding"]) == (201, "gzip")
+    plain = await small.get(f"{NOTES}/big", accept=accept)
+    packed = await small.get(f"{NOTES}/big", accept=accept, accept_encoding="gzip")
+    assert "content-encoding" not in plain.headers
+    assert (packed.headers["content-encoding"], packed.headers["vary"]) == ("gzip", "Accept-Encoding")
+    assert gzip.decompress(packed.body) == plain.body
+    refused = await small.get(f"{NOTES}/big", accept=accept, accept_encoding="gzip;q=0, identity")
+    assert refused.body == plain.body
+
+
+async def test_a_large_status_is_compressed(small: SmallServer) -> None:
+    answer = await small.get(f"{NOTES}/{'n' * 140_000}", accept_encoding="gzip")
+    assert (answer.status, answer.headers["content-encoding"]) == (404, "gzip")
+    assert gzip.decompress(answer.body).startswith(b'{"kind":"Status"')
+
+
+async def test_of_repeated_fields_the_first_counts(small: SmallServer) -> None:
+    for first, second in ((JSON, "application/yaml"), ("application/yaml", JSON)):
+        response = await small.client.request("GET", NOTES, [("accept", first), ("accept", second)], b"")
+        await response.read()
+        assert response.headers["content-type"] == first
+
+
+@pytest.mark.parametrize(("path", "media", "status"), [
+    ("/api", "text/plain", 415), ("/api/v1", "text/plain", 415), ("/api/v1", "text/plain, application/yaml;a=b", 406),
+    ("/api/v1", "*/*", 406), ("/apis", "text/plain", 406), (NOTES, "text/plain", 406),
+])  # fmt: skip
+async def test_a_media_type_that_a_web_service_does_not_read_is_refused_before_one_it_does_not_write(
+    small: SmallServer, path: str, media: str, status: int
+) -> None:
+    assert (await small.get(path, content_type=media, accept="text/none")).status == status
+
+
+async def test_the_media_type_of_a_patch_is_refused_before_that_of_the_answer(small: SmallServer) -> None:
+    answer = await small.ask("PATCH", f"{NOTES}/a", {}, content_type="text/plain", accept="text/none")
+    assert (answer.status, answer.json()["message"]) == (415, "415: Unsupported Media Type")
+
+
 async def test_small_answers_are_not_compressed(small: SmallServer) -> None:
     await small.note("a")
     assert "content-encoding" not in (await small.get(NOTES, accept_encoding="gzip")).headers

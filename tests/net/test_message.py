@@ -5,9 +5,11 @@ from __future__ import annotations
 from steersman.net.message import Headers
 
 
-def test_repeated_fields_are_joined_and_kept_apart() -> None:
+def test_of_a_repeated_field_the_first_counts_and_all_are_kept() -> None:
     headers = Headers.of([("accept", "a"), ("x", "1"), ("accept", "b")])
-    assert headers == {"accept": "a, b", "x": "1"}
+    assert headers == {"accept": "a", "x": "1"}
+    assert headers.joined("accept") == "a, b"
+    assert headers.joined("none") == ""
     assert headers.get_all("accept") == ["a", "b"]
     assert headers.pairs == [("accept", "a"), ("x", "1"), ("accept", "b")]
 

@@ -334,10 +334,10 @@ async def test_heads_over_the_limit_of_streams_are_not_read():
     connection.connection_lost(None)
 
 
-def test_a_repeated_field_is_joined_with_all_of_its_values():
-    headers = Headers.of([("a", str(number)) for number in range(1000)] + [("cookie", "x"), ("cookie", "y")])
-    assert headers["a"] == ", ".join(map(str, range(1000)))
-    assert headers["cookie"] == "x; y"
+def test_a_repeated_field_has_all_of_its_values():
+    headers = Headers.of([("a", str(number)) for number in range(1000)])
+    assert headers["a"] == "0"
+    assert headers.joined("a") == ", ".join(map(str, range(1000)))
     assert len(headers.get_all("a")) == 1000
 
 

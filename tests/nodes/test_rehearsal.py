@@ -24,8 +24,8 @@ def printed(script: str, now: float) -> list[Printed]:
 
 @pytest.mark.parametrize(("script", "ends"), [
     ("sleep 5; exit 3", Outcome(5.0, 3)), ("echo a", Outcome(0.0, 0)), ("while true; do sleep 1; done", Outcome(None)),
-    ("nginx -g daemon", Outcome(None, is_known=False)), ("cp a b && sleep 2", Outcome(2.0, 0)),
-    ("case a in a) exit;; esac", Outcome(None, is_known=False)),
+    ("nginx -g daemon", Outcome(None, is_known=False, missing="nginx")), ("wget a && sleep 2", Outcome(2.0, 0)),
+    ("case a in a) exit 4;; esac", Outcome(0.0, 4)), ("select x in a; do break; done", Outcome(None, is_known=False)),
     ("for i in $(seq 1 10); do sleep 1; done; exit 1", Outcome(10.0, 1)), ("while true; do :; done", Outcome(None)),
     ("until nslookup db; do sleep 2; done", Outcome(0.0, 0)), ("read x; exit 4", Outcome(0.0, 4)),
 ])  # fmt: skip

@@ -206,6 +206,16 @@ async def test_v2_is_compressed_for_those_who_accept_that(client: InProcessClien
     assert "content-encoding" not in plain.headers
 
 
+async def test_a_part_of_v2_is_compressed_as_what_it_is_a_part_of(client: InProcessClient) -> None:
+    plain = await ask(client, "/openapi/v2")
+    part = await ask(client, "/openapi/v2", accept_encoding="gzip", range="bytes=10-5000")
+    assert (part.status, gzip.decompress(part.body)) == (206, plain.body[10:5001])
+    assert part.headers["content-range"] == f"bytes 10-5000/{len(plain.body)}"
+    little = await ask(client, "/openapi/v2", accept_encoding="gzip", range="bytes=0-9")
+    assert (little.body, "content-encoding" in little.headers) == (plain.body[:10], False)
+    assert "content-encoding" not in (await ask(client, "/openapi/v2", accept_encoding="gzip;q=0")).headers
+
+
 async def test_server_with_fewer_resources_has_fewer_documents() -> None:
     server, _ = await new_server([each for each in RESOURCES if each.plural in ("configmaps", "deployments")])
     client = InProcessClient(server.handler)

@@ -140,7 +140,7 @@ class Backend:
         """What the backend says to a client's request; upstream's words where it says nothing."""
         if not self.registration.is_available:
             return self._refused(request, 503, "service unavailable")
-        if request.headers.get("x-forwarded-for", "").count(",") >= _MOST_PROXIES:
+        if request.headers.joined("x-forwarded-for").count(",") >= _MOST_PROXIES:
             logger.error("%s goes in a circle: it is not passed on to %s any more", request.info.path, self._key)
             return self._refused(request, 503, "service unavailable")
         try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from steersman.cli.in_order import InOrder
-from steersman.cli.paths import DEFAULT_DATA_DIR, default_data_dir
+from steersman.cli.paths import DEFAULT_DATA_DIR, AbsolutePath, default_data_dir
 
 if TYPE_CHECKING:
     from steersman.storage.moving.cluster import Cluster
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_FILE: Final = click.Path(path_type=Path, dir_okay=False)
+_FILE: Final = AbsolutePath(dir_okay=False)
 _MIB: Final = 1 << 20
 
 
 def _data_dir(command: Command) -> Command:
     return click.option(
-        "--data-dir", type=click.Path(path_type=Path, file_okay=False), metavar="folder",
+        "--data-dir", type=AbsolutePath(file_okay=False), metavar="folder",
         help=f"the server's folder  [default: {DEFAULT_DATA_DIR}]",
     )(command)  # fmt: skip
 
@@ -104,15 +104,15 @@ def check(data_dir: Path | None, accept_data_loss: bool) -> None:
     While a server runs on it, its log of writes is not judged. With --accept-data-loss no server may run; revisions go
     on a million beyond those that are known, and watches from before begin anew.
     """
-    from steersman.storage.interface import StorageFormatError
     from steersman.storage.sqlite import salvage
+    from steersman.storage.sqlite.file import DamagedFile, advice
 
     file = _file(data_dir)
     try:
-        found = _told(lambda: salvage.examine(file), passes=StorageFormatError)
-    except StorageFormatError as error:
+        found = _told(lambda: salvage.examine(file), passes=DamagedFile)
+    except DamagedFile as error:
         if not accept_data_loss:
-            raise click.ClickException(str(error)) from None
+            raise click.ClickException(f"{error}{advice(file)}") from None
         click.echo(str(error), err=True)
         made = _told(lambda: salvage.salvage(file))
         for each in made.lost:
@@ -158,9 +158,11 @@ def to_sqlite(data_dir: Path | None, **etcd: str) -> None:
 
 
 def _file(data_dir: Path | None) -> Path:
-    from steersman.controlplane.data_folder import FILE
+    from steersman.controlplane.data_files import FILE, check_files
 
-    return (data_dir or default_data_dir()) / FILE
+    folder = data_dir or default_data_dir()
+    _told(lambda: check_files(folder))
+    return folder / FILE
 
 
 def _tell(text: str) -> None:

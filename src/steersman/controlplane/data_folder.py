@@ -7,8 +7,9 @@ import logging
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from steersman.controlplane.data_files import FILE, check_files
 from steersman.controlplane.options import Options, OptionsError
 from steersman.machinery.metrics import Registry
 from steersman.machinery.private_files import make_private_folder
@@ -26,15 +27,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-FILE: Final = "steersman.db"
-"""In the data folder: what is stored."""
-
 
 def make_data_folder(options: Options) -> None:
-    """Makes the folder unless it is there. Raises OptionsError."""
+    """Makes the folder unless it is there, and checks whose it is and all in it. Raises OptionsError."""
     path = options.data_dir
     try:
         make_private_folder(path)
+        check_files(path)
     except OSError as error:
         why = f"the folder {path} cannot be made: {error.strerror}" if error.strerror else error
         raise OptionsError(f"--data-dir: {why}") from None

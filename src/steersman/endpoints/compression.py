@@ -1,4 +1,4 @@
-"""gzip for large answers, off the event loop.
+"""gzip for large answers, off the event loop, for clients that accept it.
 
 isa-l compresses several times faster than zlib at about the same ratio as zlib's level 1, which is what upstream uses.
 """
@@ -9,15 +9,34 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from concurrent.futures import Executor
 from contextlib import aclosing
+from typing import Final
 
 from isal import isal_zlib
 
+from steersman.endpoints.accept_encoding import takes_gzip
+from steersman.endpoints.request import Request
 from steersman.endpoints.streamed import StreamedBody
 from steersman.net.message import Response
 
+COMPRESS_OVER: Final = 128 * 1024
+"""Bytes over which an answer is compressed."""
 _LEVEL = 1
 _GZIP_WINDOW = 31
 _BATCH = 512 * 1024
+
+
+async def compressed(request: Request, response: Response, executor: Executor) -> Response:
+    """The answer, with a gzip body if it is large and the client accepts that."""
+    body = response.body
+    if isinstance(body, bytes):
+        is_large = len(body) > COMPRESS_OVER
+    elif isinstance(body, list):
+        is_large = sum(map(len, body)) > COMPRESS_OVER
+    else:
+        is_large = isinstance(body, StreamedBody)
+    if not is_large or not takes_gzip(request.headers):
+        return response
+    return await compress(response, executor)
 
 
 async def compress(response: Response, executor: Executor) -> Response:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import re
+from concurrent.futures import Executor
 from functools import partial
 from typing import Final, Protocol
 
 from steersman.authentication.user import SYSTEM_MASTERS
 from steersman.endpoints.bodies import APPLY_YAML, large_length
-from steersman.endpoints.installer import Route
+from steersman.endpoints.compression import COMPRESS_OVER, compressed
+from steersman.endpoints.installer import Handle
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Handler, Request
 from steersman.endpoints.responses import error_response
@@ -41,8 +43,21 @@ class Instruments(Protocol):
     @property
     def slow_lane(self) -> SlowLane: ...
 
+    @property
+    def executor(self) -> Executor: ...
 
-async def instrumented(config: Instruments, route: Route, request: Request) -> Response:
+
+class Routed(Protocol):
+    """A route, or the routes of a defined resource: `warning` is what every request is told that a handler answers."""
+
+    @property
+    def warning(self) -> str: ...
+
+    def handler(self, request: Request) -> Handle:
+        """Return what answers the request. Raises StatusError."""
+
+
+async def instrumented(config: Instruments, route: Routed, request: Request) -> Response:
     """What the route's handler answers to the request; a StatusError becomes its Status."""
     info, metrics = request.info, config.metrics
     try:
@@ -57,6 +72,9 @@ async def instrumented(config: Instruments, route: Route, request: Request) -> R
         is_large = len(error.causes) > _MANY_CAUSES or len(error.message) > _LONG_MESSAGE
         lane = config.slow_lane.of(request.user.name) if is_large else None
         response = await done(lane, error_response, request, error)
+    body = response.body
+    if (type(body) is not bytes or len(body) > COMPRESS_OVER) and not info.long_running:
+        response = await compressed(request, response, config.executor)
     labels = metrics.labels(info, dry_run="dryRun" in request.query)
     if labels[0] == "PATCH" and request.headers.get("content-type") == APPLY_YAML:
         labels = ("APPLY", *labels[1:])

@@ -7,17 +7,18 @@ before the first is sent, a slice after that; of protobuf, whose length comes fi
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 from typing import Any, Final, NamedTuple, Protocol
 
 from isal import isal_zlib
 
 from steersman.api.meta.v1 import ListMeta, PartialObjectMetadata
-from steersman.endpoints.compression import compress
 from steersman.endpoints.negotiation import JSON, META_GROUP, PROTOBUF, YAML, Representation
 from steersman.endpoints.objects import PARTIAL, partial_body
 from steersman.endpoints.request import Request
-from steersman.endpoints.responses import COMPRESS_OVER, JSON_TYPE, PROTOBUF_TYPE, YAML_TYPE, encoded_response
+from steersman.endpoints.responses import JSON_TYPE, PROTOBUF_TYPE, YAML_TYPE, encoded_response
 from steersman.endpoints.scope import Scope
 from steersman.endpoints.streamed import StreamedBody
 from steersman.endpoints.table import include_object, rows_of, table_of
@@ -31,6 +32,8 @@ from steersman.net.turns import next_slice
 from steersman.rest.capabilities import Item, Listing
 from steersman.storage.cache.cacher import REPRESENTATIONS_LIMIT
 
+_FEW_ROWS: Final = 100
+"""Objects whose rows are put in order at once."""
 _WHOLE: Final = 2 << 20
 """Bytes up to which an answer is made before it is sent, and has a Content-Length."""
 _KEPT: Final = 16 << 20
@@ -50,7 +53,7 @@ _FEW: Final = 3
 
 
 async def list_response(scope: Scope, request: Request, listing: Listing, wanted: Representation) -> Response:
-    """A list as the answer, compressed where it is large and the client accepts that. Raises StatusError 406."""
+    """A list as the answer. Raises StatusError 406."""
     if wanted.as_kind == "PartialObjectMetadata":
         raise not_acceptable(
             "you requested PartialObjectMetadata, but the requested object is a list "
@@ -58,6 +61,9 @@ async def list_response(scope: Scope, request: Request, listing: Listing, wanted
         )
     if request.audit is not None and request.audit.wants_response:
         request.audit.response_object(await _audited(scope, request, listing, wanted))
+    if wanted.as_kind == "Table" and scope.resource.row_order is not None and len(listing.items) > 1:
+        lane = scope.lane(request) if len(listing.items) > _FEW_ROWS else None
+        listing = replace(listing, items=await done(lane, _in_row_order, scope, listing.items))
     if wanted.media == PROTOBUF:
         response = await _protobuf_response(scope, request, listing, wanted)
     elif not wanted.as_kind and scope.other is None and not wanted.pretty and wanted.media == JSON \
@@ -65,21 +71,13 @@ async def list_response(scope: Scope, request: Request, listing: Listing, wanted
         response = Response(200, [JSON_TYPE], _bodies(scope, listing))
     else:
         response = await _document_response(scope, request, listing, wanted)
-    return await _maybe_compressed(scope, request, response)
+    return response
 
 
-async def _maybe_compressed(scope: Scope, request: Request, response: Response) -> Response:
-    """The answer with a gzip body if it is over 128 KiB and the client accepts gzip."""
-    if "gzip" not in request.headers.get("accept-encoding", ""):
-        return response
-    body = response.body
-    if isinstance(body, bytes):
-        size = len(body)
-    elif isinstance(body, list):
-        size = sum(map(len, body))
-    else:
-        size = _WHOLE
-    return await compress(response, scope.shared.executor) if size > COMPRESS_OVER else response
+def _in_row_order(scope: Scope, items: Sequence[Item]) -> Sequence[Item]:
+    order = scope.resource.row_order
+    assert order is not None
+    return [item for _, item in sorted(((order(scope.row_object(item)), item) for item in items), key=itemgetter(0))]
 
 
 def _metadata(listing: Listing) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 from steersman.endpoints.bodies import APPLY_YAML, is_retired, no_conversion, wrong_type_meta
+from steersman.endpoints.negotiation import route_unsupported_media_type
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.endpoints.writing import Write
@@ -61,9 +62,7 @@ def patch_media_type(scope: Scope, request: Request) -> str:
     media = request.headers.get("content-type", "").partition(";")[0].strip(" ")
     if scope.kind.go_type is not None:
         if media not in (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH):
-            error = unsupported_media_type("415: Unsupported Media Type")
-            error.details_present = True
-            raise error
+            raise route_unsupported_media_type()
     elif media not in (JSON_PATCH, MERGE_PATCH):
         accepted = ", ".join((JSON_PATCH, MERGE_PATCH, APPLY_YAML))
         text = f"the body of the request was in an unknown format - accepted media types include: {accepted}"
@@ -114,7 +113,11 @@ def _json_patched(patch: Write, document: dict[str, Any], kind: Kind[Any]) -> An
     try:
         value = decode_untyped(patch.data)
     except DecodeError as error:
-        raise bad_request(f"error decoding patch: {error}" if _is_strict(patch) else str(error)) from None
+        if not _is_strict(patch):
+            raise bad_request(str(error)) from None
+        # where a number that is too large stands in all likelihood
+        text = str(error).replace("Go value of type float64", "Go struct field jsonPatchOp.value of type float64")
+        raise bad_request(f"error decoding patch: {text}") from None
     operations, objections = json_patch.decode(value, strict=_is_strict(patch))
     objections += [f"json patch {text}" for text in _duplicates(patch, value)]
     try:

@@ -24,9 +24,6 @@ YAML_TYPE: Final = ("content-type", YAML)
 NOSNIFF: Final = ("x-content-type-options", "nosniff")
 TEXT_TYPE: Final = ("content-type", "text/plain; charset=utf-8")
 
-COMPRESS_OVER: Final = 128 * 1024
-"""Bytes from which an answer is compressed for a client that accepts gzip."""
-
 
 def error_response(request: Request, error: StatusError) -> Response:
     """The Status of `error` in the media type the client accepts; indented JSON if it accepts none, or only Tables."""

@@ -124,11 +124,14 @@ class _OwnObjects(WriteRules[OpenObject]):
 class OwnAnswers(_OwnObjects):
     """What a class's own storage answers, where nothing can be got again."""
 
-    async def answer(self, ctx: Context, obj: OpenObject) -> OpenObject:
-        """See rest.capabilities.Answerer."""
+    def _validate(self, ctx: Context, obj: OpenObject) -> None:
         found = list(self.strategy.validate(ctx, obj))
         if found:
             raise errors.invalid(self.resource.group_kind, obj.metadata.name, found)
+
+    async def answer(self, ctx: Context, obj: OpenObject) -> OpenObject:
+        """See rest.capabilities.Answerer."""
+        await self.prepared(ctx, self._validate, ctx, obj)
         made = self._opened(await self._called("create", self._request(CREATE, ctx, obj.metadata), self._instance(obj)))
         made.metadata.managed_fields = []
         return made

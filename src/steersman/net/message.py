@@ -16,7 +16,7 @@ class BodyAborted(Exception):
 
 
 class Headers(dict[str, str]):
-    """Request headers by lower-case name; a repeated one is joined with ", ", cookies with "; "."""
+    """Header fields by lower-case name; of a repeated one the first value, as Go's Header.Get has it."""
 
     __slots__ = ("sent",)
 
@@ -30,11 +30,7 @@ class Headers(dict[str, str]):
         headers.sent = sent = tuple(pairs)
         headers.update(sent)
         if len(headers) != len(sent):
-            values: dict[str, list[str]] = {}
-            for name, value in sent:
-                values.setdefault(name, []).append(value)
-            for name, several in values.items():
-                headers[name] = ("; " if name == "cookie" else ", ").join(several)
+            headers.update(reversed(sent))
         return headers
 
     @property
@@ -50,6 +46,10 @@ class Headers(dict[str, str]):
     def get_all(self, name: str) -> list[str]:
         """Every value sent under `name` (lower case), in order."""
         return [value for key, value in self.sent if key == name] if name in self else []
+
+    def joined(self, name: str) -> str:
+        """Every value sent under `name` (lower case) as one list, for fields that are lists wherever they are read."""
+        return ", ".join(self.get_all(name))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """What a simulated container does: how long it runs, and how it ends.
 
 An annotation of the pod says it, for one container or for all; else the command, where that is a script of programs
-that there are (`rehearsal`); else it runs for ever, but for init containers and the pods of Jobs, where it ends well
-after a moment, unless its image is that of a pause.
+that there are (`rehearsal`); else it runs for ever, but for init containers, the pods of Jobs, and commands of pods
+that are not always restarted, where it ends well after a moment, unless its image is that of a pause.
 """
 
 from __future__ import annotations
@@ -12,24 +12,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from steersman.api.core.v1 import Pod
+from steersman.api.core.v1 import EphemeralContainer, Pod
 from steersman.machinery.built_in.pod_resources import AnyContainer, is_sidecar
 from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.net.ascii import lower
 from steersman.nodes.place import LIVENESS, READINESS, STARTUP, Start
-from steersman.nodes.rehearsal import MOST_FILES, Outcome, Setting, outcome
+from steersman.nodes.rehearsal import MOST_FILES, Outcome, Setting, Unknown, outcome
 from steersman.nodes.surroundings import expanded_words, identity_of, plain_variables, unexpanded_command_of
 from steersman.nodes.variables import ArgumentsTooLong
 from steersman.nodes.volume_files import folders_with_contents
 
 PREFIX: Final = "simulation.steersman.dev/"
 """Of annotations: `run-for` (a duration, or `forever`), `exit-code`, `ready-after`, `stop-after`, `start-delay`,
-`oom-after`, `pull-error`, `pull-time`, `fails-startup`, `fails-liveness`, `fails-readiness`. With `.NAME` behind, they
-are about one container."""
+`oom-after`, `pull-error`, `pull-time`, `fails-startup`, `fails-liveness`, `fails-readiness`,
+`unknown-programs`. With `.NAME` behind, they are about one container."""
 
 _ENDS_AFTER: Final = 0.0
 _PAUSE: Final = re.compile(r"(^|/)pause([:@]|$)")
 """Images of which nothing is wanted but that they stay."""
+_NOT_ALWAYS: Final = frozenset({"Never", "OnFailure"})
 _KILLED: Final = 137
 _NOT_STARTED: Final = 128
 _MOST_PROGRAM: Final = 256
@@ -64,20 +65,29 @@ class Behaviour:
     """After which its probes fail, by their kind; those that are not here do as they find."""
     is_said: bool = False
     """Whether annotations say how it ends, and not its command."""
+    not_simulated: str = ""
+    """The first program that its command uses and that is not simulated, where nobody has said what it does."""
 
 
-def behaviour_of(pod: Pod, container: AnyContainer, start: Start | None = None) -> Behaviour:
-    """What a container of a pod does that has found something when it began."""
+def behaviour_of(
+    pod: Pod, container: AnyContainer, start: Start | None = None, *, default: Unknown | None = None
+) -> Behaviour:  # fmt: skip
+    """What a container of a pod does that has found something when it began. `default` is what becomes of programs that
+    are not simulated, where nobody says it of the container."""
     reason = ""
     try:
-        runs_for, exit_code, is_known, message = _by_command(pod, container, start)
+        found = _by_command(pod, container, start, unknown_programs(pod, container, default))
     except ArgumentsTooLong:
-        runs_for, exit_code, is_known, message, reason = 0.0, _NOT_STARTED, True, _too_long(container), "StartError"
-    if runs_for is None and not is_known and _is_to_end(pod, container):
+        found, reason = Outcome(0.0, _NOT_STARTED, message=_too_long(container)), "StartError"
+    runs_for, exit_code, message = found.seconds, found.exit_code, found.message
+    if found.cannot_start:
+        message, reason = _not_started(found.missing, "executable file not found in $PATH: unknown"), "StartError"
+    if runs_for is None and not found.is_known and _is_to_end(pod, container):
         runs_for = _ENDS_AFTER
+    missing = "" if isinstance(container, EphemeralContainer) else found.missing
     annotations = pod.metadata.annotations
     if not any(key.startswith(PREFIX) for key in annotations):
-        return Behaviour(runs_for, exit_code, reason=reason, message=message)
+        return Behaviour(runs_for, exit_code, reason=reason, message=message, not_simulated=missing)
 
     def said(what: str) -> str:
         return said_of(pod, container.name, what)
@@ -91,13 +101,14 @@ def behaviour_of(pod: Pod, container: AnyContainer, start: Start | None = None) 
     if said("oom-after"):
         runs_for, exit_code, reason = duration_of(said("oom-after")), _KILLED, "OOMKilled"
     return Behaviour(
-        runs_for, exit_code, duration_of(said("ready-after")), duration_of(said("stop-after")), reason, "",
+        runs_for, exit_code, duration_of(said("ready-after")), duration_of(said("stop-after")), reason,
+        message if reason == "StartError" else "",
         duration_of(said("start-delay")) if said("start-delay") else None, said("pull-error"),
         duration_of(said("pull-time")), {
             kind: 0.0 if value == "true" else duration_of(value)
             for kind in _PROBES if (value := said(f"fails-{lower(kind)}")) not in ("", "false")
         },
-        any(map(said, _ENDS)),
+        any(map(said, _ENDS)), "" if any(map(said, _ENDS)) else missing,
     )  # fmt: skip
 
 
@@ -107,14 +118,29 @@ def said_of(pod: Pod, container: str, what: str) -> str:
     return annotations.get(f"{PREFIX}{what}.{container}") or annotations.get(PREFIX + what, "")
 
 
+def unknown_programs(pod: Pod, container: AnyContainer, default: Unknown | None = None) -> Unknown:
+    """What becomes of programs that are not simulated: as the pod's annotation says, or else `default`. Else they end
+    well in a container that is to end, are not found in one for debugging, and run in any other."""
+    said = said_of(pod, container.name, "unknown-programs")
+    for each in Unknown:
+        if each.value == said:
+            return each
+    if isinstance(container, EphemeralContainer):
+        return Unknown.FAIL
+    return default or (Unknown.SUCCEED if _is_to_end(pod, container) else Unknown.RUN)
+
+
 def _is_to_end(pod: Pod, container: AnyContainer) -> bool:
     """Whether nothing goes on before a container has ended."""
-    if any(each.name == container.name and not is_sidecar(each) for each in pod.spec.init_containers):
+    own = next((each for each in pod.spec.init_containers if each.name == container.name), None)
+    if own is not None:
+        return not is_sidecar(own)
+    if any(each.kind == "Job" and each.controller for each in pod.metadata.owner_references):
         return True
-    return any(each.kind == "Job" and each.controller for each in pod.metadata.owner_references)
+    return bool(container.command or container.args) and pod.spec.restart_policy in _NOT_ALWAYS
 
 
-def _by_command(pod: Pod, container: AnyContainer, start: Start | None) -> Outcome:
+def _by_command(pod: Pod, container: AnyContainer, start: Start | None, unknown: Unknown) -> Outcome:
     """Raises ArgumentsTooLong where the command cannot be started."""
     words = tuple(unexpanded_command_of(container))
     if not words:  # the image's own
@@ -133,16 +159,20 @@ def _by_command(pod: Pod, container: AnyContainer, start: Start | None) -> Outco
         tuple(variables.items()), unread,
         tuple(each.mount_path.rstrip("/") for each in container.volume_mounts), identity_of(pod, container),
         container.termination_message_path, container.termination_message_policy == "FallbackToLogsOnError",
-        files, container.stdin,
+        files, container.stdin, unknown,
     ))  # fmt: skip
 
 
 def _too_long(container: AnyContainer) -> str:
     """The message of a container whose arguments and variables are too long, as containerd has it."""
-    program = unexpanded_command_of(container)[0][:_MOST_PROGRAM]
+    return _not_started(unexpanded_command_of(container)[0], "argument list too long")
+
+
+def _not_started(program: str, why: str) -> str:
+    """The message of a container whose command could not be started, as containerd has it."""
     return (
         "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: "
-        f'unable to start container process: error during container init: exec: "{program}": argument list too long'
+        f'unable to start container process: error during container init: exec: "{program[:_MOST_PROGRAM]}": {why}'
     )
 
 

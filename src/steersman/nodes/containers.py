@@ -44,6 +44,8 @@ class Containers:
         self._inside: dict[str, Inside] = {}
         self._memory: dict[str, dict[str, Memory]] = {}
         self.contents: Final = Contents(lambda container_id: self.inside(container_id).files)
+        self.shares: Final = self.contents.shares
+        """CPU time and memory of the programs in them."""
 
     def end(self, pod: Pod, status: ContainerStatus, exit_code: int, at: float) -> None:
         """The container's process ends now."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -17,6 +18,8 @@ from steersman.nodes.volume_store import VolumeKey
 _MOST_PRINTED: Final = 64 << 10
 _MOST_PIECES: Final = 2000
 """Bytes and pieces that are kept of what a command prints."""
+MOST_AT_ONCE: Final = 0.004
+"""Seconds for which commands go on without others having their turn."""
 _TURNS: Final = 100
 """For which a command that is followed goes on, between two of which others have their turn."""
 
@@ -104,9 +107,10 @@ class Course:
             self.next = None
 
     def run(self, until: float, most_turns: int) -> None:
-        """Go on until a moment, at most by so many turns."""
+        """Go on until a moment, at most by so many turns and for some milliseconds."""
+        end = time.perf_counter() + MOST_AT_ONCE
         for _ in range(most_turns):
-            if not self.turn(until):
+            if not self.turn(until) or time.perf_counter() >= end:
                 return
 
     def lines(self) -> Iterator[Printed | float]:

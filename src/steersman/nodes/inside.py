@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
@@ -12,12 +10,14 @@ from steersman.api.core.v1 import ContainerStatus, Pod
 from steersman.client.client import Client
 from steersman.machinery.built_in.pod_resources import AnyContainer
 from steersman.machinery.values import times
+from steersman.nodes.behaviour import unknown_programs
 from steersman.nodes.container.probes import Wanted
 from steersman.nodes.containers import Containers, Inside
 from steersman.nodes.contents import changes_files
 from steersman.nodes.place import NOTHING, POST_START, Ran, moment_of
 from steersman.nodes.rehearsal import attempt, rehearsed
-from steersman.nodes.shell.effects import World
+from steersman.nodes.shares import Slices
+from steersman.nodes.shell.effects import Memory, World
 from steersman.nodes.surroundings import command_of, surroundings
 
 _FRESH: Final = 60.0
@@ -35,7 +35,7 @@ async def world_in(
     For a kubelet's `own_use` there are no tokens, and what is around may be a minute old. Raises Unreachable.
     """
     name = container_id or status.container_id
-    inside, shared = containers.inside(name), containers.contents.of(pod)
+    inside, shared = containers.inside(name), containers.contents.known(pod)
     start = None if shared is None else shared.known_start(name)
     variables = {} if start is None else start.variables
     world = await _around(client, inside, pod, container, allocatable, variables, own_use=own_use)
@@ -55,8 +55,9 @@ async def world_in(
         shared is not None and shared.is_followed(name)
     ):  # fmt: skip
         known = containers.memory(pod.metadata.uid).get(container.name, NOTHING)
-        await _follow(inside, container, world, moment_of(running.started_at, known.began))
-    return _copy(world, inside)
+        began = moment_of(running.started_at, known.began)
+        await _follow(inside, containers, pod, container, world, began)
+    return _copy(world, inside, memory=containers.shares.of(pod.metadata.namespace))
 
 
 async def _around(
@@ -72,24 +73,32 @@ async def _around(
     return world
 
 
-def _copy(world: World, inside: Inside) -> World:
+def _copy(world: World, inside: Inside, *, memory: Memory) -> World:
     files = inside.files if inside.view is None else inside.view
-    return replace(world, environment=dict(world.environment), now=times.moment, files=files, steps=0)
+    return world.copy(environment=dict(world.environment), now=times.moment, files=files, memory=memory)
 
 
-async def _follow(inside: Inside, container: AnyContainer, world: World, started: float) -> None:
+async def _follow(
+    inside: Inside, containers: Containers, pod: Pod, container: AnyContainer, world: World, started: float
+) -> None:  # fmt: skip
     """Has the container's own command change the files as it has done by now."""
     now = times.moment()
+    share = containers.shares.of(pod.metadata.namespace)
+    slices = Slices(share)
     if inside.course is None:
         words = command_of(container, world.environment)
-        inside.course = rehearsed(words, _copy(world, inside), started, now)
-        inside.next = next(inside.course, None)
+        own = _copy(world, inside, memory=share)
+        inside.course = rehearsed(words, own, started, now, unknown_programs(pod, container))
+        inside.next = started
     for _ in range(_MOST_TURNS):
         at = inside.next
         if at is None or (at if isinstance(at, float) else at.at) > now:
             return
-        inside.next = next(inside.course, None)
-        await asyncio.sleep(0)
+        await slices.begin()
+        try:
+            inside.next = next(inside.course, None)
+        finally:
+            slices.end()
 
 
 async def ran(client: Client, containers: Containers, pod: Pod, wanted: Wanted) -> Ran:

@@ -43,6 +43,7 @@ from steersman.nodes.shell.effects import World
 from steersman.nodes.simulated_node import SimulatedNode
 from steersman.nodes.sources import Sources
 from steersman.nodes.surroundings import surroundings
+from steersman.nodes.unsimulated import REASON, fields_without_effect, told
 from steersman.nodes.volume_store import MOST_IN_VOLUME
 from steersman.nodes.volumes import NodeVolumes, uses_claims
 
@@ -275,6 +276,8 @@ class Kubelets:
         refused = None if known is None else refusal(pod, known, node.allocated, node.pressure)
         if refused is None:
             node.allocated.put(pod)
+            if fields := fields_without_effect(pod):
+                self._tell(node, pod, [Happened("Normal", REASON, told(fields))])
             return False
         self._tell(node, pod, [Happened("Warning", refused.reason, refused.message)])
         status = rejected(pod, refused.reason, refused.message, times.now())
@@ -312,7 +315,7 @@ class Kubelets:
         """Returns the files that a pod's containers share, as they are by now; the pod has to go if they are too many.
         Raises Unreachable."""
         containers = self._servers.containers
-        found = None if is_over(pod) else containers.contents.of(pod)
+        found = None if is_over(pod) or self._is_gone(pod) else containers.contents.of(pod)
         if found is None:
             return None
 
@@ -324,6 +327,10 @@ class Kubelets:
             self._tell(node, pod, [Happened("Warning", "Evicted", text)])
             containers.evict(pod, text)
         return found
+
+    def _is_gone(self, pod: Pod) -> bool:
+        current = self._pods.get(*key_of(pod))
+        return current is None or current.metadata.uid != pod.metadata.uid
 
     def _tell_of_full_volume(self, pod: Pod, volume: str) -> None:
         node = self._nodes.get(pod.spec.node_name)
@@ -350,7 +357,7 @@ class Kubelets:
         room = Room(node.template.allocatable, partial(self._active_pods, node.name))
         return Place(
             (node.address,), (address,), mounted, containers.ended(uid), containers.memory(uid), node.start_delay, room,
-            node.template.missing_images, node.images, containers.evicted(uid),
+            node.template.missing_images, node.images, containers.evicted(uid), node.template.unknown_programs,
         )  # fmt: skip
 
     def _active_pods(self, node: str) -> list[Pod]:

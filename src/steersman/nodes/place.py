@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, Protocol
 from steersman.machinery.built_in.pod_resources import AnyContainer
 from steersman.machinery.values import times
 from steersman.nodes.images import Pulls
+from steersman.nodes.rehearsal import Unknown
 from steersman.nodes.resize import Room
 
 STARTUP: Final = "Startup"
@@ -140,6 +141,8 @@ class Place:
     """The full names of images that the node has already."""
     evicted: str = ""
     """Why the pod has to go, as its node says it."""
+    unknown_programs: Unknown | None = None
+    """What becomes of programs that are not simulated; None for what suits each container."""
     wrong_with: Callable[[AnyContainer], str] = _is_configured
     """Why a container cannot be made as its pod wants it, "" if it can."""
     shared: SharedFiles | None = None

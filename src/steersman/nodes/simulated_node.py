@@ -33,6 +33,7 @@ from steersman.machinery.built_in.volumes import CONTROLLER_ATTACHES
 from steersman.machinery.values import times
 from steersman.nodes.admission import Allocated
 from steersman.nodes.images import size_of
+from steersman.nodes.rehearsal import Unknown
 
 LEASES_NAMESPACE: Final = "kube-node-lease"
 LEASE_SECONDS: Final = 40
@@ -80,6 +81,8 @@ class NodeTemplate:
     kubelet_port: int = 10250
     missing_images: tuple[str, ...] = ()
     """Patterns of the names of images that nobody has (`images.is_missing`)."""
+    unknown_programs: Unknown | None = None
+    """What becomes of programs that are not simulated; None for what suits each container."""
     given_allocatable: Mapping[str, str] | None = None
     """The part of the capacity that pods may have; None for all of it."""
 

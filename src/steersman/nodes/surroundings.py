@@ -160,14 +160,15 @@ def resource_of(
     pod: Pod, container: AnyContainer, reference: ResourceFieldSelector, allocatable: Mapping[str, str]
 ) -> str:
     """What a container may use or asks for, in units of the divisor, rounded up. One without a limit may use what its
-    node has to give."""
+    pod as a whole may, or what its node has to give."""
     if reference.container_name:
         named = [each for each in pod.spec.containers or () if each.name == reference.container_name]
         container = named[0] if named else container
     kind, _, name = reference.resource.partition(".")
     amounts = container.resources.requests
     if kind == "limits":
-        amounts = {**allocatable, **container.resources.limits}
+        whole = {} if pod.spec.resources is None else pod.spec.resources.limits
+        amounts = {**allocatable, **whole, **container.resources.limits}
     try:
         unit = nanos(reference.divisor) if reference.divisor else 0
         return str(-(-nanos(amounts.get(name, "0")) // (unit or _NANOS)))
@@ -189,7 +190,8 @@ async def surroundings(
     world.files.update(_usual_files(pod))
     if isinstance(container, Container):
         status = next((each for each in all_statuses(pod.status) if each.name == container.name), None)
-        world.files.update(cgroup_files(container.resources, status))
+        whole = None if pod.spec.resources is None else pod.status.resources or pod.spec.resources
+        world.files.update(cgroup_files(container.resources, status, whole))
     world.files.update(await reader.files())
     mounts = {each.mount_path.rstrip("/") or "/" for each in container.volume_mounts}
     world.folders = world.folders | frozenset(mounts - world.files.keys())

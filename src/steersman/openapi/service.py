@@ -13,6 +13,7 @@ from typing import Final
 import orjson
 from isal import isal_zlib
 
+from steersman.endpoints.accept_encoding import rates_gzip
 from steersman.endpoints.request import Request
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.net.message import Response
@@ -156,11 +157,15 @@ class OpenAPIService:
         headers = [("content-type", encoding.content_type), *vary]
         make = partial(self._encode_v2, documents, others, encoding, lane)
         data = await self._encoded.get(("", etag, encoding), make)
-        if len(data) >= _COMPRESS_FROM and "gzip" in request.headers.get("accept-encoding", ""):
-            compress = partial(lane.run, _gzip, data)
-            data = await self._encoded.get(("", etag, encoding, "gzip"), compress)
-            headers.append(("content-encoding", "gzip"))
-        return serve_content(request, headers, data, self._modified, f'"{etag}"')
+        response = serve_content(request, headers, data, self._modified, f'"{etag}"')
+        body = response.body
+        if type(body) is bytes and len(body) >= _COMPRESS_FROM and rates_gzip(request.headers):
+            if body is data:
+                response.body = await self._encoded.get(("", etag, encoding, "gzip"), partial(lane.run, _gzip, data))
+            else:
+                response.body = await lane.run(_gzip, body)
+            response.headers.append(("content-encoding", "gzip"))
+        return response
 
     async def _encode_v2(
         self, documents: dict[str, Document], others: tuple[Source, ...], encoding: Encoding, lane: SlowLane

@@ -7,7 +7,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from steersman.endpoints.negotiation import JSON, accepts, negotiate, route_not_acceptable
+from steersman.endpoints.negotiation import (
+    JSON,
+    accepts,
+    consumes,
+    negotiate,
+    route_not_acceptable,
+    route_unsupported_media_type,
+)
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import (
     JSON_TYPE,
@@ -47,6 +54,8 @@ def install_basic_paths(server: Server) -> None:
 async def _version(request: Request) -> Response:
     if request.method != "GET":
         return error_response(request, method_not_allowed())
+    if not consumes(request.headers.get("content-type", ""), (JSON,)):
+        return error_response(request, route_unsupported_media_type())
     if not accepts(request.headers.get("accept", ""), JSON):
         return error_response(request, route_not_acceptable((JSON,)))
     # as responsewriters.WriteRawJSON writes it: always indented, with no line break at the end

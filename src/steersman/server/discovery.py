@@ -8,8 +8,17 @@ from functools import partial
 from typing import Any, Final
 
 from steersman.catalogue.catalogue import Group
+from steersman.endpoints.compression import compressed
 from steersman.endpoints.discovery import etag_of, group_metadata, resource_list, version_discovery
-from steersman.endpoints.negotiation import JSON, Representation, discovery_form, negotiate
+from steersman.endpoints.negotiation import (
+    JSON,
+    YAML,
+    Representation,
+    consumes,
+    discovery_form,
+    negotiate,
+    route_unsupported_media_type,
+)
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import (
     error_response,
@@ -21,6 +30,7 @@ from steersman.endpoints.responses import (
 from steersman.endpoints.scope import root_of
 from steersman.machinery.codec.serializer import encode_in_order
 from steersman.machinery.errors.status import StatusError
+from steersman.machinery.large_work.slow_lane import done
 from steersman.net.message import Response
 from steersman.server.server import PathHandler, Server
 
@@ -62,7 +72,7 @@ class Discovery:
         """Adds the paths, and from now on those of groups and versions that come, and takes off those that go."""
         server = self._server
         server.add_web_service("/api", partial(self._answer_root, True))
-        apis = partial(self._answer_root, False)
+        apis = self._compressing(partial(self._answer_root, False))
         server.add_path("/apis", apis)
         server.add_path("/apis/", apis, listed=False)
         self._catalogue.subscribe(self._changed)
@@ -86,11 +96,21 @@ class Discovery:
         found: dict[str, PathHandler] = {}
         if group is not None:
             found |= {
-                root_of(name, version): partial(self._answer_version, name, version) for version in group.versions
+                root_of(name, version): self._compressing(partial(self._answer_version, name, version))
+                for version in group.versions
             }
         if name and self._catalogue.listed_group(name) is not None:
             found[f"/apis/{name}"] = partial(self._answer_group, name)
         return found
+
+    def _compressing(self, handler: PathHandler) -> PathHandler:
+        """A handler whose large answers are compressed for clients that accept that: of groups there may be many."""
+        executor = self._server.config.executor
+
+        async def answer(request: Request) -> Response:
+            return await compressed(request, await handler(request), executor)
+
+        return answer
 
     async def _answer_root(self, legacy: bool, request: Request) -> Response:
         """/api and /apis: aggregated for clients that ask for that form, else the plain list.
@@ -98,11 +118,11 @@ class Discovery:
         As upstream's, where the aggregator answers /apis: that looks at no method, and with a slash behind it knows the
         plain list only.
         """
-        if legacy and request.method != "GET":
-            return error_response(request, method_not_allowed())
+        if legacy and (refusal := _refused_by_router(request)) is not None:
+            return refusal
         documents = self._documents(legacy)
         only_plain = request.info.path == "/apis/"
-        form = "plain" if only_plain else discovery_form(request.headers.get("accept", ""))
+        form = "plain" if only_plain else discovery_form(request.headers.get("accept", ""), routed=legacy)
         if form != "plain":
             headers = [("content-type", form + AGGREGATED_PARAMETERS), ("etag", documents.etag), ("vary", "Accept"),
                        ("cache-control", "public")]  # fmt: skip
@@ -111,8 +131,16 @@ class Discovery:
             data = documents.aggregated
             if request.audit is not None:
                 request.audit.response_object((data,))
-            return Response(200, headers, data + b"\n" if form == JSON else protobuf_document(data))
+            return Response(200, headers, await self._encoded(request, form, data))
         return _document(documents.plain, request)
+
+    async def _encoded(self, request: Request, media: str, data: bytes) -> bytes:
+        """The aggregated document, given as JSON, in a media type."""
+        if media == YAML:
+            from steersman.machinery.codec.yaml import from_json  # most servers are never asked for any
+
+            return await done(self._server.config.slow_lane.of(request.user.name), from_json, data)
+        return data + b"\n" if media == JSON else protobuf_document(data)
 
     def _documents(self, legacy: bool) -> _Documents:
         known = self._roots.get(legacy)
@@ -159,6 +187,8 @@ class Discovery:
         document = self._lists.get(path)
         if document is None:
             self._lists[path] = document = resource_list(name, version, self._catalogue.resources(name, version))
+        if self._catalogue.is_defined(path):
+            return _document(document, request)  # upstream answers it without a router, which looks at no method
         return _plain(document, request)
 
 
@@ -182,9 +212,16 @@ def _api_group(group: Group, *, standing_alone: bool) -> dict[str, Any]:
 
 
 def _plain(document: dict[str, Any], request: Request) -> Response:
+    return _refused_by_router(request) or _document(document, request)
+
+
+def _refused_by_router(request: Request) -> Response | None:
+    """What upstream's router answers before it looks at the Accept field."""
     if request.method != "GET":
         return error_response(request, method_not_allowed())
-    return _document(document, request)
+    if not consumes(request.headers.get("content-type", "")):
+        return error_response(request, route_unsupported_media_type())
+    return None
 
 
 def _document(document: dict[str, Any], request: Request) -> Response:

@@ -211,3 +211,11 @@ async def test_a_websocket_that_is_over_leaves_no_circle(serve) -> None:
                 await asyncio.sleep(0.01)
     finally:
         gc.enable()
+
+
+def test_of_several_connection_fields_the_first_asks_for_the_upgrade() -> None:
+    fields = [*((name, value) for name, value in HELLO.items() if name != "connection")]
+    later = Headers.of([("connection", "keep-alive"), ("connection", "Upgrade"), *fields])
+    assert is_websocket_request(later)
+    assert (handshake(later).status, handshake(later).body) == (400, b"not websocket protocol")
+    assert handshake(Headers.of([("connection", "Upgrade"), ("connection", "keep-alive"), *fields])).status == 101

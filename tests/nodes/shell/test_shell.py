@@ -66,7 +66,7 @@ def test_a_program_that_is_not_there_is_told_of_before_it_fails() -> None:
     ran = sh("nginx -g daemon; echo $?")
     assert ran.other == [Missing("nginx")]
     assert (ran.out, ran.err) == ("127\n", "sh: nginx: not found\n")
-    assert run("/bin/nginx").other == [Missing("/bin/nginx")]
+    assert run("/bin/nginx").other == [Missing("/bin/nginx", is_first=True)]
 
 
 def test_repetitions_can_be_left_out_and_numbers_count_on() -> None:
@@ -91,7 +91,7 @@ def test_a_shell_without_a_script_reads_it() -> None:
 @pytest.mark.parametrize("script", [
     "echo 'a", 'echo "a', "echo $(echo", "if true", "while true; do", "for 1 in a; do done", "echo ${a", "a &&",
     "(echo",
-    "| a", "echo a > ", "done", "$((", "case a in b) c;; esac",
+    "| a", "echo a > ", "done", "$((", "case a in b) c;;", "f() {", "case a b) c;; esac",
 ])  # fmt: skip
 def test_what_is_no_script_says_so(script: str) -> None:
     ran = sh(script)

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from tests import ROOT
-from tools.differential import command
-from tools.differential.case import NAME, SINCE, Case, Step, named
+from tools.differential import command, header_fields
+from tools.differential.case import NAME, SINCE, UID, Case, Step, named
 from tools.differential.command import KINDS, Comparer, main
 from tools.differential.comparison import Normaliser, differences
 from tools.differential.server import Answer
@@ -52,7 +52,7 @@ def test_every_step_names_the_objects_of_its_case_and_can_be_sent(kind: str) -> 
     for number in range(30):
         for step in KINDS[kind](Random(number)).steps:
             path = named(step.path, "case-1", "ns")
-            assert "@" not in path.replace(SINCE, "1")
+            assert "@" not in path.replace(SINCE, "1").replace(UID, "1")
             if step.body is not None:
                 assert NAME not in json.dumps(named(step.body, "case-1", "ns"))
 
@@ -152,3 +152,15 @@ def test_a_server_is_like_itself(capsys: pytest.CaptureFixture[str]) -> None:
     )
     assert main(["--a", serve, "--b", serve, "--cases", "5", "--kinds", ",".join(KINDS)]) == 0
     assert capsys.readouterr().out.count(" requests, 0 differ,") == len(KINDS)
+
+
+def test_header_fields_are_sent_and_what_follows_from_them_is_compared() -> None:
+    requests = [header_fields.case(Random(number)) for number in range(300)]
+    assert {each.method for each in requests} == {"GET", "POST", "PATCH"}
+    assert any(len(values) > 1 for each in requests for _, values in each.fields)
+    status = {"kind": "Status", "reason": "NotAcceptable", "message": "no", "metadata": {"uid": "1"}}
+    answer = Answer(406, status, (), {"content-type": "application/json", "date": "now", "audit-id": "one"})
+    assert header_fields.told(answer) == {
+        "code": 406, "content-type": "application/json", "audit-id": "one", "kind": "Status",
+        "reason": "NotAcceptable", "message": "no",
+    }  # fmt: skip

@@ -108,13 +108,13 @@ def with_certificates(options: Options, folder: str) -> Options:
 def _make_pair(options: Options, certificate: Path, key: Path) -> None:
     from steersman.controlplane.addresses import public_address, service_ranges
     from steersman.controlplane.data_folder import certificate_files, make_data_folder
-    from steersman.machinery.private_files import write_whole
+    from steersman.machinery.private_files import make_folders, write_whole
 
     make_data_folder(options)
     host = public_address(options)
     made = certificate_files(options, host, options.bind_address, str(service_ranges(options)[0][1]))
     try:
-        certificate.parent.mkdir(parents=True, exist_ok=True)
+        make_folders(certificate.parent)
         write_whole(key, made.server_key.read_bytes())
         write_whole(certificate, made.server.read_bytes() + made.ca.read_bytes(), 0o644)
     except OSError as error:

@@ -25,6 +25,7 @@ from steersman.machinery.errors.status import unauthorized
 from steersman.machinery.go.strings import to_lower
 from steersman.machinery.values.times import monotonic
 from steersman.net.message import Headers, Response
+from steersman.net.websocket.streams import is_websocket_request
 
 if TYPE_CHECKING:  # a server behind no proxy does without
     from steersman.audit.trail import Auditor
@@ -97,7 +98,7 @@ def with_authentication(
         metrics.authentications.inc(_counted_as(user.name))
         if token and digest is not None:
             if len(recent) >= _KEPT:
-                recent.clear()
+                del recent[next(iter(recent))]
             recent[digest] = (user, credentials.remarks, request.received + _KEPT_SECONDS)
         request.user = user
         if credentials.remarks is not NO_REMARKS:
@@ -139,9 +140,9 @@ def _take_token(request: Request, headers: Headers) -> str | None:
         if token is None and has_misplaced_space(authorization):
             request.warnings.append(SPACE_WARNING)
         return token
-    if "upgrade" not in headers or "websocket" not in to_lower(headers["upgrade"]):
+    if not is_websocket_request(headers):
         return None
-    token, rest = subprotocol_token(headers.get("sec-websocket-protocol", ""))
+    token, rest = subprotocol_token(headers.joined("sec-websocket-protocol"))
     if token is not None:
         headers.replace("sec-websocket-protocol", rest)
     return token

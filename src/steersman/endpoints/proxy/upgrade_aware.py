@@ -53,7 +53,7 @@ _LEFT_OUT: Final = _HOP_BY_HOP | _NEVER_PASSED_ON | _FRAMING | {"expect", "x-for
 def is_upgrade_request(request: Request) -> bool:
     """Whether the client asks for another protocol on this connection."""
     headers = request.headers
-    return "upgrade" in headers and "upgrade" in _listed(headers.get("connection", "")) and request.http.version != "2"
+    return "upgrade" in headers and "upgrade" in _listed(headers.joined("connection")) and request.http.version != "2"
 
 
 async def proxy(request: Request, location: Location, lane: SlowLane, *, upgrade_required: bool = False) -> Response:
@@ -97,7 +97,7 @@ def request_fields(
     request: Request, host: str, without: frozenset[str] = frozenset()
 ) -> tuple[list[tuple[str, str]], bool]:  # fmt: skip
     """The fields of a plain request that is passed on, and whether its body goes in chunks."""
-    connection = request.headers.get("connection")
+    connection = request.headers.joined("connection")
     dropped = _LEFT_OUT | without | _listed(connection) if connection else _LEFT_OUT | without
     headers = [("Host", host)]
     headers += [
@@ -106,7 +106,7 @@ def request_fields(
         if name not in dropped and not name.startswith(_EXTRA)
     ]
     headers.append(forwarded_for(request))
-    if "trailers" in _listed(request.headers.get("te", "")):
+    if "trailers" in _listed(request.headers.joined("te")):
         headers.append(("Te", "trailers"))
     body = request.http.body
     if isinstance(body, EmptyBody):
@@ -123,7 +123,7 @@ def request_fields(
 
 def forwarded_for(request: Request) -> tuple[str, str]:
     """The field that tells the backend whom the request comes from."""
-    before = request.headers.get("x-forwarded-for")
+    before = request.headers.joined("x-forwarded-for")
     host = request.http.peer.host
     return "X-Forwarded-For", f"{before}, {host}" if before else host
 

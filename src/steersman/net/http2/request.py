@@ -148,9 +148,9 @@ def _head(headers: Headers, pairs: list[tuple[str, str]]) -> Head:
         del headers["host"]
         pairs = [field for field in pairs if field[0] != "host"]
     headers.sent = pairs
-    if headers.get("te", "trailers") != "trailers":
+    if "te" in headers and headers.joined("te") != "trailers":
         raise ValueError("TE other than trailers")
-    length = headers.get("content-length")
+    length = headers.joined("content-length") if "content-length" in headers else None
     if length is not None and not (is_digits(length) and len(length) < 20):
         raise ValueError("invalid content-length")
     content_length = None if length is None else int(length)

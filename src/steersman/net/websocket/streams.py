@@ -40,7 +40,7 @@ def is_websocket_request(headers: Headers) -> bool:
     """Whether the client asks for a WebSocket instead of a plain answer."""
     return (
         lower(headers.get("upgrade", "")) == "websocket"
-        and _ASKS_FOR_UPGRADE.match(headers.get("connection", "")) is not None
+        and _ASKS_FOR_UPGRADE.match(headers.joined("connection")) is not None
     )
 
 
@@ -50,6 +50,8 @@ def handshake(headers: Headers, *, protocol: str | None = None) -> Response:
     `protocol` is the one chosen of those that the client offers ("" for none of them), and any Origin will do; without
     it there may be one at most, and an Origin is wanted.
     """
+    if "upgrade" not in lower(headers.get("connection", "")):  # of several fields the first, as golang.org/x/net has it
+        return _refusal(400, b"not websocket protocol")
     key = headers.get("sec-websocket-key", "")
     if not key:
         return _refusal(400, b"mismatch challenge/response")

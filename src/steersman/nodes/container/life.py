@@ -10,7 +10,7 @@ from steersman.api.core.v1 import (
 )
 from steersman.machinery.values import times
 from steersman.nodes import images
-from steersman.nodes.behaviour import Behaviour, behaviour_of
+from steersman.nodes.behaviour import PREFIX, Behaviour, behaviour_of
 from steersman.nodes.container import restarts
 from steersman.nodes.container.ending import (
     KILLED,
@@ -45,6 +45,7 @@ def advance(one: ContainerLook, *, stopping: bool, may_start: bool) -> None:
                 return
             if not try_to_start(one):
                 return
+            _tell_of_unknown(one)
         elif stopping or not restarts.is_restarted(look.pod, container, status) or not _start_again(one):
             return
 
@@ -54,8 +55,9 @@ def _behaviour(one: ContainerLook) -> Behaviour:
     look, status, shared = one.look, one.status, one.look.place.shared
     running = status.state.running
     if shared is None or running is None:
-        return behaviour_of(look.pod, one.container)
-    behaves = behaviour_of(look.pod, one.container, shared.start_of(one.container, status.container_id))
+        return behaviour_of(look.pod, one.container, default=look.place.unknown_programs)
+    start = shared.start_of(one.container, status.container_id)
+    behaves = behaviour_of(look.pod, one.container, start, default=look.place.unknown_programs)
     progress = None if behaves.is_said else shared.progress(status.container_id, look.now)
     if progress is None:
         return behaves
@@ -127,6 +129,18 @@ def _end(one: ContainerLook, *, stopping: bool) -> bool:
         look.ended_for_probes.add(one.container.name)
     one.remember(stop=None, ticks={})
     return True
+
+
+def _tell_of_unknown(one: ContainerLook) -> None:
+    """Tell of the first program of a container that is not simulated, and of what can be done."""
+    behaves = one.behaves
+    if not behaves.not_simulated:
+        return
+    does = "runs until it is stopped" if behaves.runs_for is None else f"ends with {behaves.exit_code}"
+    one.tell("Normal", "NotSimulated", (
+        f'program "{behaves.not_simulated}" is not simulated: the container {does}; annotations of the pod say what it '
+        f"does instead ({PREFIX}run-for, {PREFIX}exit-code, {PREFIX}logs)"
+    ))  # fmt: skip
 
 
 def _start_again(one: ContainerLook) -> bool:

@@ -26,8 +26,8 @@ from steersman.nodes.place import (
     Ticks,
     moment_of,
 )
+from steersman.nodes.shell.built_in import SHELLS
 from steersman.nodes.shell.programs import PROGRAMS
-from steersman.nodes.shell.shell import SHELLS
 
 KINDS: Final = (STARTUP, LIVENESS, READINESS)
 _MOST_OUTPUT: Final = 10 << 10

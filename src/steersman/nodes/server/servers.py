@@ -23,7 +23,6 @@ from steersman.net.client.dial import DialError, connected, dial, host_port
 from steersman.net.client.transport import Address, Way
 from steersman.net.message import Request, Response
 from steersman.net.server import HttpServer
-from steersman.net.turns import FewAtOnce
 from steersman.net.upgrade import UpgradedConnection
 from steersman.nodes.behaviour import PREFIX
 from steersman.nodes.container_status import sandbox_id
@@ -36,10 +35,9 @@ from steersman.nodes.server.pod_answers import answer_of_pod
 from steersman.nodes.server.pod_connections import PodConnections
 from steersman.nodes.server.port_forward import forward_ports
 from steersman.nodes.simulated_node import SimulatedNode
+from steersman.nodes.volume_places import of_node
 
 _OF_CONTAINERS: Final = frozenset({"attach", "containerLogs", "exec", "run"})
-_FEW: Final = 4
-"""Of those who follow what containers print, how many rehearse it in a turn of the loop."""
 _SERVE: Final = f"{PREFIX}serve."
 
 
@@ -56,7 +54,6 @@ class NodeServers:
         for each in nodes:
             self.add(each)
         self._serves_local = serves_local
-        self._turns = FewAtOnce(_FEW)
         self._of_pods = PodConnections()
         self._server: HttpServer | None = None
         self._for_strangers: HttpServer | None = None
@@ -86,7 +83,8 @@ class NodeServers:
         self._by_range[int(node.pod_cidr.network_address) >> 8] = node
 
     def remove(self, node: SimulatedNode) -> None:
-        """Answer for a node no more, unless another has its addresses by now."""
+        """Answer for a node no more, unless another has its addresses by now; its files are gone."""
+        self.containers.contents.store.drop(of_node(node.name))
         network = int(node.pod_cidr.network_address) >> 8
         if self._nodes.get(node.address) is node:
             del self._nodes[node.address]
@@ -216,7 +214,7 @@ class NodeServers:
         assert self._client is not None
         if node.unreachable:
             return Response(503, [], b"", close=True)
-        kubelet = Kubelet(node, self._pods, self._client, self.containers, self._connect_to_pod, self._turns)
+        kubelet = Kubelet(node, self._pods, self._client, self.containers, self._connect_to_pod)
         path = request.path.strip("/")
         parts = [unquote(each) for each in path.split("/")]
         if parts[0] in _OF_CONTAINERS and len(parts) in (4, 5):

@@ -126,7 +126,7 @@ def negotiated(request: Request, known: tuple[str, ...]) -> str | Response:
         headers.get("connection", "")
     ):
         return text(400, "Upgrade request required")
-    offered = [each.strip(" ") for each in headers.get("x-stream-protocol-version", "").split(",") if each.strip(" ")]
+    offered = [each.strip(" ") for each in headers.joined("x-stream-protocol-version").split(",") if each.strip(" ")]
     if not offered:
         return text(400, "unable to upgrade: header X-Stream-Protocol-Version does not exist in request\n")
     chosen = next((each for each in offered if each in known), "")

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from steersman.machinery.private_files import sync_folder, warn_of_access
+from steersman.machinery.private_files import open_own, sync_folder, warn_of_access
 from steersman.storage.interface import StorageDamaged, StorageFormatError, StorageLocked, StorageUnavailable
 from steersman.storage.sqlite import wal
 from steersman.storage.sqlite.log import Log, with_checksum
@@ -64,6 +64,11 @@ _SCHEMA: Final = (
     f"PRAGMA user_version = {SCHEMA_VERSION}",
 )
 
+
+class DamagedFile(StorageFormatError):
+    """A file that is ours, and is not what was written."""
+
+
 _SIBLINGS: Final = ("-journal", "-wal", "-shm")
 
 
@@ -73,7 +78,7 @@ class FileLock:
     def __init__(self, path: Path) -> None:
         """Takes the lock. Raises StorageLocked if another has it."""
         name = path.with_name(path.name + ".lock")
-        self._descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._descriptor = open_own(name, os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -115,10 +120,15 @@ def prepare(path: Path, *, durable: bool = True) -> bool:
         except sqlite3.Error as error:
             raise StorageUnavailable(f"{path} cannot be made: {error}") from error
         return True
-    whole = check(path, durable=durable)
+    try:
+        whole = check(path, durable=durable)
+    except DamagedFile as error:
+        raise StorageFormatError(f"{error}{advice(path)}") from error
     warn_of_access(path)
     os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC))  # SQLite would open what it may not write to read only
     try:
+        # When it is closed, all of the log is in the file and the log is gone: frames that a torn commit has left do
+        # not lie behind later commits, where they would be taken for acknowledged ones.
         with contextlib.closing(connect(path, cache_kib=_UPGRADE_CACHE_KIB, durable=durable)) as connection:
             upgrade(connection, fills=path.stat().st_size <= _FILLED_LIMIT)
     except sqlite3.Error as error:
@@ -157,7 +167,7 @@ def keep_log(path: Path) -> None:
     """
     log = path.with_name(path.name + "-wal")
     try:
-        with log.open("rb+", buffering=0) as file:
+        with os.fdopen(open_own(log, os.O_RDWR), "rb+", buffering=0) as file:
             at = 0
             while piece := os.pread(file.fileno(), _PIECE, at):
                 at += os.pwrite(file.fileno(), piece, at)
@@ -165,7 +175,7 @@ def keep_log(path: Path) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise StorageUnavailable(f"{log} cannot be kept: {error.strerror}") from error
+        raise StorageUnavailable(f"{log} cannot be kept: {error.strerror or error}") from error
 
 
 def is_new(path: Path) -> bool:
@@ -229,7 +239,7 @@ def create(path: Path) -> None:
     for suffix in _SIBLINGS:  # only those without a byte or a write: see is_new
         # An index of a log, or a log without a write, says nothing without the file, and must not be taken for its own.
         path.with_name(path.name + suffix).unlink(missing_ok=True)
-    os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    os.close(open_own(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL))
     with contextlib.closing(sqlite3.connect(draft, isolation_level=None)) as connection:
         connection.execute(f"PRAGMA page_size = {_PAGE_SIZE}")
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
@@ -248,7 +258,7 @@ def check(path: Path, *, whole: bool = False, durable: bool = True) -> bool:
     """Checks that the file is sound, as far as can be told in milliseconds unless it is to be checked `whole`.
 
     Returns True if each row was checked. Unless the file is `durable`, commits that its log has lost are warned of. To
-    be called with the lock held. Raises StorageFormatError, and then all is as it was.
+    be called with the lock held. Raises StorageFormatError, DamagedFile if it is ours, and then all is as it was.
     """
     size = path.stat().st_size
     log = wal.log_of(path)
@@ -258,7 +268,7 @@ def check(path: Path, *, whole: bool = False, durable: bool = True) -> bool:
     pages = int.from_bytes(header[28:32], "big")
     # With a log of writes to play back, a checkpoint may have been cut off between the header and the pages.
     if pages * page_size > size and not _size(log):
-        raise StorageFormatError(f"{path} is damaged: {size} bytes of {pages * page_size}{advice(path)}")
+        raise DamagedFile(f"{path} is damaged: {size} bytes of {pages * page_size}")
     index = wal.index_of(path)
     kept = index.read_bytes() if index.exists() else b""
     try:
@@ -270,13 +280,13 @@ def check(path: Path, *, whole: bool = False, durable: bool = True) -> bool:
                 raise StorageFormatError(f"{path} is a SQLite file of another application")
             lost = wal.lost_commits(path, wal.parse_index(kept), wal.read_index(path))
             if lost and durable:
-                raise StorageFormatError(f"{lost}{advice(path)}")
+                raise DamagedFile(lost)
             if lost:
                 logger.warning("%s, as after a power cut with --unsafe-no-fsync", lost)
             return _check_contents(path, connection, whole=whole or size <= _FULL_CHECK_LIMIT)
     except sqlite3.Error as error:
         _put_back(index, kept)
-        raise StorageFormatError(f"{path} is damaged: {error}{advice(path)}") from error
+        raise DamagedFile(f"{path} is damaged: {error}") from error
     except StorageFormatError:
         _put_back(index, kept)
         raise
@@ -322,10 +332,10 @@ def _check_contents(path: Path, connection: sqlite3.Connection, *, whole: bool) 
     if whole:
         problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if problem != "ok":
-            raise StorageFormatError(f"{path} is damaged: {problem}{advice(path)}")
+            raise DamagedFile(f"{path} is damaged: {problem}")
     meta = connection.execute("SELECT compact_revision, compacted_revision FROM meta WHERE id = 0").fetchone()
     if meta is None or not 0 <= meta[1] <= meta[0]:
-        raise StorageFormatError(f"{path} is damaged: no account of what was compacted{advice(path)}")
+        raise DamagedFile(f"{path} is damaged: no account of what was compacted")
     # The ends of the table and of its index, where the last writes were.
     for edge in ("min", "max"):
         row = connection.execute(f"SELECT key, revision FROM log WHERE revision = (SELECT {edge}(revision) FROM log)")
@@ -336,13 +346,13 @@ def _check_contents(path: Path, connection: sqlite3.Connection, *, whole: bool) 
                 "SELECT 1 FROM log INDEXED BY log_key WHERE key = ? AND revision = ?", found
             ).fetchone()
         ):
-            raise StorageFormatError(f"{path} is damaged: revision {found[1]} is not in the index")
+            raise DamagedFile(f"{path} is damaged: revision {found[1]} is not in the index")
     if not whole or version == _WITHOUT_CHECKSUMS:
         return False
     try:
         Log(connection).check_all()
     except StorageDamaged as error:
-        raise StorageFormatError(f"{path}: {error}{advice(path)}") from error
+        raise DamagedFile(f"{path}: {error}") from error
     return True
 
 
@@ -357,7 +367,7 @@ def _check_schema(path: Path, connection: sqlite3.Connection) -> None:
     for (kind, name), texts in expected.items():
         if found.get((kind, name)) not in texts:
             what = "differs" if (kind, name) in found else "is missing"
-            raise StorageFormatError(f"{path} is damaged: the {kind} {name} {what}{advice(path)}")
+            raise DamagedFile(f"{path} is damaged: the {kind} {name} {what}")
 
 
 @cache

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from steersman.machinery.private_files import sync_folder
+from steersman.machinery.private_files import copy_new, sync_folder
 from steersman.storage.interface import StorageDamaged, StorageFormatError, StorageLocked, StorageUnavailable
 from steersman.storage.sqlite import wal
 from steersman.storage.sqlite.file import (
+    DamagedFile,
     FileLock,
     check,
     columns_of,
@@ -60,7 +60,7 @@ class Salvaged:
 
 
 def examine(file: Path) -> Examined:
-    """Look at all of a file, which a server may have open. Raises StorageFormatError if it is damaged, OSError."""
+    """Look at all of a file, which a server may have open. Raises DamagedFile, StorageFormatError, OSError."""
     if is_new(file):
         raise StorageFormatError(f"{file} is not there")
     try:
@@ -80,7 +80,7 @@ def _counted(file: Path, *, in_use: bool) -> Examined:
         try:
             problem = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
             if problem != "ok":
-                raise StorageFormatError(f"{file} is damaged: {problem}")
+                raise DamagedFile(f"{file} is damaged: {problem}")
             has_checksums = "checksum" in columns_of(connection)
             log = Log(connection)
             if has_checksums:
@@ -90,7 +90,7 @@ def _counted(file: Path, *, in_use: bool) -> Examined:
             ).fetchone()
             return Examined(log.revisions()[0], rows, int(unchecked), in_use)
         except (sqlite3.Error, StorageDamaged) as error:
-            raise StorageFormatError(f"{file} is damaged: {error}") from error
+            raise DamagedFile(f"{file} is damaged: {error}") from error
 
 
 def salvage(file: Path) -> Salvaged:
@@ -149,14 +149,15 @@ def set_aside(file: Path) -> Path:
 
 def _copy_with_log(file: Path, target: Path) -> None:
     """Copy a file, with each page of its log that is whole put into it."""
-    shutil.copyfile(file, target)
-    target.chmod(0o600)
+    copy_new(file, target)
     try:
         log = wal.log_of(file).open("rb")
     except FileNotFoundError:
         return
     with log, target.open("rb+") as copy:
         descriptor = log.fileno()
+        if not wal.has_frames(descriptor):
+            return
         size = wal.page_size(descriptor)
         waiting: dict[int, int] = {}
         pages = 0

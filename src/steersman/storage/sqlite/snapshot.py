@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import sqlite3
 from dataclasses import dataclass
 from hashlib import file_digest
 from pathlib import Path
 from typing import Final
 
-from steersman.machinery.private_files import sync_folder, write_whole
+from steersman.machinery.private_files import copy_new, sync_folder, write_whole
 from steersman.storage.interface import StorageFormatError, StorageLocked, StorageUnavailable
 from steersman.storage.sqlite.file import FileLock, check, is_new, remove, upgrade, without_history
 from steersman.storage.sqlite.log import Log
@@ -89,9 +88,11 @@ def restore(
         if bump is None:
             bump = 1 if before else BUMP
         remove(draft)
-        shutil.copyfile(snapshot, draft)
-        draft.chmod(0o600)
-        revision = max(_verified(draft), before)
+        copy_new(snapshot, draft)
+        try:
+            revision = max(_verified(draft), before)
+        except StorageFormatError as error:
+            raise StorageFormatError(f"{snapshot} is not restored: {error}") from error
         if bump:
             revision += bump
         _prepare(draft, revision if bump else 0)

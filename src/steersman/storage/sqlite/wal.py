@@ -129,6 +129,11 @@ def frames(descriptor: int, first: int = 0) -> Iterator[Frame]:
         yield Frame(number, page, pages, head[8:16], struct.unpack_from(">II", head, 16))
 
 
+def has_frames(descriptor: int) -> bool:
+    """Return True if there is more than a header in an open log."""
+    return os.fstat(descriptor).st_size > _HEADER
+
+
 def page_size(descriptor: int) -> int:
     """Return the size of pages that the header of an open log names, or the usual one if it names none."""
     found = int.from_bytes(os.pread(descriptor, 4, 8), "big")

@@ -1,0 +1,29 @@
+"""Who accepts gzip, as kube-apiserver and its handler of OpenAPI documents answer each of these."""
+
+from __future__ import annotations
+
+import pytest
+
+from steersman.endpoints.accept_encoding import rates_gzip, takes_gzip
+from steersman.net.message import Headers
+
+OBJECTS = {"gzip", "identity, gzip", "gzip;q=0, gzip", "gzip, gzip;q=0", "deflate,gzip", ";q=1,gzip", "gzip;q=x, gzip"}
+DOCUMENTS = {
+    "gzip", "identity, gzip", "gzip;q=0, gzip", "deflate,gzip", ";q=1,gzip", "gzip;q=1", "gzip;q=0.5", "GZIP",
+    "gzip ;q=1", "gzip;q=0;x", "gzip;q=x, gzip", "gzip, gzip;q=x",
+}  # fmt: skip
+OTHERS = {"", "*", "gzip;q=0", "gzip;q=-1", "gzip;q=", "gzip;q=x", "identity", "x-gzip"}
+
+
+@pytest.mark.parametrize("text", sorted(OBJECTS | DOCUMENTS | OTHERS))
+def test_gzip_is_accepted_as_upstream_reads_it(text: str) -> None:
+    headers = Headers.of([("accept-encoding", text)])
+    assert takes_gzip(headers) is (text in OBJECTS or text == "gzip, gzip;q=x")
+    assert rates_gzip(headers) is (text in DOCUMENTS)
+
+
+def test_of_several_fields_the_first_counts() -> None:
+    headers = Headers.of([("accept-encoding", "identity"), ("accept-encoding", "gzip")])
+    assert not takes_gzip(headers)
+    assert not rates_gzip(headers)
+    assert not takes_gzip(Headers.of([]))
