@@ -16,13 +16,13 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path as File
 from typing import Any, Final, NamedTuple
 
 from tools.cluster_attacks.cluster import NAMESPACE, AttackedCluster, Plain
-from tools.cluster_attacks.fields import Attempt, Field, Schemas, attempts, fields
+from tools.cluster_attacks.fields import FEW_SEEDS, SEEDS, Attempt, Field, Schemas, attempts, fields
 from tools.cluster_attacks.samples import SAMPLES, resource_of, sample
 
 _QUOTA: Final = "20"
@@ -90,7 +90,7 @@ def main() -> None:
     parser.add_argument("--verbose", action="store_true")
     given = parser.parse_args()
     broken = walk(
-        kinds=given.kinds, part=given.part, only=_SELECTED if given.selection else given.only, seconds=given.seconds,
+        kinds=given.kinds, part=given.part, only=given.only, selection=given.selection, seconds=given.seconds,
         held=given.held / 1000, memory=given.memory, told=partial(print, flush=True), verbose=given.verbose,
     )  # fmt: skip
     print(f"{len(broken)} over the bounds")
@@ -98,10 +98,12 @@ def main() -> None:
 
 
 def walk(
-    *, kinds: list[str] = [], part: str = "1/1", only: str = "", seconds: float = float("inf"),  # noqa: B006
-    held: float = 0.05, memory: float = 64, told: Callable[[str], object], verbose: bool = False,
+    *, kinds: Sequence[str] = (), part: str = "1/1", only: str = "", selection: bool = False,
+    seconds: float = float("inf"), held: float = 0.05, memory: float = 64, told: Callable[[str], object],
+    verbose: bool = False,
 ) -> list[Broken]:  # fmt: skip
     """Play the attacks on a cluster, and return those that are over the bounds."""
+    only, seeds = (_SELECTED, FEW_SEEDS) if selection else (only, SEEDS)
     broken: list[Broken] = []
     began, number, played = time.monotonic(), 0, 0
     at, of = map(int, part.split("/"))
@@ -117,7 +119,7 @@ def walk(
             if time.monotonic() - began > seconds:
                 told(f"stopped at {kind.resource} {dotted(field)}: the time is over")
                 break
-            for attempt in attempts(obj, field, lambda changed, kind=kind: player.takes(kind, changed)):
+            for attempt in attempts(obj, field, partial(player.takes, kind), seeds):
                 what, found = f"{name} {dotted(field)} {attempt.name}", player.play(kind, attempt)
                 played += found is not None
                 if found or verbose:
@@ -145,7 +147,7 @@ class _Player:
             {"metadata": {"name": "pods"}, "spec": {"hard": {"pods": _QUOTA}}}, by=cluster.admin,
         )  # fmt: skip
 
-    def fields(self, wanted: list[str], only: str) -> Iterator[tuple[Kind, str, Plain, Field]]:
+    def fields(self, wanted: Sequence[str], only: str) -> Iterator[tuple[Kind, str, Plain, Field]]:
         """Each field of each sample of each kind that the attacker may make."""
         for kind in self.kinds():
             names = [name for name in SAMPLES if resource_of(name) == kind.resource]
