@@ -17,6 +17,7 @@ from steersman.client.errors import error_of, seconds_of, status_error
 from steersman.client.transport import Fields, Response, Transport
 from steersman.machinery.codec.serializer import decode_plain, encode
 from steersman.machinery.errors.status import StatusError
+from steersman.machinery.large_work.slow_lane import is_large
 
 T = TypeVar("T")
 
@@ -263,14 +264,20 @@ def _delete_options(options: DeleteOptions) -> bytes:
 
 
 async def _events(resource: APIResource[T], response: Response) -> AsyncIterator[Sequence[Event[T]]]:
-    """The events of a watch, those that came together together."""
+    """The events of a watch, those that came together together; large ones are read beside the loop."""
     rest = b""
     async for piece in response.pieces():
         *whole, rest = (rest + piece).split(b"\n")
-        if whole:
-            yield [_event(resource, line) for line in whole if line]
+        if any(map(is_large, whole)):
+            yield await asyncio.to_thread(_read, resource, whole)
+        elif whole:
+            yield _read(resource, whole)
         if len(rest) > _MAX_EVENT:
             raise msgspec.DecodeError("an event of a watch is too large")
+
+
+def _read(resource: APIResource[T], lines: Sequence[bytes]) -> Sequence[Event[T]]:
+    return [_event(resource, line) for line in lines if line]
 
 
 def _event(resource: APIResource[T], line: bytes) -> Event[T]:
