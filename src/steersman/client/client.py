@@ -80,7 +80,7 @@ class Client:
 
     async def get(self, resource: APIResource[T], name: str, namespace: str = "") -> T:
         """An object as it is now."""
-        return resource.decode(await self._ask("GET", resource.path(namespace, name), resource.accept()))
+        return await _decoded(resource, await self._ask("GET", resource.path(namespace, name), resource.accept()))
 
     async def list(
         self, resource: APIResource[T], namespace: str = "", *, label_selector: str = "", field_selector: str = "",
@@ -113,14 +113,14 @@ class Client:
     async def create(self, resource: APIResource[T], obj: T, namespace: str = "") -> T:
         """Makes an object, in `namespace` or that of its metadata. Raises StatusError (AlreadyExists)."""
         target = _target(resource.path(namespace or _namespace(obj)), fieldManager=self.manager)
-        return resource.decode(await self._ask("POST", target, resource.accept(), resource.encode(obj)))
+        return await _decoded(resource, await self._ask("POST", target, resource.accept(), resource.encode(obj)))
 
     async def create_subresource(
         self, resource: APIResource[Any], name: str, namespace: str, subresource: str, obj: APIResource[T], body: T
     ) -> T:
         """Creates by a subresource that takes and answers objects of another kind: a binding, an eviction, a token."""
         target = _target(resource.path(namespace, name, subresource), fieldManager=self.manager)
-        return obj.decode(await self._ask("POST", target, obj.accept(), obj.encode(body)))
+        return await _decoded(obj, await self._ask("POST", target, obj.accept(), obj.encode(body)))
 
     async def act(self, resource: APIResource[Any], name: str, namespace: str, subresource: str, body: bytes) -> None:
         """Creates by a subresource whose answer does not matter."""
@@ -130,7 +130,7 @@ class Client:
         """Puts an object in the place of the one of its name. Raises StatusError (Conflict) if that has changed."""
         metadata = cast(Object, obj).metadata
         target = _target(resource.path(metadata.namespace, metadata.name, subresource), fieldManager=self.manager)
-        return resource.decode(await self._ask("PUT", target, resource.accept(), resource.encode(obj)))
+        return await _decoded(resource, await self._ask("PUT", target, resource.accept(), resource.encode(obj)))
 
     async def update_status(self, resource: APIResource[T], obj: T) -> T:
         """Puts the status of an object. Raises StatusError (Conflict) if the object has changed."""
@@ -141,7 +141,7 @@ class Client:
         media: str = MERGE_PATCH, subresource: str = "",
     ) -> T:  # fmt: skip
         """Changes an object by a patch of plain data."""
-        return resource.decode(await self._patch(resource, name, namespace, patch, media, subresource))
+        return await _decoded(resource, await self._patch(resource, name, namespace, patch, media, subresource))
 
     async def change(
         self, resource: APIResource[Any], name: str, namespace: str, patch: object, *,
@@ -165,7 +165,9 @@ class Client:
             resource.path(namespace, name, subresource), fieldManager=manager or self.manager,
             force="true" if force else "",
         )  # fmt: skip
-        return resource.decode(await self._ask("PATCH", target, resource.accept(), encode(configuration), APPLY_PATCH))
+        return await _decoded(
+            resource, await self._ask("PATCH", target, resource.accept(), encode(configuration), APPLY_PATCH)
+        )
 
     async def delete(
         self, resource: APIResource[Any], name: str, namespace: str = "", options: DeleteOptions | None = None
@@ -261,6 +263,11 @@ def _namespace(obj: Any) -> str:
 
 def _delete_options(options: DeleteOptions) -> bytes:
     return b'{"kind":"DeleteOptions","apiVersion":"v1",' + encode(options)[1:] if encode(options) != b"{}" else b""
+
+
+async def _decoded(resource: APIResource[T], data: bytes) -> T:
+    """The object of an answer; a large one is read beside the loop."""
+    return await asyncio.to_thread(resource.decode, data) if is_large(data) else resource.decode(data)
 
 
 async def _events(resource: APIResource[T], response: Response) -> AsyncIterator[Sequence[Event[T]]]:
