@@ -109,7 +109,7 @@ class Share:
     # Time
 
     async def turn(self, *, waits: bool = True) -> None:
-        """Return when a program of the namespace may run for a slice; without `waits`, as for a kubelet's own work, also
+        """Return when a program of the namespace may run for a slice; without `waits`, as for kubelets themselves, also
         while the namespace has used more than its share."""
         if waits and self._debt() > 0:
             await self._recovered()
