@@ -10,6 +10,7 @@ import socket
 import sqlite3
 import stat
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -292,3 +293,44 @@ def test_a_start_that_fails_lets_garbage_be_collected_again(tmp_path: Path) -> N
     result = CliRunner().invoke(main, ["serve", "--data-dir", str(tmp_path / "file"), "--secure-port", "0"])
     assert result.exit_code != 0
     assert gc.isenabled()
+
+
+BUSY = """
+import asyncio, sys, time
+from steersman.cli.serve import run
+from steersman.controlplane.options import Options
+from steersman.machinery.large_work.slow_lane import SlowLane
+
+
+class Busy:
+    async def start(self):
+        self.lane = SlowLane()
+        work = asyncio.to_thread(time.sleep, 600), self.lane.run(time.sleep, 600)
+        self.work = [asyncio.ensure_future(each) for each in work]
+
+    async def stop(self):
+        self.lane.close()
+        for each in self.work:
+            each.cancel()
+
+
+def ready(address):
+    print("ready", flush=True)
+
+
+run(Options(data_dir=None), make=lambda options: Busy(), ready=ready)
+"""
+
+
+@pytest.mark.slow
+def test_threads_that_work_for_nobody_do_not_keep_the_server_from_ending() -> None:
+    process = subprocess.Popen([sys.executable, "-c", BUSY], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=30)
+        assert process.returncode == 0
+        assert "still works: it is not waited for" in errors
+    finally:
+        process.kill()

@@ -238,8 +238,9 @@ LABEL = (
         ("PodSecurity", SECURITY | {"kind": "Foo"},
          f'no kind "Foo" is registered for version "pod-security.admission.config.k8s.io/v1" {SCHEME}'),
         ("PodSecurity", SECURITY | {"defaults": {"bar": 1}, "foo": 2},
-         'strict decoding error: unknown field "defaults.bar" (known are audit, audit-version, enforce, '
-         'enforce-version, warn, warn-version), unknown field "foo" (known are apiVersion, defaults, exemptions, kind)'),
+         'strict decoding error: unknown field "defaults.bar" (known are audit, audit-version, '
+         'enforce, enforce-version, warn, warn-version), unknown field "foo" '
+         "(known are apiVersion, defaults, exemptions, kind)"),
         ("PodSecurity", SECURITY | {"defaults": {"enforce": 2}},
          WRONG.format("number", "PodSecurityDefaults.defaults.enforce", "string")),
         ("PodSecurity", SECURITY | {"exemptions": {"usernames": "a"}},

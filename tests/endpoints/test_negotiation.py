@@ -196,11 +196,13 @@ AGGREGATED = "g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
         (f"{PROTOBUF};{AGGREGATED}", PROTOBUF),
         (f"{JSON},{JSON};{AGGREGATED}", "plain"),
         (f"{JSON};g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,{JSON}", "plain"),
-        (f"{YAML};{AGGREGATED},{JSON}", "plain"),
+        (f"{YAML};{AGGREGATED},{JSON}", YAML),
+        (f"application/*;{AGGREGATED},{JSON}", "plain"),
+        (f"*/*;{AGGREGATED}", JSON),
     ],
 )
 def test_which_form_of_discovery_is_asked_for(accept: str, form: str) -> None:
-    assert discovery_form(accept) == form
+    assert discovery_form(accept, routed=True) == form
 
 
 CLAUSE = st.sampled_from([JSON, YAML, PROTOBUF, "*/*", "text/html", "*", ""])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from steersman.api.core.v1 import (
     EnvVarSource,
     FileKeySelector,
     HostPathVolumeSource,
+    NFSVolumeSource,
     PersistentVolume,
     PersistentVolumeClaimVolumeSource,
     PersistentVolumeSpec,
@@ -28,11 +30,13 @@ from steersman.machinery.built_in.pod_resources import AnyContainer
 from steersman.nodes.container.look import time_of
 from steersman.nodes.containers import Containers
 from steersman.nodes.contents import Contents
+from steersman.nodes.mounted_files import Mount, MountedFiles
 from steersman.nodes.place import Place
 from steersman.nodes.pod_life import Step, step
 from steersman.nodes.shell.effects import World
 from steersman.nodes.surroundings import plain_variables
-from steersman.nodes.volume_store import MOST_IN_VOLUME
+from steersman.nodes.volume_store import MOST_IN_VOLUME, VolumeKey, VolumeStore
+from tests.counted_work import calls
 
 NOW = 1_800_000_000.0
 EMPTY = Volume(name="d", empty_dir=EmptyDirVolumeSource())
@@ -349,3 +353,105 @@ async def test_of_what_a_command_prints_the_end_is_kept() -> None:
     assert shared is not None
     course = shared._known.logs[it.pod.status.container_statuses[0].container_id]
     assert 50_000 < sum(len(each.data) for each in course.output.since(0)) <= 64 << 10
+
+
+async def test_nothing_is_left_of_pods_that_are_gone() -> None:
+    containers = Containers()
+    contents = containers.contents
+    for number in range(20):
+        it = Living(
+            container("c", "while true; do echo a >> /d/f; sleep 1; done"), uid=str(number), containers=containers
+        )
+        await it.at(0)
+        await it.at(5)
+        shared = contents.of(it.pod)
+        assert shared is not None
+        contents.forget(it.pod)
+        await shared.catch_up({}, it._world, NOW + 9)  # a look that was under way
+        shared.begin(it.pod.spec.containers[0] if it.pod.spec.containers else it.pod.spec.init_containers[0], "x", NOW)
+        contents.forget(it.pod)
+    assert (contents._pods, contents._writers, contents._found, contents._followed) == ({}, {}, 0, 0)
+    assert (contents.store.taken, len(contents.store)) == (0, 0)
+
+
+async def test_servers_of_files_are_remembered_as_long_as_they_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("steersman.nodes.contents._MOST_SERVERS", 2)
+    containers = Containers()
+    for number, lines in ((0, 1), (1, 1), (2, 1), (1, 2)):
+        volume = Volume(name="d", nfs=NFSVolumeSource(server=f"s{number}", path="/a"))
+        it = Living(container("c", "echo a >> /d/f"), volume=volume, uid=f"u{number}", containers=containers)
+        await it.at(0)
+        assert it.file("/d/f") == b"a\n" * lines
+        containers.contents.forget(it.pod)
+    assert len(containers.contents.store) == 2
+
+
+async def test_many_are_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("steersman.nodes.contents._MOST_FOLLOWED", 1)
+    it = Living(container("a", "touch /d/a; sleep 1000"), container("b", "touch /d/b; sleep 1000"))
+    await it.at(0)
+    await it.at(1)
+    assert (it.file("/d/a"), it.file("/d/b"), it.pod.status.phase) == (b"", None, "Running")
+
+
+def test_files_in_sight_are_found_in_a_time_by_their_number() -> None:
+    """Not by that of mounts, of which many may show the same files."""
+    store = VolumeStore()
+    volume = store.files(VolumeKey("pod", "u", "d"))
+    for number in range(4000):
+        volume[f"{number}"] = b""
+
+    def listed(mounts: int) -> int:
+        view = MountedFiles({}, [Mount(f"/{number}", volume) for number in range(mounts)])
+        return calls(lambda: len(view))
+
+    assert listed(5000) < 8 * listed(1)
+
+
+def test_a_mount_within_another_hides_what_is_there() -> None:
+    store = VolumeStore()
+    outer, inner = (store.files(VolumeKey("pod", "u", name)) for name in ("outer", "inner"))
+    outer["f"], outer["in/hidden"], inner["seen"] = b"1", b"2", b"3"
+    own = {"/etc/hosts": b"", "/d/hidden": b""}
+    view = MountedFiles(own, [Mount("/d", outer), Mount("/d/in", inner), Mount("/d/conf", None)])
+    assert sorted(view) == ["/d/f", "/d/in/seen", "/etc/hosts"]
+    view["/d/conf/a"] = b"4"
+    assert own["/d/conf/a"] == b"4"
+    assert sorted(view) == ["/d/conf/a", "/d/f", "/d/in/seen", "/etc/hosts"]
+    del view["/d/f"]
+    assert list(outer) == ["in/hidden"]
+    single = MountedFiles({}, [Mount("/etc/app.conf", outer, "in/hidden")])
+    assert dict(single) == {"/etc/app.conf": b"2"}
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "while true; do x=$(seq 1 900); echo \"$x\" >> /d/f; sleep 0.01; done",
+        "while true; do cat /d/f >> /d/f; echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa >> /d/f; sleep 0.01; done",
+        "i=0; while true; do i=$((i+1)); touch /d/$i; sleep 0.001; done", "until [ -f /d/x ]; do sleep 0.001; done",
+    ],
+)  # fmt: skip
+async def test_a_look_at_containers_that_do_much_takes_little(script: str) -> None:
+    it = Living(container("a", script), container("b", script))
+    await it.at(0)
+    for seconds in (1, 10, 100, 1000):
+        shared = it.contents.of(it.pod)
+        began = time.thread_time()
+        step(it.pod, replace(it.place, shared=shared), NOW + seconds)
+        assert time.thread_time() - began < 0.1  # some 6 ms
+
+
+async def test_what_an_ended_container_has_still_to_do_is_done_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    it = Living(
+        container("c", "for i in 1 2 3; do echo $i >> /d/f; sleep 1; done"), container("d", "sleep 1000"),
+    )  # fmt: skip
+    await it.at(0)
+    monkeypatch.setattr("steersman.nodes.contents._SECONDS_IN_LOOK", -1)
+    it.pod.metadata.deletion_timestamp, it.pod.metadata.deletion_grace_period_seconds = time_of(NOW + 40), 30
+    shared = it.contents.of(it.pod)
+    it.pod.status = step(it.pod, replace(it.place, shared=shared), NOW + 10).status
+    assert it.ended("c") is not None
+    await it.at(11)
+    assert it.file("/d/f") == b"1\n2\n3\n"
+    assert it.contents._followed == 0

@@ -294,7 +294,7 @@ async def test_files_on_a_node_outlive_a_pod_and_those_of_a_pod_do_not(running: 
 
 
 async def test_a_volume_that_is_full_is_told_of(running: Running) -> None:
-    script = "for i in $(seq 1 30); do seq 1 10000 > /d/$i; done; sleep 1000"
+    script = 'x=$(seq 1 999); for i in $(seq 1 90); do echo "$x$x$x$x" > /d/$i; done; sleep 1000'
     await shared(running, "p", script, Volume(name="d", empty_dir=EmptyDirVolumeSource()), host_pid=True)
     await running.clock.advance(seconds=2)
     events = await told(running, "p")

@@ -28,6 +28,18 @@ SEEDS: Final = (
     "x", "0-59,", "1ns", "a,", "a.", "a-", "/a", "../", "$(A)", "$A ", "a\n", "1", "0", "{{.}}", "a=b,", "\\", '"', "é",
     "%41", "(", "a:", " ", "1.", "'[]",
 )  # fmt: skip
+ITEMS: Final[dict[str, list[Any]]] = {
+    "containers": [
+        {"name": "c", "image": "i", "command": ["sh", "-c", "for i in 1 2 3 4 5 6 7 8; do echo $i; done; sleep 3"]},
+        {"name": "c", "image": "i", "livenessProbe": {"exec": {"command": ["true"]}, "periodSeconds": 1}},
+    ],
+    "initContainers": [{"name": "n", "image": "i", "command": ["sh", "-c", "echo a; exit 1"]}],
+    "volumes": [{"name": "n", "emptyDir": {}}, {"name": "n", "configMap": {"name": "m", "optional": True}}],
+    "volumeMounts": [{"name": "e", "mountPath": "/m"}],
+    "env": [{"name": "N", "value": "$(A)$(A)"}],
+    "items": [{"path": "n", "fieldRef": {"fieldPath": "metadata.annotations"}}],
+}  # fmt: skip
+"""Further items of lists, by their names."""
 _MOST_BYTES: Final = 2_800_000
 _MOST_VALUES: Final = 64_000
 _MOST_OBJECTS: Final = 32_000
@@ -182,7 +194,8 @@ def _lists(obj: Plain, field: Field, valid: Callable[[Plain], bool]) -> Iterator
     known = get(obj, field.path)
     items = known if isinstance(known, list) and known else [_plausible(field.path)]
     others = items[1:]
-    for at, item in enumerate(items[:3]):
+    items = [*items[:3], *ITEMS.get(str(field.path[-1]), ())]
+    for at, item in enumerate(items):
         for name, vary in (("distinct", _distinct), ("all distinct", _all_distinct), ("equal", _equal)):
 
             def form(count: int, item: Any = item, vary: Callable[[Any, int], Any] = vary) -> list[Any]:

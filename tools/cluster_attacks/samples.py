@@ -89,7 +89,7 @@ _POD_SPEC: Final[Plain] = {
     "securityContext": {"fsGroup": 1, "supplementalGroups": [1], "runAsUser": 1, "sysctls": [
         {"name": "net.ipv4.ip_unprivileged_port_start", "value": "1"},
     ]},
-    "overhead": None, "schedulerName": "default-scheduler", "restartPolicy": "Always",
+    "serviceAccountName": "default", "schedulerName": "default-scheduler", "restartPolicy": "Always",
 }  # fmt: skip
 _ANNOTATIONS: Final = {
     "a": "b",

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path as File
 from typing import Any, Final, NamedTuple
 
@@ -38,6 +39,8 @@ _SELECTED: Final = (
 """Fields of which a short run is made."""
 
 
+_TOO_LARGE: Final = "request is too large"
+"""How a storage refuses an object that has grown beyond its bound; as upstream, with a 500."""
 _MERGE_PATCH: Final = "application/merge-patch+json"
 _TABLE: Final = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
@@ -82,7 +85,7 @@ def main() -> None:
     given = parser.parse_args()
     broken = walk(
         kinds=given.kinds, part=given.part, only=_SELECTED if given.selection else given.only, seconds=given.seconds,
-        held=given.held / 1000, memory=given.memory, told=print, verbose=given.verbose,
+        held=given.held / 1000, memory=given.memory, told=partial(print, flush=True), verbose=given.verbose,
     )  # fmt: skip
     print(f"{len(broken)} over the bounds")
     sys.exit(1 if broken else 0)
@@ -190,16 +193,14 @@ class _Player:
                 return code, answer
             time.sleep(0.2)
 
-    def play(self, kind: Kind, name: str, attempt: Attempt) -> Broken | str | None:
-        """Play an attack, and once more if it is over the bounds. None if no variant of it is valid."""
+    def play(self, kind: Kind, attempt: Attempt) -> str | None:
+        """Play an attack, and once more if it is over the bounds; return what is. None if no variant of it is valid."""
         what = ""
         for _ in range(2):
             was_made, what = self._play_once(kind, attempt)
-            if not was_made and not what:
-                return None
             if not what:
-                return ""  # type: ignore[return-value]
-        return Broken(name, what)
+                return what if was_made else None
+        return what
 
     def _play_once(self, kind: Kind, attempt: Attempt) -> tuple[bool, str]:
         cluster = self._cluster
@@ -208,7 +209,7 @@ class _Player:
         was_made = False
         for variant in attempt.variants:
             code, answer = self._post(kind.path, variant())
-            if code == 500:
+            if code == 500 and _TOO_LARGE not in str(answer):
                 panics = f"answered {str(answer)[:200]}"
             if code == 201:
                 was_made = True

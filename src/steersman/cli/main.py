@@ -12,9 +12,10 @@ from steersman.cli.envtest.command import envtest
 from steersman.cli.kubeconfig import kubeconfig
 from steersman.cli.program import Program
 from steersman.cli.scheduler import scheduler
-from steersman.cli.serve import serve
+from steersman.cli.serve_command import serve
 from steersman.cli.storage import storage
 from steersman.cli.up.commands import down, status, up
+from steersman.cli.up.reset import reset
 
 
 @click.group(
@@ -32,5 +33,5 @@ def main() -> None:
     """
 
 
-for each in (up, status, down, kubeconfig, serve, controllers, scheduler, storage, envtest, crd, completion):
+for each in (up, status, down, reset, kubeconfig, serve, controllers, scheduler, storage, envtest, crd, completion):
     main.add_command(each)

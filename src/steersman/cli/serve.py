@@ -1,4 +1,4 @@
-"""`steersman serve`: the API server, until it is interrupted."""
+"""A server or a cluster in this process, until it is interrupted: its start, its log, its end."""
 
 from __future__ import annotations
 
@@ -10,17 +10,15 @@ import resource
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final, NoReturn, Protocol
 
 import click
 
-import steersman
 from steersman.cli import logs
-from steersman.cli.command import FlagsCommand
-from steersman.cli.flags import parse
-from steersman.cli.paths import default_data_dir
 from steersman.cli.service_manager import ServiceManager
 from steersman.controlplane.option_ties import warnings_of
 from steersman.controlplane.options import Options, OptionsError
@@ -28,23 +26,10 @@ from steersman.controlplane.options import Options, OptionsError
 if TYPE_CHECKING:
     from steersman.controlplane.addresses import Address
 
+logger = logging.getLogger(__name__)
 
-@click.command(cls=FlagsCommand)
-@click.version_option(steersman.__version__, prog_name="steersman")
-@click.argument("flags", nargs=-1, type=click.UNPROCESSED)
-def serve(flags: tuple[str, ...]) -> None:
-    """Serve the Kubernetes API.
-
-    The flags are kube-apiserver's, by the same names, plus --data-dir, --storage, --controllers and
-    --debug-loop-watchdog.
-    Defaults are kube-apiserver's too where it has any that a server by itself can use; RBAC is on. When the server is
-    ready it says so in one line: where it is, and the kubeconfig of its administrator.
-    """
-    try:
-        options = parse(list(flags), default_data_dir())
-    except OptionsError as error:
-        fail(str(error))
-    run(options)
+_LAST_WAIT: Final = 1.0
+"""Seconds that threads have when the server has ended: nothing that they do counts any more."""
 
 
 class Started(Protocol):
@@ -76,8 +61,9 @@ def run(
     service_manager = ServiceManager()
 
     def started(address: Address) -> None:
-        logs.log_start(options, address.url, time.monotonic() - began)
-        (ready or say_ready)(address)
+        seconds = time.monotonic() - began
+        (ready or say_ready)(address)  # first, for programs that read both streams as one
+        logs.log_start(options, address.url, seconds)
         service_manager.ready(f"serves on {address.url}")
 
     def ending(why: str) -> None:
@@ -92,6 +78,20 @@ def run(
         _failed(options, "; ".join(str(error) for error in group.exceptions), program)
     logs.log_end(time.monotonic() - began)
     sys.stdout.flush()
+    _end(code)
+
+
+def _end(code: int) -> None:
+    """Ends the process if it is not well, or if threads still work for requests that nobody waits for any more: the
+    interpreter would not end before they have."""
+    until = time.monotonic() + _LAST_WAIT
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join(max(0.0, until - time.monotonic()))
+            if thread.is_alive():
+                logger.warning("%s still works: it is not waited for", thread.name)
+                logging.shutdown()
+                os._exit(code)
     os._exit(code) if code else None
 
 
@@ -164,6 +164,7 @@ async def _serve(
     ending: Callable[[str], None],
 ) -> int:  # fmt: skip
     loop = asyncio.get_running_loop()
+    let_go = own_threads(loop)
     stop = asyncio.Event()
 
     def end(why: str) -> None:
@@ -197,7 +198,20 @@ async def _serve(
     ready(address)
     await stopping
     await plane.stop()
+    let_go()
     return 0
+
+
+def own_threads(loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
+    """Gives a loop threads that it does not wait for at its end, once the function that this gives was called."""
+    threads = ThreadPoolExecutor(thread_name_prefix="asyncio")
+    loop.set_default_executor(threads)
+
+    def let_go() -> None:
+        threads.shutdown(wait=False, cancel_futures=True)
+        loop.set_default_executor(ThreadPoolExecutor(1))
+
+    return let_go
 
 
 def _wait_for_no_start() -> None:

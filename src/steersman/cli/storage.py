@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from steersman.cli.in_order import InOrder
-from steersman.cli.paths import DEFAULT_DATA_DIR, default_data_dir
+from steersman.cli.paths import DEFAULT_DATA_DIR, AbsolutePath, default_data_dir
 
 if TYPE_CHECKING:
     from steersman.storage.moving.cluster import Cluster
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_FILE: Final = click.Path(path_type=Path, dir_okay=False)
+_FILE: Final = AbsolutePath(dir_okay=False)
 _MIB: Final = 1 << 20
 
 
 def _data_dir(command: Command) -> Command:
     return click.option(
-        "--data-dir", type=click.Path(path_type=Path, file_okay=False), metavar="folder",
+        "--data-dir", type=AbsolutePath(file_okay=False), metavar="folder",
         help=f"the server's folder  [default: {DEFAULT_DATA_DIR}]",
     )(command)  # fmt: skip
 

@@ -10,7 +10,7 @@ import sys
 from typing import Final
 
 from steersman.cli.logs import configure_logging
-from steersman.cli.serve import allow_many_files, settle
+from steersman.cli.serve import allow_many_files, own_threads, settle
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.options import OptionsError
 from steersman.controlplane.workers.messages import decode_given, first_frame
@@ -64,6 +64,7 @@ def end_with(owner: int) -> None:
 
 
 async def _work(worker: Worker) -> int:
+    let_go = own_threads(asyncio.get_running_loop())
     await worker.begin()
     plane = ControlPlane(worker.given.options, worker=worker)
     try:
@@ -79,6 +80,7 @@ async def _work(worker: Worker) -> int:
     await worker.ended.wait()
     await plane.stop()
     await worker.over()
+    let_go()
     return 0
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from steersman.api.core.v1 import Taint
-from steersman.machinery.suggestions import known_are
+from steersman.machinery.suggestions import explained
 from steersman.machinery.values.quantity import QuantityError, parse
 from steersman.nodes.node_set import Networks, NodeSet
 from steersman.nodes.rehearsal import Unknown
@@ -90,14 +90,11 @@ class Configuration:
             if len(own) > 1:
                 raise ConfigurationError(f"{len(own)} documents say what the cluster is")
             plain = own[0] if own else {}
-            _check_keys(plain)
             found = msgspec.convert(plain, _File)
         except OSError as error:
             raise ConfigurationError(f"{path}: {error.strerror}") from None
         except msgspec.ValidationError as error:
-            what, _, where = str(error).partition(" - at `$")
-            at = where.strip("`.")
-            raise ConfigurationError(f"{path}: {at}: {what}" if at else f"{path}: {what}") from None
+            raise ConfigurationError(f"{path}: {explained(error, _File)}") from None
         except (ConfigurationError, yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
             raise ConfigurationError(f"{path}: {error}") from None
         objects = tuple(path.parent / each for each in found.objects)
@@ -138,21 +135,6 @@ class Configuration:
         """Return the set of `simulated_nodes`, which nodes that are made through the API join."""
         usual = NodeTemplate(missing_images=self.missing_images, unknown_programs=self.unknown_programs)
         return NodeSet(nodes, Networks(HOSTS, PODS), adopts_all=self.manage_all_nodes, usual=usual)
-
-
-def _check_keys(plain: Any) -> None:
-    """Raises ConfigurationError for a key that the file, or a group of its nodes, does not have."""
-    if not isinstance(plain, dict):
-        return
-    groups = plain.get("nodes")
-    places: list[tuple[str, Any, type[msgspec.Struct]]] = [("", plain, _File)]
-    if isinstance(groups, list):
-        places += [(f"nodes[{number}]: ", each, NodeGroup) for number, each in enumerate(groups)]
-    for where, given, cls in places:
-        known = [each.encode_name for each in msgspec.structs.fields(cls)]
-        for key in given if isinstance(given, dict) else ():
-            if key not in known:
-                raise ConfigurationError(f"{where}unknown key {key!r}{known_are(str(key), known)}")
 
 
 def _is_object(document: Any) -> bool:

@@ -186,7 +186,10 @@ class ReplicasController(Controller[Key], Generic[R]):
             await turn.give()
         error: Exception | None = None
         if may_act and not owner.metadata.deletion_timestamp:
+            began = asyncio.get_running_loop().time()
             error = await self._manage(key, owner, active)
+            if asyncio.get_running_loop().time() - began > _TELLS_EVERY:  # what was told meanwhile is newer
+                active, terminating = self._counted(owner)
         now = times.unix(times.now())
         status = await self._status(owner, active, terminating, error, now)
         await self._write(owner, status)
@@ -229,6 +232,11 @@ class ReplicasController(Controller[Key], Generic[R]):
         self._expected.created(key, count - succeeded)
         return error
 
+    def _counted(self, owner: R) -> tuple[list[Pod], int]:
+        """The active pods of a set, and how many end, as they are known now."""
+        pods = controlled_by(self._pods, owner.metadata.uid)
+        return list(filter(is_active, pods)), sum(map(is_terminating, pods))
+
     async def _tell_meanwhile(self, key: Key, owner: R) -> None:
         """Keeps the status up while many pods are made, which takes long where others need the loop as well."""
         while True:
@@ -236,8 +244,7 @@ class ReplicasController(Controller[Key], Generic[R]):
             current = self._sets.get(*key)
             if current is None or current.metadata.uid != owner.metadata.uid:
                 return
-            pods = controlled_by(self._pods, owner.metadata.uid)
-            active, terminating = list(filter(is_active, pods)), sum(map(is_terminating, pods))
+            active, terminating = self._counted(owner)
             status = await self._status(current, active, terminating, None, times.unix(times.now()))
             status["conditions"] = current.status.conditions
             try:

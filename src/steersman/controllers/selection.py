@@ -21,9 +21,8 @@ def selected(given: Sequence[str], elsewhere: Sequence[str] = ()) -> tuple[type[
     known = {each.name for each in CONTROLLERS}
     for each in given:
         if each != ALL and each.removeprefix("-") not in known:
-            raise ValueError(
-                f'"{each}" is not in the list of known controllers{known_are(each.removeprefix("-"), {*known, *elsewhere})}'
-            )
+            names = known_are(each.removeprefix("-"), {*known, *elsewhere})
+            raise ValueError(f'"{each}" is not in the list of known controllers{names}')
     return tuple(each for each in CONTROLLERS if _is_selected(each, given))
 
 

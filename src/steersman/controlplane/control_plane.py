@@ -73,8 +73,8 @@ from steersman.controlplane.objects import StoreObjects
 from steersman.controlplane.option_ties import check_families
 from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.runtime_config import RuntimeConfig
-from steersman.controlplane.storage_health import wrong_with
-from steersman.controlplane.storage_metrics import install_storage_metrics
+from steersman.controlplane.storage_health import not_ready, wrong_with
+from steersman.controlplane.storage_metrics import install_refusals, install_storage_metrics
 from steersman.controlplane.stored_versions.rewriting import agreement_on
 from steersman.controlplane.stores import Stores
 from steersman.controlplane.token_keys import OwnTokenKeys, TokenKeys
@@ -446,6 +446,7 @@ class ControlPlane:
         install_storage_metrics(
             common.registry, stores, counts_objects=options.etcd_count_metric_poll_period > 0, file=file_of(options)
         )
+        install_refusals(common.registry, [storage] if clusters is None else clusters.storages)
         if watchdog is not None:
             if options.profiling and options.contention_profiling:
                 from steersman.server.profiling import install_contention_profiling
@@ -501,7 +502,7 @@ class ControlPlane:
         server.add_checks(HealthCheck("etcd", lambda: wrong_with(self.storage, health)))
         needed = [stores.store(*key) for key in _READ_BY_THE_SERVER]
         server.add_checks(
-            HealthCheck("etcd-readiness", lambda: wrong_with(self.storage, ready)),
+            HealthCheck("etcd-readiness", lambda: not_ready(self.storage, ready)),
             HealthCheck(
                 "informer-sync",
                 lambda: next((f"{each.resource.plural} not synced" for each in needed if not each.cacher.ready), None),

@@ -59,7 +59,7 @@ class Server:
             raise ValueError("the cluster says who the users of an aggregated server are, and what they may do")
         self._declarations = [declaration_of(each) for each in resources]
         _check_distinct(self._declarations)
-        folder = Path(data_dir) if data_dir is not None else _default_folder(self._declarations)
+        folder = Path(os.path.abspath(data_dir)) if data_dir is not None else _default_folder(self._declarations)
         self._folder = folder
         self._aggregation = aggregation
         self._options: dict[str, Any] = {

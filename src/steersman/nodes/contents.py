@@ -13,9 +13,10 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Final
 
-from steersman.api.core.v1 import ContainerStatus, FileKeySelector, PersistentVolume, Pod
+from steersman.api.core.v1 import ContainerStatus, FileKeySelector, PersistentVolume, Pod, Volume
 from steersman.client.informer import Key
 from steersman.machinery.built_in.pod_resources import AnyContainer, all_containers
 from steersman.machinery.errors.field import quote
@@ -23,18 +24,18 @@ from steersman.machinery.values import times
 from steersman.machinery.values.quantity import nanos
 from steersman.nodes.behaviour import unknown_programs
 from steersman.nodes.container_status import all_statuses
-from steersman.nodes.course import MOST_AT_ONCE, Course, in_order
+from steersman.nodes.course import Course, in_order
 from steersman.nodes.env_file import EnvFileError, value_in
 from steersman.nodes.mounted_files import Mount, MountedFiles
 from steersman.nodes.naming import hostname_of
 from steersman.nodes.place import NOTHING, Memory, Progress, Start, moment_of
 from steersman.nodes.rehearsal import Printed, rehearsed
 from steersman.nodes.shares import Shares, Slices
-from steersman.nodes.shell.effects import World
+from steersman.nodes.shell.effects import World, taken_by
 from steersman.nodes.surroundings import command_of, plain_variables
 from steersman.nodes.variables import ArgumentsTooLong, expanded
-from steersman.nodes.volume_places import of_persistent, of_pod, place_of
-from steersman.nodes.volume_store import VolumeKey, VolumeStore
+from steersman.nodes.volume_places import SERVER, of_persistent, of_pod, place_of
+from steersman.nodes.volume_store import VolumeFiles, VolumeKey, VolumeStore
 
 _CHANGES_FILES: Final = re.compile(r">|\b(touch|rm|tar|tee|dd|mkdir|rmdir|cp|mv|sed|truncate|new_file\w*)\b", re.ASCII)
 """Of commands: any other need not be followed."""
@@ -44,9 +45,19 @@ _MOST_FOUND: Final = 64 << 10
 _MOST_FOUND_BY_ALL: Final = 32 << 20
 _KEPT_RUNS: Final = 2
 """Of a container, whose log may be asked for."""
-_TURNS_IN_LOOK: Final = 200
+_SECONDS_IN_LOOK: Final = 0.006
+"""Of processor time for which all commands together that are followed go on in a look, as the loop waits."""
 _TURNS_BETWEEN_LOOKS: Final = 500
-"""For which all commands together that are followed go on at once."""
+"""For which they go on between two looks, and others have their turn after each."""
+_MOST_FOLLOWED: Final = 2000
+"""Containers whose commands are followed."""
+_MOST_GIVEN: Final = 64 << 10
+"""Bytes of the files, and characters of the variables, that such a container is given."""
+_MOST_VOLUMES: Final = 256
+"""Of a pod; what is in the others is its containers' own."""
+_MOST_SERVERS: Final = 256
+"""Servers of files; the volumes of others live as long as their pods."""
+_MOST_NAME: Final = 253
 _MOST_WRITERS: Final = 256
 """Containers that are followed as they share a volume."""
 _LEAST_WAIT: Final = 1.0
@@ -73,6 +84,10 @@ class _OfPod:
     worlds: dict[str, World] = field(default_factory=dict)
     full: set[str] = field(default_factory=set)
     """Volumes that were told to be full."""
+    follows: dict[str, bool] = field(default_factory=dict)
+    """Whether the command of a container is one to follow."""
+    is_gone: bool = False
+    """The pod is deleted: nothing more is kept of it."""
 
 
 class Contents:
@@ -90,20 +105,28 @@ class Contents:
         self._pods: dict[str, _OfPod] = {}
         self.full: Callable[[Pod, str], None] = _nobody
         """Called once with a pod and the name of a volume of it for whose files there is no room."""
-        self._found = 0
+        self._found = self._followed = self._servers = 0
         self._writers: dict[VolumeKey, dict[str, Course]] = {}
 
     def of(self, pod: Pod) -> PodContents | None:
         """Return the shared files of a pod; None if it has no volumes for any."""
-        places = {}
-        for volume in pod.spec.volumes:
+        mounts = {}
+        for volume in pod.spec.volumes[:_MOST_VOLUMES]:
             place = place_of(pod, volume, self.volume_of)
             if place is not None:
-                places[volume.name] = place
-        if not places:
-            return None
-        mounts = {name: Mount("", self.store.files(place.key), place.inside, name) for name, place in places.items()}
-        return PodContents(self, pod, mounts, self._pods.setdefault(pod.metadata.uid, _OfPod()))
+                mounts[volume.name] = Mount("", self._files(pod, volume, place.key), place.inside, volume.name)
+        return PodContents(self, pod, mounts, self._pods.setdefault(pod.metadata.uid, _OfPod())) if mounts else None
+
+    def known(self, pod: Pod) -> PodContents | None:
+        """Return the same of a pod that its node has seen to; None for any other."""
+        return self.of(pod) if pod.metadata.uid in self._pods else None
+
+    def _files(self, pod: Pod, volume: Volume, key: VolumeKey) -> VolumeFiles:
+        if key.kind == SERVER and not self.store.has(key):
+            if self._servers >= _MOST_SERVERS or len(key.owner) > _MOST_NAME:
+                return self.store.files(of_pod(pod, volume))
+            self._servers += 1
+        return self.store.files(key)
 
     def end(self, pod: Pod) -> None:
         """Nothing of a pod runs any more, and nothing will."""
@@ -121,6 +144,7 @@ class Contents:
         self.end(pod)
         found = self._pods.pop(pod.metadata.uid, None)
         if found is not None:
+            found.is_gone = True
             self._found -= sum(each.size for each in found.starts.values())
         for volume in pod.spec.volumes:
             self.store.drop(of_pod(pod, volume))
@@ -131,7 +155,7 @@ class Contents:
 
     def keep_start(self, of_pod: _OfPod, container_id: str, start: Start) -> Start:
         """Keep what a container has found, as long as there is room for it."""
-        if self._found + start.size > _MOST_FOUND_BY_ALL:
+        if of_pod.is_gone or self._found + start.size > _MOST_FOUND_BY_ALL:
             start = start._replace(files={}, size=0)
         self._found += start.size
         of_pod.starts[container_id] = start
@@ -141,7 +165,10 @@ class Contents:
         return start
 
     def add_course(self, of_pod: _OfPod, container_id: str, course: Course) -> None:
-        """Follow the command of a container from now on."""
+        """Follow the command of a container from now on, unless many are followed."""
+        if of_pod.is_gone or self._followed >= _MOST_FOLLOWED:
+            return
+        self._followed += 1
         of_pod.courses[container_id] = of_pod.logs[container_id] = course
         for key in course.keys:
             writers = self._writers.setdefault(key, {})
@@ -151,6 +178,8 @@ class Contents:
     def drop_course(self, of_pod: _OfPod, container_id: str) -> None:
         """Follow the command of a container no more."""
         course = of_pod.courses.pop(container_id, None)
+        if course is not None:
+            self._followed -= 1
         for key in () if course is None else course.keys:
             writers = self._writers.get(key, {})
             writers.pop(container_id, None)
@@ -172,6 +201,7 @@ class PodContents:
         self._pod = pod
         self._volumes = mounts
         self._known = known
+        self._left = _SECONDS_IN_LOOK
 
     # Sight
 
@@ -221,7 +251,7 @@ class PodContents:
             view = MountedFiles({}, mounts)
             for path in view:
                 data = view.get(path)
-                size += len(path) + len(data or b"")
+                size += taken_by(path, data)
                 if size > _MOST_FOUND:
                     break
                 if data is not None:
@@ -238,7 +268,7 @@ class PodContents:
             self._follow(container, container_id, at)
 
     def _follow(self, container: AnyContainer, container_id: str, at: float) -> None:
-        if not self._is_followed(container):
+        if not self._is_followed(container) or self._known.is_gone:
             return
         own = self._all.own_files(container_id)
         world = self._known.worlds.get(container.name)
@@ -248,8 +278,13 @@ class PodContents:
             except ArgumentsTooLong:  # nor does this one
                 return
             world = World(hostname_of(self._pod), variables, times.moment)
+        given = 0
         for path, data in world.files.items():
-            own.setdefault(path, data)
+            given += len(data)
+            own.setdefault(path, data if given <= _MOST_GIVEN else b"")
+        self._known.worlds.pop(container.name, None)
+        if sum(len(name) + len(value) for name, value in world.environment.items()) > _MOST_GIVEN:
+            return
         found = {**world.environment, **self._known.starts[container_id].variables}
         mounts = self.mounts(container)
         there = world.copy(files=self.view(container, own), environment=found)
@@ -259,20 +294,28 @@ class PodContents:
         self._all.add_course(self._known, container_id, Course(rest, at, tuple(keys), self._all.lock))
 
     def _is_followed(self, container: AnyContainer) -> bool:
-        if container.stdin or not self.shares(container):
-            return False
-        return changes_files(container) or any(map(_WAITS.search, (*container.command, *container.args)))
+        known = self._known.follows.get(container.name)
+        if known is None:
+            known = self._known.follows[container.name] = (
+                not container.stdin and self.shares(container) and (
+                    changes_files(container) or any(map(_WAITS.search, (*container.command, *container.args)))
+                )
+            )  # fmt: skip
+        return known
 
     # Time
 
     def advance(self, until: float) -> None:
         """Have all who share these volumes do what is due, as far as that can be done in a look."""
         keys = [each.files.key for each in self._volumes.values() if each.files is not None]
+        if self._left <= 0:
+            return
         with self._all.lock:
-            end = time.perf_counter() + MOST_AT_ONCE
-            for _ in in_order(self._all.writers(keys), until, _TURNS_IN_LOOK):
-                if time.perf_counter() >= end:
+            began = time.thread_time()
+            for _ in in_order(self._all.writers(keys), until, _TURNS_BETWEEN_LOOKS):
+                if time.thread_time() - began > self._left:
                     break
+            self._left -= time.thread_time() - began
 
     def progress(self, container_id: str, now: float) -> Progress | None:
         """Return how far a command has come by now; None for one that is not followed."""
@@ -301,10 +344,9 @@ class PodContents:
         if course is None:
             return
         with self._all.lock:
+            course.last = at
             self.advance(at)
-            course.run(at, _TURNS_IN_LOOK)
-            course.stop()
-            self._all.drop_course(self._known, container_id)
+            self._drop_those_through()
 
     async def catch_up(
         self, memory: Mapping[str, Memory], world_of: Callable[[AnyContainer], Awaitable[World]], now: float
@@ -314,8 +356,12 @@ class PodContents:
         Containers that have begun before this process did are followed from their start on, in the order of these.
         """
         containers = {each.name: each for each in all_containers(self._pod.spec)}
+        running = {
+            each.name for each in all_statuses(self._pod.status)
+            if each.state.running is not None and each.container_id in self._known.starts
+        }  # fmt: skip
         for name, container in containers.items():
-            if self._is_followed(container) and name not in self._known.worlds:
+            if name not in self._known.worlds and name not in running and self._is_followed(container):
                 self._known.worlds[name] = await world_of(container)
         for status, began, ended in _runs(self._pod, memory):
             if status.container_id in self._known.starts or status.name not in containers:
@@ -337,6 +383,15 @@ class PodContents:
                 is_over = next(turns, True) is not None
             finally:
                 slices.end()
+        self._drop_those_through()
+
+    def _drop_those_through(self) -> None:
+        """Follow no more the commands of containers that have ended, and that have done what they did before."""
+        with self._all.lock:
+            for container_id, course in tuple(self._known.courses.items()):
+                if course.last < inf and course.is_through:
+                    course.stop()
+                    self._all.drop_course(self._known, container_id)
 
     def look_again(self, now: float) -> float | None:
         """Return when containers are to be looked at that may end by what they find in files; None if none does."""

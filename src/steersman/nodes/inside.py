@@ -37,7 +37,7 @@ async def world_in(
     For a kubelet's `own_use` there are no tokens, and what is around may be a minute old. Raises Unreachable.
     """
     name = container_id or status.container_id
-    inside, shared = containers.inside(name), containers.contents.of(pod)
+    inside, shared = containers.inside(name), containers.contents.known(pod)
     start = None if shared is None else shared.known_start(name)
     variables = {} if start is None else start.variables
     world = await _around(client, inside, pod, container, allocatable, variables, own_use=own_use)

@@ -326,7 +326,7 @@ class Kubelets:
         """Returns the files that a pod's containers share, as they are by now; the pod has to go if they are too many.
         Raises Unreachable."""
         containers = self._servers.containers
-        found = None if is_over(pod) else containers.contents.of(pod)
+        found = None if is_over(pod) or self._is_gone(pod) else containers.contents.of(pod)
         if found is None:
             return None
 
@@ -338,6 +338,10 @@ class Kubelets:
             self._tell(node, pod, [Happened("Warning", "Evicted", text)])
             containers.evict(pod, text)
         return found
+
+    def _is_gone(self, pod: Pod) -> bool:
+        current = self._pods.get(*key_of(pod))
+        return current is None or current.metadata.uid != pod.metadata.uid
 
     def _tell_of_full_volume(self, pod: Pod, volume: str) -> None:
         node = self._nodes.get(pod.spec.node_name)

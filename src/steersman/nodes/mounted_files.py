@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
-from typing import NamedTuple
+from itertools import islice
+from typing import Final, NamedTuple
 
 from steersman.nodes.shell.effects import MOST_FILE_BYTES, FileSystems, NoSpace, taken_by
 from steersman.nodes.volume_store import VolumeFiles
+
+_MOST_MOUNTS: Final = 64
+"""Of a container; what is mounted beside them is not shared."""
+_MOST_IN_SIGHT: Final = 16_384
+"""Files that are listed: as many as some containers and volumes hold."""
 
 
 class Mount(NamedTuple):
@@ -29,7 +35,13 @@ class MountedFiles(FileSystems):
         """`full` is called with the name of a volume for whose files there is no room."""
         self._own = own
         self._full = full
-        self._mounts = sorted(mounts, key=lambda each: len(each.at), reverse=True)
+        self._mounts = sorted(mounts[:_MOST_MOUNTS], key=lambda each: len(each.at), reverse=True)
+        self._below = tuple(f"{each.at.rstrip('/')}/" for each in self._mounts if each.files is not None)
+        self._at = frozenset(each.at for each in self._mounts if each.files is not None)
+        self._has_nested = any(
+            one is not other and one.at.startswith(f"{other.at.rstrip('/')}/")
+            for one in self._mounts for other in self._mounts
+        )  # fmt: skip
 
     def __getitem__(self, path: str) -> bytes:
         files, inside = self._route(path)
@@ -48,13 +60,15 @@ class MountedFiles(FileSystems):
         del files[inside]
 
     def __iter__(self) -> Iterator[str]:
+        return islice(self._paths(), _MOST_IN_SIGHT)
+
+    def _paths(self) -> Iterator[str]:
         for path in list(self._own):
-            if self._route(path)[0] is self._own:
+            if not (path in self._at or path.startswith(self._below)) or self._route(path)[0] is self._own:
                 yield path
         for mount in self._mounts:
             for path, inside in _in_sight(mount):
-                files, where = self._route(path)
-                if files is mount.files and where == inside:
+                if not self._has_nested or self._route(path) == (mount.files, inside):
                     yield path
 
     def __len__(self) -> int:

@@ -109,8 +109,10 @@ class Share:
     # Time
 
     async def turn(self, *, waits: bool = True) -> None:
-        """Return when a program of the namespace may run for a slice; without `waits`, as for kubelets themselves, also
-        while the namespace has used more than its share."""
+        """Return when a program of the namespace may run for a slice.
+
+        Without `waits`, as for a kubelet's own work, that is also while the namespace has used more than its share.
+        """
         if waits and self._debt() > 0:
             await self._recovered()
         if self._shares.is_free:

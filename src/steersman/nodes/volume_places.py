@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from steersman.api.core.v1 import PersistentVolume, Pod, Volume
 from steersman.client.informer import Key
 from steersman.machinery.built_in.volumes import claim_name
 from steersman.nodes.volume_store import VolumeKey
 
+SERVER: Final = "server"
+"""The kind of keys of file servers."""
 VolumeOf = Callable[[Key], PersistentVolume | None]
 """The persistent volume that a claim is bound to."""
 
@@ -29,7 +31,7 @@ def place_of(pod: Pod, volume: Volume, volume_of: VolumeOf) -> VolumePlace | Non
     if volume.host_path is not None:
         return _on_node(pod, volume.host_path.path)
     if volume.nfs is not None:
-        return VolumePlace(VolumeKey("nfs", volume.nfs.server), _relative(volume.nfs.path))
+        return VolumePlace(VolumeKey(SERVER, volume.nfs.server), _relative(volume.nfs.path))
     if claim := claim_name(pod, volume):
         found = volume_of((pod.metadata.namespace, claim))
         return None if found is None else _of_persistent(pod, found)
@@ -51,6 +53,11 @@ def of_persistent(volume: PersistentVolume) -> VolumeKey:
     return VolumeKey("persistent", volume.metadata.uid)
 
 
+def of_node(name: str) -> VolumeKey:
+    """Return the key of the files of a node."""
+    return VolumeKey("node", name)
+
+
 def _of_persistent(pod: Pod, volume: PersistentVolume) -> VolumePlace:
     spec = volume.spec
     if spec.host_path is not None:
@@ -58,12 +65,12 @@ def _of_persistent(pod: Pod, volume: PersistentVolume) -> VolumePlace:
     if spec.local is not None:
         return _on_node(pod, spec.local.path)
     if spec.nfs is not None:
-        return VolumePlace(VolumeKey("nfs", spec.nfs.server), _relative(spec.nfs.path))
+        return VolumePlace(VolumeKey(SERVER, spec.nfs.server), _relative(spec.nfs.path))
     return VolumePlace(of_persistent(volume))
 
 
 def _on_node(pod: Pod, path: str) -> VolumePlace:
-    return VolumePlace(VolumeKey("node", pod.spec.node_name), _relative(path))
+    return VolumePlace(of_node(pod.spec.node_name), _relative(path))
 
 
 def _relative(path: str) -> str:

@@ -35,13 +35,15 @@ class VolumeFiles(MutableMapping[str, bytes]):
         """Bytes of its files, with their names and what each takes itself."""
         self.size = 0
         """Bytes of its files alone."""
+        self.is_gone = False
+        """Deleted: whoever has it still can write nothing into it."""
 
     def __getitem__(self, path: str) -> bytes:
         return self._files[path]
 
     def __setitem__(self, path: str, data: bytes) -> None:
         more = taken_by(path, data) - taken_by(path, self._files.get(path))
-        if more > 0 and more > self.room():
+        if self.is_gone or (more > 0 and more > self.room()):
             raise NoSpace
         self.size += len(data) - len(self._files.get(path, b""))
         self._files[path] = data
@@ -81,6 +83,10 @@ class VolumeStore:
             found = self._volumes[key] = VolumeFiles(self, key)
         return found
 
+    def has(self, key: VolumeKey) -> bool:
+        """Return True if somebody has asked for a volume."""
+        return key in self._volumes
+
     def room(self) -> int:
         """Return the bytes that are left for files of all volumes."""
         return MOST_IN_ALL - self.taken
@@ -90,6 +96,7 @@ class VolumeStore:
         found = self._volumes.pop(key, None)
         if found is not None:
             found.clear()
+            found.is_gone = True
 
     def __len__(self) -> int:
         return len(self._volumes)

@@ -103,9 +103,9 @@ def _date(value: str | None) -> datetime | None:
     year = int(found["year"])
     if len(found["year"]) == 2:
         year += 1900 if year >= _CENTURY else 2000
-    clock = (int(found[each]) for each in ("hour", "minute", "second"))
+    hour, minute, second = (int(found[each]) for each in ("hour", "minute", "second"))
     try:
-        return datetime(year, _MONTHS.index(month) + 1, int(found["day"]), *clock, tzinfo=UTC)
+        return datetime(year, _MONTHS.index(month) + 1, int(found["day"]), hour, minute, second, tzinfo=UTC)
     except ValueError:
         return None
 

@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from steersman.storage.refusals import Account
+
 SEALED: Final = b"k8s:enc:"
 """With what the values begin that are stored encrypted. One that is handed out so could not be decrypted."""
 
@@ -171,6 +173,9 @@ class Storage(Protocol):
     def refusal(self) -> str:
         """Why no write is taken any more until the store is opened anew, "" while nothing is wrong."""
         ...
+
+    refusals: Account
+    """What it refuses, for the log, a metric and `/readyz`."""
 
     seals: bool
     """Whether values lie there otherwise than they are given, encrypted or in another form: then any verb may raise

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Final
 
+from steersman.machinery.values.times import monotonic
 from steersman.net import upkeep
 from steersman.storage.interface import Storage, StorageUnavailable
 
@@ -16,6 +17,8 @@ COMPACTION_INTERVAL: Final = 300.0
 """Seconds between compactions, as kube-apiserver's `--etcd-compaction-interval`."""
 LEASE_INTERVAL: Final = 1.0
 """Seconds between looks for expired leases."""
+_SAID_EVERY: Final = 60.0
+"""Seconds between lines of the log about the same failure."""
 
 
 class Compactor:
@@ -33,13 +36,19 @@ class Compactor:
 
 
 async def repeat(what: str, interval: float, action: Callable[[], Awaitable[object]]) -> None:
-    """Calls `action` every `interval` seconds until cancelled; a failed round is logged, the next is tried anew."""
+    """Calls `action` every `interval` seconds until cancelled; a failed round is logged, the next is tried anew.
+
+    While the storage refuses it, that is said now and then.
+    """
+    said_at, said = -_SAID_EVERY, ""
     while True:
         await upkeep.sleep(interval)
         try:
             await action()
         except StorageUnavailable as error:
-            logger.warning("%s: %s", what, error)
+            if str(error) != said or monotonic() - said_at >= _SAID_EVERY:
+                said_at, said = monotonic(), str(error)
+                logger.warning("%s: %s", what, error)
         except Exception:
             logger.exception("%s failed", what)
 

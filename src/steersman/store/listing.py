@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from steersman.machinery.errors import field
 from steersman.machinery.errors import status as errors
-from steersman.machinery.errors.field import quote
+from steersman.machinery.errors.go_numbers import parse_uint
 from steersman.machinery.selectors import fields, labels
 from steersman.net.turns import next_slice
 from steersman.rest.capabilities import EXACT, Listing, ListOptions
@@ -39,11 +39,10 @@ _PART_BYTES: Final = 4 << 20
 
 def parse_version(text: str, *, plain: bool = False) -> int:
     """The revision of a resourceVersion. Raises StatusError: 400 on lists, a bare 500 (`plain`) elsewhere."""
-    if text.isascii() and text.isdigit() and len(text) < 20:
-        return int(text)
-    error = field.invalid(
-        field.Path("resourceVersion"), text, f"strconv.ParseUint: parsing {quote(text)}: invalid syntax"
-    )
+    try:
+        return parse_uint(text)
+    except ValueError as why:
+        error = field.invalid(field.Path("resourceVersion"), text, str(why))
     if plain:
         raise errors.plain_internal(str(error))
     raise errors.bad_request(f"invalid resource version: {error}")

@@ -16,6 +16,7 @@ from steersman.audit.latencies import STORAGE
 from steersman.audit.trail import timed
 from steersman.machinery.errors import field
 from steersman.machinery.errors import status as errors
+from steersman.machinery.errors.go_numbers import parse_uint
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.names import generate_name
 from steersman.machinery.identity.schema import GroupKind
@@ -53,8 +54,6 @@ Find = Callable[[Context, ListOptions], Awaitable[Listing]]
 
 _NAME_ATTEMPTS: Final = 8
 _UPDATE_ATTEMPTS: Final = 1000
-_VERSION_DIGITS: Final = 20
-_NO_VERSION: Final = 1 << 64
 _MAX_SIZE: Final = 3 << 20
 """Bytes of a stored object. etcd takes 1.5 MiB of protobuf, in which most objects are shorter than as JSON."""
 
@@ -182,7 +181,9 @@ class Store(StoredObjects[T], WriteRules[T]):
     async def _commit_create(self, ctx: Context, obj: T, key: str | None) -> Item:
         meta: Any = obj.metadata  # type: ignore[attr-defined]
         if meta.resource_version and not ctx.dry_run:  # as upstream's storage says it, which a dry run does not reach
-            raise errors.plain_internal("resourceVersion should not be set on objects to be created")
+            if _is_version(meta.resource_version):
+                raise errors.plain_internal("resourceVersion should not be set on objects to be created")
+            meta.resource_version = ""
         if key is None:
             key = self.key(meta.namespace, meta.name)
         value = await self.encoded(ctx, obj)
@@ -365,13 +366,18 @@ def parse_resource_version(text: str) -> int:
     """The resourceVersion of an object that was sent, 0 for none. Raises StatusError 500 in Go's words, as upstream."""
     if not text:
         return 0
-    if not (text.isascii() and text.isdigit()):
-        raise errors.plain_internal(f"strconv.ParseUint: parsing {field.quote(text)}: invalid syntax")
-    digits = text.lstrip("0")
-    version = int(digits or "0") if len(digits) <= _VERSION_DIGITS else _NO_VERSION
-    if version >= _NO_VERSION:
-        raise errors.plain_internal(f"strconv.ParseUint: parsing {field.quote(text)}: value out of range")
-    return version
+    try:
+        return parse_uint(text)
+    except ValueError as error:
+        raise errors.plain_internal(str(error)) from None
+
+
+def _is_version(text: str) -> bool:
+    """Return True for the resourceVersion of something: what is none, or 0, counts as nothing on a new object."""
+    try:
+        return parse_uint(text) > 0
+    except ValueError:
+        return False
 
 
 def _check_size(value: bytes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from ipaddress import ip_address
 from pathlib import Path
@@ -129,10 +130,10 @@ def file(text: str) -> str:
 
 
 def folder(text: str) -> Path:
-    """A folder that need not be there yet; an empty name would be the one the server is started in."""
+    """A folder, from the root on, which need not be there yet; an empty name would be the one the server starts in."""
     if not text:
         raise ValueError("the name of a folder is needed")
-    return Path(text)
+    return Path(os.path.abspath(text))
 
 
 def one_file(text: str) -> tuple[str, ...]:

@@ -15,7 +15,8 @@ import click
 
 from steersman.cli.command import FlagsCommand, Option
 from steersman.cli.flags import parse
-from steersman.cli.paths import DEFAULT_DATA_DIR, default_data_dir
+from steersman.cli.merged_context import take_out
+from steersman.cli.paths import DEFAULT_DATA_DIR, AbsolutePath, default_data_dir
 from steersman.cli.serve import Started, fail, run
 from steersman.cli.up.process_file import Running, claim, end, running
 from steersman.cli.up.screen import can_redraw
@@ -35,7 +36,7 @@ _PATIENCE: Final = 60.0
 _OWN: Final = ("nodes", "config", "detach")
 """Names of its own flags."""
 _WHOLE: Final = click.IntRange(0)
-_File: Final = click.Path(path_type=Path, dir_okay=False)
+_File: Final = AbsolutePath(dir_okay=False)
 
 
 @click.command(cls=FlagsCommand, defaults={**_DEFAULTS, "controllers": "*"}, most_used=_MOST_USED)
@@ -91,7 +92,7 @@ def _up(nodes: int | None, config: Path | None, detach: bool, flags: tuple[str, 
         found = _running(options.data_dir)
         down = f"`steersman down --data-dir {options.data_dir}`"
         process = f", as process {found.pid}: {down} ends it" if found is not None and found.pid else ""
-        fail(f"a cluster runs in {options.data_dir} already{process}")
+        fail(f"a cluster or a server runs in {options.data_dir} already{process}")
     with claimed:
         if detach:
             from steersman.cli.up import detached
@@ -160,7 +161,7 @@ def _running(folder: Path) -> Running | None:
 
 
 _data_dir = click.option(
-    "--data-dir", type=click.Path(path_type=Path, file_okay=False), metavar="folder", default=default_data_dir,
+    "--data-dir", type=AbsolutePath(file_okay=False), metavar="folder", default=default_data_dir,
     show_default=False, help=f"the cluster's folder  [default: {DEFAULT_DATA_DIR}]",
 )  # fmt: skip
 
@@ -168,10 +169,8 @@ _data_dir = click.option(
 @click.command()
 @_data_dir
 def status(data_dir: Path) -> None:
-    """Say how a cluster is that `up` has started, and what is on it; exit with 1 if none answers."""
-    found = _running(data_dir)
-    if found is None:
-        fail(f"no cluster runs in {data_dir}")
+    """Say how a cluster or a server is that runs in a folder, and what is on it; exit with 1 if none answers."""
+    found = _found(data_dir)
     from steersman.cli.up.status import look
     from steersman.client.transport import Unreachable
     from steersman.machinery.errors.status import StatusError
@@ -187,10 +186,9 @@ def status(data_dir: Path) -> None:
 @click.command()
 @_data_dir
 def down(data_dir: Path) -> None:
-    """End a cluster that `up` has started. What it has stays in its folder."""
-    found = _running(data_dir)
-    if found is None:
-        fail(f"no cluster runs in {data_dir}")
+    """End a cluster or a server that runs in a folder. What it has stays in the folder; its context is taken out of
+    the kubeconfig of its user, if it is there."""
+    found = _found(data_dir)
     if not found.pid:
         fail(f"a cluster is just starting in {data_dir}, or an older version has started it: end that by itself")
     try:
@@ -205,3 +203,17 @@ def down(data_dir: Path) -> None:
             fail(f"process {found.pid} has not ended after {_PATIENCE:.0f} s")
         time.sleep(0.02)
     click.echo("ended")
+    _take_out_context(data_dir)
+
+
+def _take_out_context(folder: Path) -> None:
+    for name, path in take_out(folder):
+        click.echo(f"context {name} was taken out of {path}")
+
+
+def _found(folder: Path) -> Running:
+    """The process that runs in a folder; ends the program if there is none."""
+    found = _running(folder)
+    if found is None:
+        fail(f"no cluster runs in {folder}, and no server")
+    return found

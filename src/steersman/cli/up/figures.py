@@ -12,6 +12,8 @@ from typing import Final
 import msgspec
 
 from steersman.api.meta.v1 import ObjectMeta
+from steersman.cli.up.trouble import PODS as TROUBLED_PODS
+from steersman.cli.up.trouble import PodPart, Trouble
 from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
 from steersman.client.informer import Informers
@@ -58,7 +60,7 @@ def is_ready(node: Part) -> bool:
     return any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
 
 
-def phase(pod: Part) -> str:
+def phase(pod: Part | PodPart) -> str:
     """In which phase of its life it is: Pending, Running, Succeeded, Failed, Unknown."""
     return pod.status.phase or "Unknown"
 
@@ -86,11 +88,12 @@ def _requests(metrics: bytes) -> float:
 class Followed:
     """The figures of a cluster as it changes, by watches: `start`, then `now` as often as one likes, then `stop`.
 
-    `requests` tells how many were answered so far.
+    `requests` tells how many were answered so far. `trouble` names pods and warnings.
     """
 
     def __init__(self, client: Client, requests: Callable[[], float]) -> None:
         self._informers = Informers(client)
+        self.trouble = Trouble(self._informers)
         self._requests = requests
         self._nodes = self._ready = 0
         self._pods: Counter[str] = Counter()
@@ -99,7 +102,7 @@ class Followed:
 
     def start(self) -> None:
         self._informers.of(NODES).on_change(self._node_changed)
-        self._informers.of(PODS).on_change(self._pod_changed)
+        self._informers.of(TROUBLED_PODS).on_change(self._pod_changed)
         self._informers.start()
 
     async def stop(self) -> None:
@@ -119,7 +122,7 @@ class Followed:
         self._nodes += (new is not None) - (old is not None)
         self._ready += (new is not None and is_ready(new)) - (old is not None and is_ready(old))
 
-    def _pod_changed(self, old: Part | None, new: Part | None) -> None:
+    def _pod_changed(self, old: PodPart | None, new: PodPart | None) -> None:
         if old is not None:
             self._pods[phase(old)] -= 1
         if new is not None:

@@ -345,7 +345,8 @@ def _emit(value: Any, emit: Callable[[Any], None]) -> None:
     elif isinstance(value, str):
         emit(_text(value))
     else:
-        emit(_scalar(_number(value) if isinstance(value, float) else msgspec.json.encode(value).decode(), None))
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        emit(_scalar(_number(value) if is_number else msgspec.json.encode(value).decode(), None))
 
 
 def _scalar(text: str, style: str | None) -> Any:

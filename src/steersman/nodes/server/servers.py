@@ -35,6 +35,7 @@ from steersman.nodes.server.pod_answers import answer_of_pod
 from steersman.nodes.server.pod_connections import PodConnections
 from steersman.nodes.server.port_forward import forward_ports
 from steersman.nodes.simulated_node import SimulatedNode
+from steersman.nodes.volume_places import of_node
 
 _OF_CONTAINERS: Final = frozenset({"attach", "containerLogs", "exec", "run"})
 _SERVE: Final = f"{PREFIX}serve."
@@ -88,7 +89,8 @@ class NodeServers:
         self._by_range[int(node.pod_cidr.network_address) >> 8] = node
 
     def remove(self, node: SimulatedNode) -> None:
-        """Answer for a node no more, unless another has its addresses by now."""
+        """Answer for a node no more, unless another has its addresses by now; its files are gone."""
+        self.containers.contents.store.drop(of_node(node.name))
         network = int(node.pod_cidr.network_address) >> 8
         if self._nodes.get(node.address) is node:
             del self._nodes[node.address]

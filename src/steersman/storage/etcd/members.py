@@ -21,10 +21,12 @@ from steersman.net.client.http2.health import Health
 from steersman.net.upgrade import UpgradedConnection
 from steersman.storage.etcd import messages
 from steersman.storage.etcd.messages import MessageError
-from steersman.storage.interface import StorageUnavailable
+from steersman.storage.interface import StorageUnavailable, ValueRefused
 
 logger = logging.getLogger(__name__)
 
+_TOO_LARGE: Final = ("request is too large", "message larger than max")
+"""In the details of calls that etcd refuses for what is in them."""
 _HEALTH: Final = Health(read_idle=30.0, ping_timeout=10.0, confirms_resets=False)
 """As kube-apiserver's client asks whether a member is still there."""
 _DIAL_SECONDS: Final = 20.0
@@ -312,5 +314,6 @@ def endpoints(texts: Sequence[str]) -> list[Endpoint]:
 
 
 def unavailable(error: CallError) -> StorageUnavailable:
-    """What a call that failed means for who reads."""
-    return StorageUnavailable(error.details)
+    """What a call that failed means for who reads, and for who writes if nothing was written."""
+    is_of_value = any(each in error.details for each in _TOO_LARGE)
+    return (ValueRefused if is_of_value else StorageUnavailable)(error.details)

@@ -127,6 +127,8 @@ def prepare(path: Path, *, durable: bool = True) -> bool:
     warn_of_access(path)
     os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC))  # SQLite would open what it may not write to read only
     try:
+        # When it is closed, all of the log is in the file and the log is gone: frames that a torn commit has left do
+        # not lie behind later commits, where they would be taken for acknowledged ones.
         with contextlib.closing(connect(path, cache_kib=_UPGRADE_CACHE_KIB, durable=durable)) as connection:
             upgrade(connection, fills=path.stat().st_size <= _FILLED_LIMIT)
     except sqlite3.Error as error:

@@ -28,11 +28,13 @@ from steersman.storage.interface import (
     StorageFormatError,
     StorageUnavailable,
     Subscription,
+    ValueRefused,
     Waiter,
 )
 from steersman.storage.keys import check_write
 from steersman.storage.maintenance import COMPACTION_INTERVAL, LEASE_INTERVAL, Background
 from steersman.storage.progress import Progress
+from steersman.storage.refusals import Account
 from steersman.storage.sqlite import compaction
 from steersman.storage.sqlite.checkpoint import Checkpointer, pages_of
 from steersman.storage.sqlite.file import FileLock, advice, connect, is_new, keep_log, prepare
@@ -110,6 +112,7 @@ class SQLiteStorage:
         self._idle = asyncio.Event()
         self._idle.set()
         self._refusal = ""
+        self.refusals = Account()
         self._closed: asyncio.Task[None] | None = None
 
     @classmethod
@@ -199,7 +202,10 @@ class SQLiteStorage:
     def submit(self, key: str, value: bytes | None, expected_revision: int, ttl: int, waiter: Waiter) -> None:
         """See interface.OwnStorage."""
         if self._refusal:
-            raise StorageUnavailable(self._refusal)
+            refused = StorageUnavailable(self._refusal)
+            if self._closed is None:
+                self.refusals.writes.refused(refused)
+            raise refused
         self._pending.append(Write(key, value, expected_revision, ttl, waiter))
         if not self._committing and not self._flush_scheduled:
             self._flush_scheduled = True
@@ -239,6 +245,8 @@ class SQLiteStorage:
             self._dispatcher.dispatch(events)
             self._revision = events[-1].revision
             self._progress.reached(self._revision)
+            if self.refusals.writes.ongoing:
+                self.refusals.writes.accepted()
         for write in batch:
             waiter = write.waiter
             if not waiter.done():
@@ -251,12 +259,23 @@ class SQLiteStorage:
     def _failed(self, batch: list[Write], error: Exception) -> None:
         if not self._is_fatal(error):
             self._flush()
-            _refuse(batch, lambda: StorageUnavailable(f"nothing was written: {_fault(error)}"), error)
+            kind = ValueRefused if getattr(error, "sqlite_errorname", "") == "SQLITE_TOOBIG" else StorageUnavailable
+            self._refuse(batch, lambda: kind(f"nothing was written: {_fault(error)}"), error)
             return
         pending, self._pending = self._pending, []
         self._flush()
-        _refuse(batch, lambda: OutcomeUnknown(self._refusal), error)  # a restart may find it in the log
-        _refuse(pending, lambda: StorageUnavailable(self._refusal), error)
+        self._refuse(batch, lambda: OutcomeUnknown(self._refusal), error)  # a restart may find it in the log
+        self._refuse(pending, lambda: StorageUnavailable(self._refusal), error)
+
+    def _refuse(self, batch: Sequence[Write], failure: Callable[[], StorageUnavailable], cause: Exception) -> None:
+        """Tells those who wait for these writes."""
+        if batch and not isinstance(why := failure(), ValueRefused):
+            self.refusals.writes.refused(why, len(batch))
+        for write in batch:
+            if not write.waiter.done():
+                told = failure()
+                told.__cause__ = cause
+                write.waiter.set_exception(told)
 
     def _is_fatal(self, error: Exception) -> bool:
         """Whether nothing can be written any more, which is refused from now on."""
@@ -297,13 +316,20 @@ class SQLiteStorage:
 
     async def _on_reader(self, read: Callable[[Log], T]) -> T:
         try:
-            return await self._readers.run(read)
-        except sqlite3.DatabaseError as error:
-            if getattr(error, "sqlite_errorname", "").startswith(_DAMAGED):
-                raise StorageDamaged(f"the file cannot be read: {_fault(error)}") from error
-            raise StorageUnavailable(f"the file cannot be read: {_fault(error)}") from error
+            found = await self._readers.run(read)
+        except StorageDamaged as error:
+            self.refusals.reads.refused(error)
+            raise
         except sqlite3.Error as error:
-            raise StorageUnavailable(f"the file cannot be read: {_fault(error)}") from error
+            is_damaged = str(getattr(error, "sqlite_errorname", "")).startswith(_DAMAGED)
+            refused = (StorageDamaged if is_damaged else StorageUnavailable)(
+                f"the file cannot be read: {_fault(error)}"
+            )
+            self.refusals.reads.refused(refused)
+            raise refused from error
+        if self.refusals.reads.ongoing:
+            self.refusals.reads.accepted()
+        return found
 
     async def subscribe(
         self, prefix: str, *, after_revision: int, deliver: Deliver, lost: Lost | None = None
@@ -359,7 +385,9 @@ class SQLiteStorage:
                 await self._run_slices(compaction.vacuums())
             except sqlite3.Error as error:
                 self._is_fatal(error)
-                raise StorageUnavailable(f"compaction failed: {_fault(error)}") from error
+                refused = StorageUnavailable(f"compaction failed: {_fault(error)}")
+                self.refusals.writes.refused(refused)
+                raise refused from error
 
     async def _run_slices(self, slices: compaction.Slices) -> None:
         """Runs all slices on the writer's thread, which has as long for batches in between as for them."""
@@ -432,15 +460,6 @@ class SQLiteStorage:
     def _check_open(self) -> None:
         if self._closed is not None:
             raise StorageUnavailable("the store is closed")
-
-
-def _refuse(batch: Sequence[Write], failure: Callable[[], StorageUnavailable], cause: Exception) -> None:
-    """Who waits for these writes is told of it."""
-    for write in batch:
-        if not write.waiter.done():
-            told = failure()
-            told.__cause__ = cause
-            write.waiter.set_exception(told)
 
 
 def _fault(error: Exception) -> str:
