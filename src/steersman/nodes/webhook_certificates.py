@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from steersman.api.core.v1 import Pod, Secret
 from steersman.api.meta.v1 import ObjectMeta
-from steersman.client.client import STRATEGIC_MERGE_PATCH, Client
+from steersman.client.client import Client
 from steersman.client.errors import is_already_exists, is_not_found
 from steersman.client.resources import MUTATING_WEBHOOK_CONFIGURATIONS, SECRETS, VALIDATING_WEBHOOK_CONFIGURATIONS
 from steersman.machinery.built_in.pod_resources import AnyContainer, all_containers
@@ -106,23 +105,18 @@ async def _patch(client: Client, flags: Mapping[str, str]) -> None:
     secret = await client.get(SECRETS, flags.get("secret-name", ""), flags["namespace"])
     authority = secret.data.get(flags.get("ca-name", "ca"), b"")
     name, policy = flags.get("webhook-name", ""), flags.get("patch-failure-policy", "")
-    changes: dict[str, Any] = {"clientConfig": {"caBundle": b64encode(authority).decode()}}
-    if policy:
-        changes["failurePolicy"] = policy
     if not name:
         raise ValueError("flag --webhook-name is wanted")
     if flags.get("patch-validating", "true") == "true":
         validating = await client.get(VALIDATING_WEBHOOK_CONFIGURATIONS, name)
-        webhooks = [{"name": each.name, **changes} for each in validating.webhooks or ()]
-        await client.change(
-            VALIDATING_WEBHOOK_CONFIGURATIONS, name, "", {"webhooks": webhooks}, media=STRATEGIC_MERGE_PATCH
-        )
+        for each in validating.webhooks:
+            each.client_config.ca_bundle, each.failure_policy = authority, policy or each.failure_policy
+        await client.update(VALIDATING_WEBHOOK_CONFIGURATIONS, validating)
     if flags.get("patch-mutating", "true") == "true":
         mutating = await client.get(MUTATING_WEBHOOK_CONFIGURATIONS, name)
-        webhooks = [{"name": each.name, **changes} for each in mutating.webhooks or ()]
-        await client.change(
-            MUTATING_WEBHOOK_CONFIGURATIONS, name, "", {"webhooks": webhooks}, media=STRATEGIC_MERGE_PATCH
-        )
+        for one in mutating.webhooks:
+            one.client_config.ca_bundle, one.failure_policy = authority, policy or one.failure_policy
+        await client.update(MUTATING_WEBHOOK_CONFIGURATIONS, mutating)
 
 
 def certificates_of(hosts: list[str]) -> tuple[bytes, bytes, bytes]:

@@ -12,13 +12,18 @@ from steersman.api.admissionregistration.v1 import (
     ValidatingWebhookConfiguration,
     WebhookClientConfig,
 )
-from steersman.api.core.v1 import ConfigMap, Pod, Service, ServicePort, ServiceSpec
+from steersman.api.apiregistration.v1 import APIService, APIServiceSpec
+from steersman.api.apiregistration.v1 import ServiceReference as APIServiceReference
+from steersman.api.core.v1 import ConfigMap, Namespace, Pod, Service, ServicePort, ServiceSpec
 from steersman.api.meta.v1 import ObjectMeta
-from steersman.api.rbac.v1 import ClusterRoleBinding, RoleRef, Subject
+from steersman.api.rbac.v1 import ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject
 from steersman.client.resources import (
+    API_SERVICES,
     CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
     CONFIG_MAPS,
     EVENTS,
+    NAMESPACES,
     PODS,
     SECRETS,
     SERVICES,
@@ -37,10 +42,19 @@ CREATE = ["create", "--host=w,w.default.svc", "--namespace=default", "--secret-n
 
 
 async def allow_accounts(node: Node) -> None:
+    """The rights that charts give their Jobs."""
+    rules = [
+        PolicyRule(api_groups=[""], resources=["secrets"], verbs=["get", "create"]),
+        PolicyRule(
+            api_groups=["admissionregistration.k8s.io"], resources=["validatingwebhookconfigurations"],
+            verbs=["get", "update"],
+        ),
+    ]  # fmt: skip
+    await node.client.create(CLUSTER_ROLES, ClusterRole(metadata=ObjectMeta(name="accounts"), rules=rules))
     subject = Subject(kind="ServiceAccount", name="default", namespace="default")
     await node.client.create(CLUSTER_ROLE_BINDINGS, ClusterRoleBinding(
         metadata=ObjectMeta(name="accounts"), subjects=[subject],
-        role_ref=RoleRef(api_group="rbac.authorization.k8s.io", kind="ClusterRole", name="cluster-admin"),
+        role_ref=RoleRef(api_group="rbac.authorization.k8s.io", kind="ClusterRole", name="accounts"),
     ))  # fmt: skip
 
 
@@ -132,3 +146,30 @@ async def test_a_switch_has_it_allow(node: Node) -> None:
         return True
 
     assert await eventually(is_made)
+
+
+async def test_apis_of_pods_have_no_resources_then(node: Node) -> None:
+    await serve(node, {"simulation.steersman.dev/webhooks": "allow"})
+    spec = APIServiceSpec(
+        group="things.example.com", version="v1", group_priority_minimum=1000, version_priority=15,
+        service=APIServiceReference(namespace="default", name="w"), insecure_skip_tls_verify=True,
+    )  # fmt: skip
+    await node.client.create(API_SERVICES, APIService(metadata=ObjectMeta(name="v1.things.example.com"), spec=spec))
+
+    async def is_available() -> bool:
+        found = await node.client.get(API_SERVICES, "v1.things.example.com")
+        return any(each.type == "Available" and each.status == "True" for each in found.status.conditions)
+
+    assert await eventually(is_available)
+    assert b'"resources":[]' in await node.client.raw("GET", "/apis/things.example.com/v1")
+    await node.client.create(NAMESPACES, Namespace(metadata=ObjectMeta(name="gone")))
+    await node.client.delete(NAMESPACES, "gone")
+
+    async def is_gone() -> bool:
+        try:
+            await node.client.get(NAMESPACES, "gone")
+        except StatusError:
+            return True
+        return False
+
+    assert await eventually(is_gone)

@@ -41,8 +41,10 @@ def answer_of_reviewer(path: str, body: bytes) -> Response | None:
 
 
 def _discovery(parts: list[str]) -> Response | None:
-    if parts[0] != "apis" or len(parts) != _PATH_PARTS:
+    if parts[0] not in ("apis", "openapi"):
         return None
+    if parts[0] == "openapi" or len(parts) != _PATH_PARTS:
+        return Response(404, [("content-type", "text/plain; charset=utf-8")], b"404 page not found\n")
     return _json({
         "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{parts[1]}/{parts[2]}", "resources": [],
     })  # fmt: skip
