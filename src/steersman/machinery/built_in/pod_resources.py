@@ -103,8 +103,8 @@ def aggregate(spec: core.PodSpec, amounts: Callable[[core.Container], Amounts]) 
 
 def pod_requests(pod: core.Pod, *, whole_as_reported: bool = True) -> Amounts:
     """What a pod takes of a node: the most of what its containers ask for and what they were given, or what the pod as
-    a whole asks for, and its overhead (PodRequests, with the resources of the status). With `whole_as_reported` what the
-    status reports of the pod as a whole counts too."""
+    a whole asks for, and its overhead (PodRequests, with the resources of the status). With `whole_as_reported` what
+    the status reports of the pod as a whole counts too."""
     given = _given(pod, requests_of, lambda status, resources: (resources.requests, status.allocated_resources))
     total = aggregate(pod.spec, given)
     if pod.spec.resources is not None:
