@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from steersman.cluster.configuration import Configuration
 from tests.docs.markdown_documents import FILES, ROOT, Document
 from tests.e2e.reader import Reader, steps
 
@@ -85,3 +86,20 @@ def test_a_reader_finds_what_is_not_as_it_is_told(tmp_path: Path) -> None:
                     reader.play(block)
     finally:
         reader.close()
+
+
+def test_the_files_of_clusters_that_are_shown_can_be_read(tmp_path: Path) -> None:
+    """With the files and folders that they name."""
+    read = 0
+    for block in Document(ROOT / "docs" / "up.md").blocks("yaml"):
+        if not block.startswith("nodes:"):
+            continue
+        for name in re.findall(r"[\w/.-]+(?:/|\.yaml)(?=[,\]])", block):
+            path = tmp_path / name
+            (path if name.endswith("/") else path.parent).mkdir(parents=True, exist_ok=True)
+            if not name.endswith("/"):
+                path.write_text("")
+        (file := tmp_path / "cluster.yaml").write_text(block)
+        assert Configuration.load(file).simulated_nodes()
+        read += 1
+    assert read >= 2

@@ -1,4 +1,4 @@
-"""What the Makefile says where something is not as it needs it."""
+"""Messages of the Makefile where something is not as it needs it."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class _Status(msgspec.Struct):
 
 
 class PodPart(msgspec.Struct):
-    """What is asked of a pod: its metadata, its phase, and reasons for it."""
+    """The parts of a pod that are asked for: its metadata, its phase, and reasons for it."""
 
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     status: _Status = msgspec.field(default_factory=_Status)
@@ -74,7 +74,7 @@ class _Series(msgspec.Struct):
 
 
 class WarningPart(msgspec.Struct):
-    """What is asked of an event."""
+    """The parts of an event that are asked for."""
 
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     reason: str = ""
@@ -106,7 +106,7 @@ class Trouble:
         return list(_first(self._pods[FAILED]))
 
     def pending(self) -> list[str]:
-        """The same of pods that have not begun to run."""
+        """Pods that have not begun to run, told in this way too."""
         return list(_first(self._pods[PENDING]))
 
     def warnings(self) -> list[str]:
