@@ -39,7 +39,7 @@ from steersman.nodes.volume_store import VolumeFiles, VolumeKey, VolumeStore
 
 _CHANGES_FILES: Final = re.compile(r">|\b(touch|rm|tar|tee|dd|mkdir|rmdir|cp|mv|sed|truncate|new_file\w*)\b", re.ASCII)
 """Of commands: any other need not be followed."""
-_WAITS: Final = re.compile(r"\b(while|until)\b", re.ASCII)
+_WAITS: Final = re.compile(r"\b(while|until|tail)\b", re.ASCII)
 _MOST_FOUND: Final = 64 << 10
 """Bytes of files that are kept of what a container has found."""
 _MOST_FOUND_BY_ALL: Final = 32 << 20
