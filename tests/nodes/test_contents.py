@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -421,3 +422,36 @@ def test_a_mount_within_another_hides_what_is_there() -> None:
     assert list(outer) == ["in/hidden"]
     single = MountedFiles({}, [Mount("/etc/app.conf", outer, "in/hidden")])
     assert dict(single) == {"/etc/app.conf": b"2"}
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "while true; do x=$(seq 1 900); echo \"$x\" >> /d/f; sleep 0.01; done",
+        "while true; do cat /d/f >> /d/f; echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa >> /d/f; sleep 0.01; done",
+        "i=0; while true; do i=$((i+1)); touch /d/$i; sleep 0.001; done", "until [ -f /d/x ]; do sleep 0.001; done",
+    ],
+)  # fmt: skip
+async def test_a_look_at_containers_that_do_much_takes_little(script: str) -> None:
+    it = Living(container("a", script), container("b", script))
+    await it.at(0)
+    for seconds in (1, 10, 100, 1000):
+        shared = it.contents.of(it.pod)
+        began = time.thread_time()
+        step(it.pod, replace(it.place, shared=shared), NOW + seconds)
+        assert time.thread_time() - began < 0.1  # some 6 ms
+
+
+async def test_what_an_ended_container_has_still_to_do_is_done_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    it = Living(
+        container("c", "for i in 1 2 3; do echo $i >> /d/f; sleep 1; done"), container("d", "sleep 1000"),
+    )  # fmt: skip
+    await it.at(0)
+    monkeypatch.setattr("steersman.nodes.contents._SECONDS_IN_LOOK", -1)
+    it.pod.metadata.deletion_timestamp, it.pod.metadata.deletion_grace_period_seconds = time_of(NOW + 40), 30
+    shared = it.contents.of(it.pod)
+    it.pod.status = step(it.pod, replace(it.place, shared=shared), NOW + 10).status
+    assert it.ended("c") is not None
+    await it.at(11)
+    assert it.file("/d/f") == b"1\n2\n3\n"
+    assert it.contents._followed == 0
