@@ -94,14 +94,16 @@ class Client:
         return resource.decode_list(await self._ask("GET", target, resource.accept(as_list=True)))
 
     async def each(
-        self, resource: APIResource[T], namespace: str = "", *, label_selector: str = "", page: int = 500
-    ) -> AsyncIterator[T]:
+        self, resource: APIResource[T], namespace: str = "", *, label_selector: str = "", field_selector: str = "",
+        page: int = 500,
+    ) -> AsyncIterator[T]:  # fmt: skip
         """All objects, a page at a time. Raises StatusError: Expired if that takes longer than history is kept,
         InternalError if there is no end of pages."""
         token = ""
         for _ in range(_MOST_PAGES):
             found = await self.list(
-                resource, namespace, label_selector=label_selector, limit=page, continue_token=token
+                resource, namespace, label_selector=label_selector, field_selector=field_selector, limit=page,
+                continue_token=token,
             )  # fmt: skip
             for obj in found.items:
                 yield obj
