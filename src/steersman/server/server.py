@@ -79,6 +79,8 @@ class Server:
         """Makes of this process' metrics those of a server of several."""
         self.first: Callable[[], Awaitable[None] | None] | None = None
         """What every request waits for, if there is anything; to be set before `prepare_run`."""
+        self.parting = 0.0
+        """Seconds in which kept connections are answered on at the end, where others answer in this server's place."""
         self._http: HttpServer | None = None
         self._port = config.port
         self._handler: HttpHandler | None = None
@@ -244,6 +246,8 @@ class Server:
         Requests and connections together have `shutdown_timeout` seconds; then they are cut off.
         """
         lifecycle, config = self.lifecycle, self.config
+        if self._http is not None and self.parting:
+            await self._http.send_elsewhere(self.parting)
         lifecycle.shutting_down = True
         await self.hooks.run_pre_shutdown()
         if config.shutdown_delay:
@@ -252,6 +256,8 @@ class Server:
         for watch in list(self.watches):
             watch.finish()
         deadline = asyncio.get_running_loop().time() + config.shutdown_timeout
+        if self._http is not None and not config.shutdown_send_retry_after:
+            self._http.begin_drain()  # from now on no request comes that would have to be refused
         try:
             async with asyncio.timeout_at(deadline):
                 await self.requests.close()
