@@ -157,6 +157,26 @@ async def test_the_process_is_described(scrape):
     assert families["process_resident_memory_bytes"].value() > 10 << 20
     assert families["process_cpu_seconds_total"].value() > 0
     assert families["kubernetes_build_info"].value() == 1
+    assert 3 < families["process_open_fds"].value() < families["process_max_fds"].value()
+    resident = families["process_resident_memory_bytes"].value()
+    assert resident < families["process_virtual_memory_bytes"].value()
+    assert families["process_virtual_memory_bytes"].value() <= families["process_virtual_memory_max_bytes"].value()
+
+
+async def test_feature_gates_are_told_with_their_stage(scrape):
+    gates = (await scrape())["kubernetes_feature_enabled"]
+    assert gates.samples["", frozenset({("name", "SidecarContainers"), ("stage", "")})] == 1
+    assert gates.samples["", frozenset({("name", "CBORServingAndStorage"), ("stage", "ALPHA")})] == 0
+
+
+async def test_requests_in_deprecated_versions_are_told(api, scrape):
+    assert (await api.get("/api/v1/endpoints")).status == 200
+    told = (await scrape())["apiserver_requested_deprecated_apis"]
+    assert told.kind == "gauge"
+    assert told.samples["", frozenset({
+        ("group", ""), ("version", "v1"), ("resource", "endpoints"), ("subresource", ""), ("removed_release", ""),
+    })] == 1  # fmt: skip
+    assert told.value(resource="configmaps") == 0
 
 
 async def test_health_checks_are_series_of_their_own(api):

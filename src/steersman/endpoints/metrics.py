@@ -73,6 +73,12 @@ class RequestMetrics:
             "[ALPHA] Number of requests which apiserver terminated in self-defense.",
             ("verb", "group", "version", "resource", "subresource", "scope", "component", "code"),
         )
+        self.deprecated = Gauge(
+            "apiserver_requested_deprecated_apis",
+            "[STABLE] Gauge of deprecated APIs that have been requested, broken out by API group, version, resource, "
+            "subresource, and removed_release.",
+            ("group", "version", "resource", "subresource", "removed_release"),
+        )
         self.authentications = Counter(
             "authenticated_user_requests",
             "[ALPHA] Counter of authenticated requests broken out by username.",
@@ -102,7 +108,8 @@ class RequestMetrics:
         registry.add(
             self.impersonations, self.impersonations_total,
             self.total, self.duration, self.sizes, self.body_sizes, self.long_running, self.watch_events,
-            self.terminations, self.authentications, self.authentication_attempts, self.authorization_attempts,
+            self.terminations, self.deprecated, self.authentications, self.authentication_attempts,
+            self.authorization_attempts,
         )  # fmt: skip
         self._registry = registry
         self.served: Callable[[RequestInfo], Action] = _action
