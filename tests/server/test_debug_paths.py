@@ -73,3 +73,10 @@ async def test_the_form_of_a_page_is_negotiated(api: Any, accept: str, content_t
 async def test_the_text_of_statusz_names_paths(api: Any) -> None:
     text = (await api.get("/statusz", accept="text/plain")).body.decode()
     assert text.splitlines()[-1] == f"Paths= {' '.join(PATHS)}"
+
+
+async def test_the_index_names_what_kube_apiservers_names(api: Any) -> None:
+    paths = (await api.get("/")).json()["paths"]
+    assert {"/apis", "/apis/", "/flagz", "/openapi/v3", "/openapi/v3/", "/statusz"} <= {*paths}
+    assert [path for path in paths if path.startswith("/debug")] == []
+    assert (await api.get("/debug/pprof/")).status == 200

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import dataclass, field
 
 import pytest
@@ -161,6 +162,12 @@ async def test_the_process_is_described(scrape):
     resident = families["process_resident_memory_bytes"].value()
     assert resident < families["process_virtual_memory_bytes"].value()
     assert families["process_virtual_memory_bytes"].value() <= families["process_virtual_memory_max_bytes"].value()
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/metrics/slis"])
+async def test_scrapes_tell_when_the_process_began(api, path):
+    told = (await api.get(path)).headers["process-start-time-unix"]
+    assert 0 <= time.time() - int(told) < 3600
 
 
 async def test_feature_gates_are_told_with_their_stage(scrape):

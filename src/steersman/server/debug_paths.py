@@ -46,8 +46,8 @@ def install_debug_paths(server: Server, flags: Mapping[str, str]) -> None:
     server.add_path("/statusz", partial(_statusz, time.time(), server))
     if not server.config.profiling:
         return
-    server.add_path("/debug/flags/v", _verbosity)
-    server.add_path("/debug/flags", _flags_page)
+    server.add_path("/debug/flags/v", _verbosity, listed=False)
+    server.add_path("/debug/flags", _flags_page, listed=False)
     server.add_prefix("/debug/flags/", _flags_page)
 
 
