@@ -106,7 +106,7 @@ class Kubelets:
         containers.look = self._queue.add
         self._servers.refused = self._tell_of_refusal
         containers.contents.volume_of = self._volumes.volume_of
-        containers.contents.full = self._tell_of_full_volume
+        containers.contents.full = partial(self._volume_is_full, asyncio.get_running_loop())
         self._persistent.on_change(self._volume_changed)
         self._node_objects.on_change(self._node_changed)
         self._pods.on_change(self._changed)
@@ -342,6 +342,10 @@ class Kubelets:
     def _is_gone(self, pod: Pod) -> bool:
         current = self._pods.get(*key_of(pod))
         return current is None or current.metadata.uid != pod.metadata.uid
+
+    def _volume_is_full(self, loop: asyncio.AbstractEventLoop, pod: Pod, volume: str) -> None:
+        """Called beside the loop too, where a pod is looked at there."""
+        loop.call_soon_threadsafe(self._tell_of_full_volume, pod, volume)
 
     def _tell_of_full_volume(self, pod: Pod, volume: str) -> None:
         node = self._nodes.get(pod.spec.node_name)
