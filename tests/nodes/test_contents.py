@@ -344,6 +344,28 @@ async def test_the_log_of_a_container_tells_what_it_has_seen_of_others(monkeypat
     assert list(log) == []
 
 
+@pytest.mark.parametrize("command", ["tail -n+1 -F /d/log", "until [ -f /d/log ]; do sleep 1; done; tail -f /d/log"])
+async def test_a_log_that_another_container_writes_is_followed(monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    it = Living(
+        container("r", command), container("w", "i=0; while true; do sleep 2; i=$((i+1)); echo $i >> /d/log; done")
+    )
+    await it.at(0)
+    await it.at(9)
+    shared = it.contents.of(it.pod)
+    assert shared is not None
+    monkeypatch.setattr("steersman.machinery.values.times.moment", lambda: NOW + 9)
+    log = shared.log_of(it.pod.status.container_statuses[0].container_id)
+    assert log is not None
+    printed = b""
+    for each in log:
+        if isinstance(each, float):
+            break
+        if each.stream == 1:
+            printed += each.data
+    assert printed == b"1\n2\n3\n4\n"
+    assert it.ended("r") is None
+
+
 async def test_of_what_a_command_prints_the_end_is_kept() -> None:
     it = Living(container("c", "while true; do seq 1 3000; sleep 1; touch /d/f; done"))
     await it.at(0)
