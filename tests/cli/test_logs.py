@@ -40,7 +40,7 @@ def test_the_start_and_the_end_are_logged_by_default(make_server) -> None:
     assert "--etcd-prefix=/x" in start
     assert "--service-account-jwks-uri=https://me:***@h/keys " in start
     assert ending.endswith("SIGTERM: the server ends")
-    assert re.search(r"the server has ended, after \d+s$", end)
+    assert re.search(r"ended, after \d+s$", end)
 
 
 def test_lines_of_json_are_kube_apiservers(make_server) -> None:

@@ -321,6 +321,7 @@ def test_a_start_that_fails_lets_garbage_be_collected_again(tmp_path: Path) -> N
 
 BUSY = """
 import asyncio, sys, time
+from types import SimpleNamespace
 from steersman.cli.serve import run
 from steersman.controlplane.options import Options
 from steersman.machinery.large_work.slow_lane import SlowLane
@@ -331,6 +332,7 @@ class Busy:
         self.lane = SlowLane()
         work = asyncio.to_thread(time.sleep, 600), self.lane.run(time.sleep, 600)
         self.work = [asyncio.ensure_future(each) for each in work]
+        return SimpleNamespace(url="https://127.0.0.1:1")
 
     async def stop(self):
         self.lane.close()

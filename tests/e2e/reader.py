@@ -130,7 +130,7 @@ class Reader:
                 self._follow(step)
 
     def _follow(self, step: Step) -> None:
-        if step.command.endswith(" &"):
+        if step.command.endswith(" &") and "<<" not in step.command:
             self._begin(step.command)
         elif re.match(r"steersman serve|kubectl (port-forward|logs -f)", step.command):
             self._interrupted(step)
@@ -153,23 +153,30 @@ class Reader:
 
     def _begin(self, command: str) -> None:
         """Start a program that goes on; a server until it is ready."""
-        self._type(command.replace(" &", " > started.txt 2>&1 &"))
-        if command.startswith("steersman"):
-            self._until("grep -q ^ready started.txt")
+        said = self._started(command.removesuffix(" &"))
+        if "steersman" in command or "kube-apiserver" in command:
+            self._until(f"grep -q ^ready {said}", said)
 
     def _interrupted(self, step: Step) -> None:
-        """Run a program that goes on until it has printed what is told, or anything; then press ctrl-c."""
-        self._type(f"{step.command} > started.txt 2>&1 &")
-        self._until("test -s started.txt")
-        printed, _ = self.typed("cat started.txt; kill -TERM $!; wait $!")
+        """Run a program that goes on until it has printed what is told, or anything; then end it."""
+        said = self._started(step.command)
+        self._until(f"test -s {said}", said)
+        printed, _ = self.typed(f"cat {said}; kill $!; wait $!")
         assert printed
         assert not step.told or _is_as_told(printed[: len(step.told)], step.told), (step.command, printed)
         assert not any(line.startswith(("error", "Error", "steersman:")) for line in printed), printed
 
-    def _until(self, test: str) -> None:
+    def _started(self, command: str) -> str:
+        """Start a program in the background; the file of what it prints."""
+        self._typed += 1
+        said = f"{self.folder.parent}/started-{self._typed}.txt"
+        self.typed(f"{command} > {said} 2>&1 &")
+        return said
+
+    def _until(self, test: str, said: str) -> None:
         until = time.monotonic() + _PATIENCE
         while self.typed(test)[1] != 0:
-            assert time.monotonic() < until, self.typed("cat started.txt")
+            assert time.monotonic() < until, self.typed(f"cat {said}")
             time.sleep(0.1)
 
     def typed(self, command: str) -> tuple[list[str], int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -343,6 +344,28 @@ async def test_the_log_of_a_container_tells_what_it_has_seen_of_others(monkeypat
     assert list(log) == []
 
 
+@pytest.mark.parametrize("command", ["tail -n+1 -F /d/log", "until [ -f /d/log ]; do sleep 1; done; tail -f /d/log"])
+async def test_a_log_that_another_container_writes_is_followed(monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    it = Living(
+        container("r", command), container("w", "i=0; while true; do sleep 2; i=$((i+1)); echo $i >> /d/log; done")
+    )
+    await it.at(0)
+    await it.at(9)
+    shared = it.contents.of(it.pod)
+    assert shared is not None
+    monkeypatch.setattr("steersman.machinery.values.times.moment", lambda: NOW + 9)
+    log = shared.log_of(it.pod.status.container_statuses[0].container_id)
+    assert log is not None
+    printed = b""
+    for each in log:
+        if isinstance(each, float):
+            break
+        if each.stream == 1:
+            printed += each.data
+    assert printed == b"1\n2\n3\n4\n"
+    assert it.ended("r") is None
+
+
 async def test_of_what_a_command_prints_the_end_is_kept() -> None:
     it = Living(container("c", "while true; do seq 1 3000; sleep 1; touch /d/f; done"))
     await it.at(0)
@@ -421,3 +444,36 @@ def test_a_mount_within_another_hides_what_is_there() -> None:
     assert list(outer) == ["in/hidden"]
     single = MountedFiles({}, [Mount("/etc/app.conf", outer, "in/hidden")])
     assert dict(single) == {"/etc/app.conf": b"2"}
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "while true; do x=$(seq 1 900); echo \"$x\" >> /d/f; sleep 0.01; done",
+        "while true; do cat /d/f >> /d/f; echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa >> /d/f; sleep 0.01; done",
+        "i=0; while true; do i=$((i+1)); touch /d/$i; sleep 0.001; done", "until [ -f /d/x ]; do sleep 0.001; done",
+    ],
+)  # fmt: skip
+async def test_a_look_at_containers_that_do_much_takes_little(script: str) -> None:
+    it = Living(container("a", script), container("b", script))
+    await it.at(0)
+    for seconds in (1, 10, 100, 1000):
+        shared = it.contents.of(it.pod)
+        began = time.thread_time()
+        step(it.pod, replace(it.place, shared=shared), NOW + seconds)
+        assert time.thread_time() - began < 0.1  # some 6 ms
+
+
+async def test_what_an_ended_container_has_still_to_do_is_done_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    it = Living(
+        container("c", "for i in 1 2 3; do echo $i >> /d/f; sleep 1; done"), container("d", "sleep 1000"),
+    )  # fmt: skip
+    await it.at(0)
+    monkeypatch.setattr("steersman.nodes.contents._SECONDS_IN_LOOK", -1)
+    it.pod.metadata.deletion_timestamp, it.pod.metadata.deletion_grace_period_seconds = time_of(NOW + 40), 30
+    shared = it.contents.of(it.pod)
+    it.pod.status = step(it.pod, replace(it.place, shared=shared), NOW + 10).status
+    assert it.ended("c") is not None
+    await it.at(11)
+    assert it.file("/d/f") == b"1\n2\n3\n"
+    assert it.contents._followed == 0

@@ -24,7 +24,7 @@ from steersman.api.core.v1 import (
     VolumeMount,
 )
 from steersman.api.meta.v1 import ObjectMeta, OwnerReference
-from steersman.machinery.built_in.pod_resources import pod_limits, pod_requests
+from steersman.machinery.built_in.pod_resources import pod_requests
 from steersman.machinery.values import times
 from steersman.machinery.values.quantity import Quantity
 from steersman.nodes.behaviour import PREFIX
@@ -33,6 +33,7 @@ from steersman.nodes.images import Pulls
 from steersman.nodes.place import Ended, Place
 from steersman.nodes.pod_life import Step, step
 from steersman.nodes.resize import Room
+from steersman.scheduler.demand.requests import taken_by
 
 PLACE = Place(("172.16.0.2",), ("10.128.0.2",))
 NOW = 1_800_000_000.0
@@ -500,10 +501,13 @@ def test_a_pod_counts_with_the_most_of_what_it_wants_and_has() -> None:
     it = whole("1", "2")
     live(it, NOW)
     ask_for_whole(it, "500m", "1")
-    assert (str(pod_requests(it)["cpu"]), str(pod_limits(it)["cpu"])) == ("1", "2")
+    assert str(pod_requests(it)["cpu"]) == "1"
+    assert str(pod_requests(it, whole_as_reported=False)["cpu"]) == "500m"
+    assert taken_by(it).asked.milli_cpu == 1000
     live(it, NOW + 1)
     live(it, NOW + 1)
-    assert (str(pod_requests(it)["cpu"]), str(pod_limits(it)["cpu"])) == ("500m", "1")
+    assert str(pod_requests(it)["cpu"]) == "500m"
+    assert taken_by(it).asked.milli_cpu == 500
 
 
 def test_a_container_that_is_held_to_its_pods_limits_starts_anew_where_its_policy_says_so() -> None:

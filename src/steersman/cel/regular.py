@@ -9,8 +9,9 @@ from typing import Any, Final
 import re2
 
 from steersman.cel.pattern_size import too_large_to_compile, too_large_to_read
+from steersman.cel.runtime_cost import matching_cost
 from steersman.cel.values import EvaluationError, TextList
-from steersman.cel.work import spend, spend_on_text
+from steersman.cel.work import afford, spend, spend_on_text
 from steersman.machinery.lane.taking_long import takes_long
 
 _MAX_MEMORY = 8 * 1024 * 1024
@@ -115,14 +116,15 @@ def matches(text: Any, pattern: Any) -> bool:
         found = compiled(pattern)
     except PatternError as error:
         raise EvaluationError(str(error)) from None
-    spend_on_text(len(text))
+    _spend_on_search(text, pattern)
     return found.search(text) is not None
 
 
 def find(text: Any, pattern: Any) -> str:
     """The first place where the expression matches; empty if there is none."""
-    spend_on_text(len(text))
-    found = _compiled(pattern).search(text)
+    compiled_pattern = _compiled(pattern)
+    _spend_on_search(text, pattern)
+    found = compiled_pattern.search(text)
     return "" if found is None else str(found.group())
 
 
@@ -131,8 +133,10 @@ def find_all(text: Any, pattern: Any, limit: int = -1) -> TextList:
     found = TextList()
     if limit == 0:
         return found
+    compiled_pattern = _compiled(pattern)
+    _spend_on_search(text, pattern)
     previous = -1
-    for match in _compiled(pattern).finditer(text):
+    for match in compiled_pattern.finditer(text):
         spend(_STEPS_OF_A_MATCH)
         if match.start() == match.end() == previous:
             # Go does not count an empty match right behind another one.
@@ -142,6 +146,13 @@ def find_all(text: Any, pattern: Any, limit: int = -1) -> TextList:
         if len(found) == limit:
             break
     return found
+
+
+def _spend_on_search(text: Any, pattern: Any) -> None:
+    """To be called before a search, which may take as long as there are characters in the text times the pattern, in
+    one piece: what costs too much is not begun. Raises CostLimitExceeded."""
+    afford(matching_cost(text, pattern))
+    spend_on_text(len(text))
 
 
 def _compiled(pattern: Any) -> Any:

@@ -16,6 +16,8 @@ from steersman.machinery.go.urls import shown_url
 from steersman.net.log_levels import NOTICE
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from steersman.controlplane.options import Options
 
 TEXT: Final = "text"
@@ -126,6 +128,14 @@ def log_start(options: Options, url: str, seconds: float) -> None:
     )  # fmt: skip
 
 
+def log_work(kubeconfig: Path, url: str) -> None:
+    """Log one line about controllers, or a scheduler, that begin to work on a server elsewhere."""
+    logger.log(
+        NOTICE, "steersman %s (Python %s) begins to work on %s: process=%d kubeconfig=%s", steersman.__version__,
+        sys.version.split(" ", 1)[0], url, os.getpid(), kubeconfig,
+    )  # fmt: skip
+
+
 def storage_of(options: Options) -> str:
     """Return `sqlite`, `memory`, or the addresses of the members of etcd."""
     return ",".join(map(shown_url, options.etcd_servers)) or options.storage
@@ -155,5 +165,5 @@ def log_ending(why: str) -> None:
 
 
 def log_end(seconds: float) -> None:
-    """Log that the server has ended in order, after these seconds of service."""
-    logger.log(NOTICE, "the server has ended, after %s", in_words(seconds))
+    """Log the orderly end, after these seconds of service."""
+    logger.log(NOTICE, "ended, after %s", in_words(seconds))

@@ -1,4 +1,4 @@
-"""Where a user's data is kept (XDG Base Directory Specification), and paths of the command line."""
+"""Folders of a user's data (XDG Base Directory Specification), and paths of the command line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 DEFAULT_DATA_DIR: Final = "~/.local/state/steersman"
-"""How help names it."""
+"""The default folder, as help names it."""
 
 
 def default_data_dir() -> Path:

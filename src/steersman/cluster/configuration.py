@@ -11,9 +11,10 @@ from typing import Any, Final
 import msgspec
 
 from steersman.api.core.v1 import Taint
-from steersman.machinery.suggestions import known_are
+from steersman.machinery.suggestions import explained
 from steersman.machinery.values.quantity import QuantityError, parse
 from steersman.nodes.node_set import Networks, NodeSet
+from steersman.nodes.rehearsal import Unknown
 from steersman.nodes.simulated_node import CAPACITY, NodeTemplate, SimulatedNode
 
 HOSTS: Final = IPv4Network("172.16.0.0/12")
@@ -48,6 +49,8 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     serve_local: bool = msgspec.field(name="serveLocal", default=False)
     missing_images: list[str] = msgspec.field(name="missingImages", default_factory=list)
     manage_all_nodes: bool = msgspec.field(name="manageAllNodes", default=False)
+    unknown_programs: Unknown | None = msgspec.field(name="unknownPrograms", default=None)
+    answer_webhooks: bool = msgspec.field(name="answerWebhooks", default=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,10 @@ class Configuration:
     """Images that no registry has: names with registry and tag, `*` in them for anything."""
     manage_all_nodes: bool = False
     """Whether every node that is made through the API is simulated, or those alone that ask for it."""
+    unknown_programs: Unknown | None = None
+    """What becomes of programs that are not simulated; None for what suits each container."""
+    answer_webhooks: bool = False
+    """Whether pods answer as webhooks that allow everything, and as APIs without resources."""
 
     @classmethod
     def load(cls, path: Path) -> Configuration:
@@ -83,14 +90,11 @@ class Configuration:
             if len(own) > 1:
                 raise ConfigurationError(f"{len(own)} documents say what the cluster is")
             plain = own[0] if own else {}
-            _check_keys(plain)
             found = msgspec.convert(plain, _File)
         except OSError as error:
             raise ConfigurationError(f"{path}: {error.strerror}") from None
         except msgspec.ValidationError as error:
-            what, _, where = str(error).partition(" - at `$")
-            at = where.strip("`.")
-            raise ConfigurationError(f"{path}: {at}: {what}" if at else f"{path}: {what}") from None
+            raise ConfigurationError(f"{path}: {explained(error, _File)}") from None
         except (ConfigurationError, yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
             raise ConfigurationError(f"{path}: {error}") from None
         objects = tuple(path.parent / each for each in found.objects)
@@ -107,6 +111,8 @@ class Configuration:
             serve_local=found.serve_local,
             missing_images=tuple(found.missing_images),
             manage_all_nodes=found.manage_all_nodes,
+            unknown_programs=found.unknown_programs,
+            answer_webhooks=found.answer_webhooks,
         )
 
     def simulated_nodes(self) -> list[SimulatedNode]:
@@ -114,7 +120,7 @@ class Configuration:
         nodes: list[SimulatedNode] = []
         names: set[str] = set()
         for group in self.nodes:
-            template = _template(group, self.missing_images)
+            template = _template(group, self.missing_images, self.unknown_programs)
             if group.count < 0 or len(nodes) + group.count > MOST_NODES:
                 raise ConfigurationError(f"{group.count} nodes: from 0 to {MOST_NODES} can be simulated")
             for number in range(group.count):
@@ -127,30 +133,15 @@ class Configuration:
 
     def node_set(self, nodes: Iterable[SimulatedNode]) -> NodeSet:
         """Return the set of `simulated_nodes`, which nodes that are made through the API join."""
-        usual = NodeTemplate(missing_images=self.missing_images)
+        usual = NodeTemplate(missing_images=self.missing_images, unknown_programs=self.unknown_programs)
         return NodeSet(nodes, Networks(HOSTS, PODS), adopts_all=self.manage_all_nodes, usual=usual)
-
-
-def _check_keys(plain: Any) -> None:
-    """Raises ConfigurationError for a key that the file, or a group of its nodes, does not have."""
-    if not isinstance(plain, dict):
-        return
-    groups = plain.get("nodes")
-    places: list[tuple[str, Any, type[msgspec.Struct]]] = [("", plain, _File)]
-    if isinstance(groups, list):
-        places += [(f"nodes[{number}]: ", each, NodeGroup) for number, each in enumerate(groups)]
-    for where, given, cls in places:
-        known = [each.encode_name for each in msgspec.structs.fields(cls)]
-        for key in given if isinstance(given, dict) else ():
-            if key not in known:
-                raise ConfigurationError(f"{where}unknown key {key!r}{known_are(str(key), known)}")
 
 
 def _is_object(document: Any) -> bool:
     return isinstance(document, dict) and "kind" in document
 
 
-def _template(group: NodeGroup, missing_images: tuple[str, ...]) -> NodeTemplate:
+def _template(group: NodeGroup, missing_images: tuple[str, ...], unknown_programs: Unknown | None) -> NodeTemplate:
     for name, quantity in group.capacity.items():
         try:
             parse(quantity)
@@ -159,4 +150,5 @@ def _template(group: NodeGroup, missing_images: tuple[str, ...]) -> NodeTemplate
     return NodeTemplate(
         capacity={**CAPACITY, **group.capacity}, labels=group.labels, annotations=group.annotations,
         taints=tuple(group.taints), architecture=group.architecture, missing_images=missing_images,
+        unknown_programs=unknown_programs,
     )  # fmt: skip

@@ -100,7 +100,7 @@ class _OwnObjects(WriteRules[OpenObject]):
         return f"{type(self._own).__name__}.{verb}"
 
     async def _called(self, verb: str, *given: Any) -> Any:
-        """What a method of the storage gives. Raises what it raises, UserCodeFailed."""
+        """Call a method of the storage, and return what it gives. Raises what it raises, UserCodeFailed."""
         with kept_running(self._named(verb), may_wait=True):
             return await getattr(self._own, verb)(*given)
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final, get_args
 
+import msgspec
+
+_UNKNOWN: Final = re.compile("Object contains unknown field `([^`]*)`")
+_STEP: Final = re.compile(r"\[[^\]]*\]|\.")
 _LONGEST: Final = 100
 """Characters of a name that is compared with others, which takes the square of its length."""
 
@@ -33,3 +38,35 @@ def none_of(value: object, allowed: Iterable[str]) -> str:
     """Return the message about a value that is none of those allowed."""
     names = list(allowed)
     return f"{value!r} is none of {', '.join(names)}{did_you_mean(str(value), names)}"
+
+
+def explained(error: msgspec.ValidationError, cls: type[msgspec.Struct]) -> str:
+    """Return what is wrong with a document that is no `cls`: where, what, and which keys there are instead of one that
+    is not known."""
+    what, _, where = str(error).partition(" - at `$")
+    where = where.strip("`.")
+    at = f"{where}: " if where else ""
+    found = _UNKNOWN.fullmatch(what)
+    if found is None:
+        return f"{at}{what}"
+    known = _members(cls, where)
+    return f"{at}unknown key {found[1]!r}{known_are(found[1], known) if known else ''}"
+
+
+def _members(cls: type[msgspec.Struct], where: str) -> list[str]:
+    """Return the keys of the struct at a path, none if it is no struct."""
+    here: Any = cls
+    for step in filter(None, _STEP.split(where)):
+        here = _struct_in(here)
+        if here is None:
+            return []
+        here = next((each.type for each in msgspec.structs.fields(here) if each.encode_name == step), None)
+    here = _struct_in(here)
+    return [] if here is None else [each.encode_name for each in msgspec.structs.fields(here)]
+
+
+def _struct_in(annotation: Any) -> type[msgspec.Struct] | None:
+    """Return the struct that an annotation names: itself, or what a list, an optional or the like has of them."""
+    if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
+        return annotation
+    return next((found for each in get_args(annotation) if (found := _struct_in(each)) is not None), None)

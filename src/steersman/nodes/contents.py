@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Final
 
 from steersman.api.core.v1 import ContainerStatus, FileKeySelector, PersistentVolume, Pod, Volume
@@ -23,12 +24,12 @@ from steersman.machinery.values import times
 from steersman.machinery.values.quantity import nanos
 from steersman.nodes.behaviour import unknown_programs
 from steersman.nodes.container_status import all_statuses
-from steersman.nodes.course import MOST_AT_ONCE, Course, in_order
+from steersman.nodes.course import Course, in_order
 from steersman.nodes.env_file import EnvFileError, value_in
 from steersman.nodes.mounted_files import Mount, MountedFiles
 from steersman.nodes.naming import hostname_of
 from steersman.nodes.place import NOTHING, Memory, Progress, Start, moment_of
-from steersman.nodes.rehearsal import Printed, rehearsed
+from steersman.nodes.rehearsal import LONGEST, Printed, rehearsed
 from steersman.nodes.shares import Shares, Slices
 from steersman.nodes.shell.effects import World, taken_by
 from steersman.nodes.surroundings import command_of, plain_variables
@@ -38,15 +39,16 @@ from steersman.nodes.volume_store import VolumeFiles, VolumeKey, VolumeStore
 
 _CHANGES_FILES: Final = re.compile(r">|\b(touch|rm|tar|tee|dd|mkdir|rmdir|cp|mv|sed|truncate|new_file\w*)\b", re.ASCII)
 """Of commands: any other need not be followed."""
-_WAITS: Final = re.compile(r"\b(while|until)\b", re.ASCII)
+_WAITS: Final = re.compile(r"\b(while|until|tail)\b", re.ASCII)
 _MOST_FOUND: Final = 64 << 10
 """Bytes of files that are kept of what a container has found."""
 _MOST_FOUND_BY_ALL: Final = 32 << 20
 _KEPT_RUNS: Final = 2
 """Of a container, whose log may be asked for."""
-_TURNS_IN_LOOK: Final = 200
+_SECONDS_IN_LOOK: Final = 0.006
+"""Of processor time for which all commands together that are followed go on in a look, as the loop waits."""
 _TURNS_BETWEEN_LOOKS: Final = 500
-"""For which all commands together that are followed go on at once."""
+"""For which they go on between two looks, and others have their turn after each."""
 _MOST_FOLLOWED: Final = 2000
 """Containers whose commands are followed."""
 _MOST_GIVEN: Final = 64 << 10
@@ -67,7 +69,12 @@ _PART: Final = 10
 
 def changes_files(container: AnyContainer) -> bool:
     """Return True if the command of a container may change files."""
-    return any(map(_CHANGES_FILES.search, (*container.command, *container.args)))
+    return _has(_CHANGES_FILES, container)
+
+
+def _has(pattern: re.Pattern[str], container: AnyContainer) -> bool:
+    """Return True if a word of a command has a pattern; a script that is too long to be run is not read."""
+    return any(len(each) <= LONGEST and pattern.search(each) for each in (*container.command, *container.args))
 
 
 @dataclass(slots=True)
@@ -199,6 +206,7 @@ class PodContents:
         self._pod = pod
         self._volumes = mounts
         self._known = known
+        self._left = _SECONDS_IN_LOOK
 
     # Sight
 
@@ -295,7 +303,7 @@ class PodContents:
         if known is None:
             known = self._known.follows[container.name] = (
                 not container.stdin and self.shares(container) and (
-                    changes_files(container) or any(map(_WAITS.search, (*container.command, *container.args)))
+                    changes_files(container) or _has(_WAITS, container)
                 )
             )  # fmt: skip
         return known
@@ -305,11 +313,14 @@ class PodContents:
     def advance(self, until: float) -> None:
         """Have all who share these volumes do what is due, as far as that can be done in a look."""
         keys = [each.files.key for each in self._volumes.values() if each.files is not None]
+        if self._left <= 0:
+            return
         with self._all.lock:
-            end = time.perf_counter() + MOST_AT_ONCE
-            for _ in in_order(self._all.writers(keys), until, _TURNS_IN_LOOK):
-                if time.perf_counter() >= end:
+            began = time.thread_time()
+            for _ in in_order(self._all.writers(keys), until, _TURNS_BETWEEN_LOOKS):
+                if time.thread_time() - began > self._left:
                     break
+            self._left -= time.thread_time() - began
 
     def progress(self, container_id: str, now: float) -> Progress | None:
         """Return how far a command has come by now; None for one that is not followed."""
@@ -338,10 +349,9 @@ class PodContents:
         if course is None:
             return
         with self._all.lock:
+            course.last = at
             self.advance(at)
-            course.run(at, _TURNS_IN_LOOK)
-            course.stop()
-            self._all.drop_course(self._known, container_id)
+            self._drop_those_through()
 
     async def catch_up(
         self, memory: Mapping[str, Memory], world_of: Callable[[AnyContainer], Awaitable[World]], now: float
@@ -378,6 +388,15 @@ class PodContents:
                 is_over = next(turns, True) is not None
             finally:
                 slices.end()
+        self._drop_those_through()
+
+    def _drop_those_through(self) -> None:
+        """Follow no more the commands of containers that have ended, and that have done what they did before."""
+        with self._all.lock:
+            for container_id, course in tuple(self._known.courses.items()):
+                if course.last < inf and course.is_through:
+                    course.stop()
+                    self._all.drop_course(self._known, container_id)
 
     def look_again(self, now: float) -> float | None:
         """Return when containers are to be looked at that may end by what they find in files; None if none does."""

@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager
 from heapq import heapify, heappop, heapreplace
 from itertools import islice
+from math import inf
 from typing import Final
 
 from steersman.machinery.values import times
@@ -56,7 +57,7 @@ class Output:
 class Course:
     """A rehearsal (`rehearsal.rehearsed`) that began at a moment, in seconds since 1970, on volumes (`keys`)."""
 
-    __slots__ = ("_at", "_lock", "_rest", "began", "exit_code", "keys", "next", "output")
+    __slots__ = ("_at", "_lock", "_rest", "began", "exit_code", "keys", "last", "next", "output")
 
     def __init__(
         self, rest: Generator[Printed | float, None, int | None], began: float, keys: Sequence[VolumeKey],
@@ -69,6 +70,8 @@ class Course:
         self._at = began
         self.began = began
         self.keys = tuple(keys)
+        self.last = inf
+        """When its container has ended: it does nothing after that."""
         self.next: float | None = began
         """When it goes on; None at its end."""
         self.exit_code: int | None = None
@@ -82,7 +85,7 @@ class Course:
     def turn(self, until: float) -> bool:
         """Go on with what is due next, unless that is after `until`. Return False if nothing is."""
         with self._lock:
-            if self.next is None or self.next > until:
+            if self.next is None or self.next > min(until, self.last):
                 return False
             self._at = self.next
             try:
@@ -105,6 +108,11 @@ class Course:
         with self._lock:
             self._rest.close()
             self.next = None
+
+    @property
+    def is_through(self) -> bool:
+        """Return True if it does nothing more."""
+        return self.next is None or self.next > self.last
 
     def run(self, until: float, most_turns: int) -> None:
         """Go on until a moment, at most by so many turns and for some milliseconds."""
@@ -135,7 +143,10 @@ class Course:
 def in_order(courses: Sequence[Course], until: float, most_turns: int) -> Iterator[None]:
     """Have several commands go on until a moment, each when it is its turn; yields after each of their turns, and ends
     after so many."""
-    due = [(each.next, number) for number, each in enumerate(courses) if each.next is not None and each.next <= until]
+    due = [
+        (each.next, number) for number, each in enumerate(courses)
+        if each.next is not None and each.next <= min(until, each.last)
+    ]  # fmt: skip
     heapify(due)
     left = most_turns
     while due and left:
@@ -143,7 +154,7 @@ def in_order(courses: Sequence[Course], until: float, most_turns: int) -> Iterat
         course = courses[number]
         course.turn(until)
         left -= 1
-        if course.next is not None and course.next <= until:
+        if course.next is not None and course.next <= min(until, course.last):
             heapreplace(due, (course.next, number))
         else:
             heappop(due)

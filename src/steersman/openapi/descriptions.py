@@ -174,7 +174,7 @@ def _unwrapped(lines: list[str]) -> str:
 
 def split_words(text: str) -> tuple[list[str], list[str]]:
     """Return the words of a text, and the whitespace between them."""
-    pieces = re.split(r"(\s+)", text)
+    pieces = re.split(r"(\s+)", text, flags=re.ASCII)
     return pieces[::2], pieces[1::2]
 
 

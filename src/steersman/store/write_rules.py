@@ -64,8 +64,11 @@ class WriteRules(Generic[T]):
         meta: Any = obj.metadata  # type: ignore[attr-defined]
         metadata.match_namespace(meta, self.namespace(ctx))
         strategy.prepare_for_create(ctx, obj)
-        found = list(self._validate_new_metadata(obj, meta))
+        is_last = strategy.judges_metadata_last(ctx)
+        found = [] if is_last else list(self._validate_new_metadata(obj, meta))
         found += field.first_errors(strategy.validate(ctx, obj))
+        if is_last and not found:
+            found = list(self._validate_new_metadata(obj, meta))
         if found:
             raise errors.invalid(self.resource.group_kind, meta.name, found)
         ctx.warn_all(strategy.warnings_on_create(ctx, obj))

@@ -10,7 +10,9 @@ from tests.nodes.shell.running import sh
 
 @pytest.mark.parametrize(("program", "stdin", "out"), [
     ("head -n 2", b"a\nb\nc\n", "a\nb\n"), ("head -c 3", b"a\nb\nc\n", "a\nb"), ("tail -n 2", b"a\nb\nc", "b\nc"),
-    ("tail -1", b"a\n\n", "\n"), ("wc", b"a b\nc", "1 3 5\n"), ("wc -l", b"a\nb", "1\n"),
+    ("head -n +1", b"a\nb", "a\n"), ("tail -n +2", b"a\nb\nc", "b\nc"), ("tail -n+1", b"a\nb", "a\nb"),
+    ("tail -n+9", b"a\nb", ""), ("tail -c +2", b"abc", "bc"), ("tail -1", b"a\n\n", "\n"), ("wc", b"a b\nc", "1 3 5\n"),
+    ("wc -l", b"a\nb", "1\n"),
     ("grep b", b"a\nb\nabc", "b\nabc\n"), ("grep -v b", b"a\n\nb\nabc", "a\n\n"), ("grep -c ''", b"a\n\nb", "3\n"),
     ("grep -n '^b.$'", b"a\nbc\nbcd\n", "2:bc\n"), ("grep -oE '[0-9]+'", b"a1b22\n", "1\n"),
     ("grep -F '.'", b"ab\na.b\n", "a.b\n"), ("grep -iw B", b"ab\na b\n", "a b\n"),

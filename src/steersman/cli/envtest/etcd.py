@@ -82,7 +82,7 @@ def parse(arguments: list[str]) -> dict[str, str]:
         if name == "h":
             name = "help"
         if name not in IN_USE and name not in WITHOUT_EFFECT:
-            raise Refused(f"--{name} is no flag of etcd, or one that steersman's does not take")
+            raise Refused(f"--{name} is no flag of etcd, or one that steersman's does not take{_meant(name)}")
         if not given:
             if name in _BOOLEAN:
                 value = "true"
@@ -92,6 +92,14 @@ def parse(arguments: list[str]) -> dict[str, str]:
                 raise Refused(f"flag needs an argument: --{name}")
         values[name] = value
     return values
+
+
+def _meant(name: str) -> str:
+    """The flag that was probably meant, in words."""
+    from difflib import get_close_matches  # which no start needs
+
+    near = get_close_matches(name[:100], [*IN_USE, *sorted(WITHOUT_EFFECT)], 1)
+    return f", did you mean --{near[0]}?" if near else ""
 
 
 def address(url: str) -> tuple[str, int]:

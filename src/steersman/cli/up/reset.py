@@ -78,6 +78,6 @@ def _made_in(folder: Path) -> Iterator[Path]:
 
 
 def _is_made(name: str) -> bool:
-    """Whether a start makes a file of this name; `.` or `-` follow in those of logs and locks, and of what was set
-    aside."""
+    """Return True for the name of a file that a start makes. Names of locks, logs of SQLite, and files that were set
+    aside go on with `.` or `-`."""
     return any(name == each or name.startswith((f"{each}.", f"{each}-")) for each in (FILE, *FILES))

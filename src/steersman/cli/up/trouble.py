@@ -18,6 +18,8 @@ _LONGEST: Final = 300
 """Characters of a message that are kept."""
 _USUAL: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
 """Reasons for which a container waits at every start."""
+WARNINGS: Final = "type=Warning"
+"""The selector of events that are warnings."""
 FAILED: Final = "Failed"
 PENDING: Final = "Pending"
 
@@ -55,7 +57,7 @@ class _Status(msgspec.Struct):
 
 
 class PodPart(msgspec.Struct):
-    """What is asked of a pod: its metadata, its phase, and reasons for it."""
+    """The parts of a pod that are asked for: its metadata, its phase, and reasons for it."""
 
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     status: _Status = msgspec.field(default_factory=_Status)
@@ -74,7 +76,7 @@ class _Series(msgspec.Struct):
 
 
 class WarningPart(msgspec.Struct):
-    """What is asked of an event."""
+    """The parts of an event that are asked for."""
 
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     reason: str = ""
@@ -88,32 +90,36 @@ class WarningPart(msgspec.Struct):
 
 
 PODS: Final = APIResource("", "v1", "pods", "Pod", PodPart)
-_EVENTS: Final = APIResource("", "v1", "events", "Event", WarningPart)
+EVENTS: Final = APIResource("", "v1", "events", "Event", WarningPart)
 
 
 class Trouble:
-    """Pods in trouble and the last warnings of a cluster, followed by watches; `start` begins."""
+    """Pods in trouble and the last warnings of a cluster, told of by informers (`follow`) or one by one."""
 
-    def __init__(self, informers: Informers) -> None:
+    def __init__(self) -> None:
         self._pods: dict[str, dict[Key, str]] = {FAILED: {}, PENDING: {}}
         self._warnings: dict[Key, tuple[str, str]] = {}
         """The time and the text of each, the latest first."""
-        informers.of(PODS).on_change(self._pod_changed)
-        informers.of(_EVENTS, field_selector="type=Warning").on_change(self._warned)
+
+    def follow(self, informers: Informers) -> None:
+        """Keep up with the pods and warnings of informers."""
+        informers.of(PODS).on_change(self.pod_changed)
+        informers.of(EVENTS, field_selector=WARNINGS).on_change(self.warned)
 
     def failed(self) -> list[str]:
         """Pods that have failed or cannot run, with the reason: the first few, then how many more there are."""
         return list(_first(self._pods[FAILED]))
 
     def pending(self) -> list[str]:
-        """The same of pods that have not begun to run."""
+        """Pods that have not begun to run, told in this way too."""
         return list(_first(self._pods[PENDING]))
 
     def warnings(self) -> list[str]:
         """The last warnings, the latest first."""
         return [f"{time[11:19]} {text}" for time, text in self._warnings.values()]
 
-    def _pod_changed(self, old: PodPart | None, new: PodPart | None) -> None:
+    def pod_changed(self, old: PodPart | None, new: PodPart | None) -> None:
+        """Take a pod as it is now, None once it is gone."""
         pod = new or old
         assert pod is not None
         kind, why = ("", "") if new is None else trouble_of(new)
@@ -123,7 +129,8 @@ class Trouble:
             else:
                 found.pop(key_of(pod), None)
 
-    def _warned(self, old: WarningPart | None, new: WarningPart | None) -> None:
+    def warned(self, old: WarningPart | None, new: WarningPart | None) -> None:
+        """Take a warning that has come, or has come again."""
         if new is None:
             return
         place = new.object

@@ -101,14 +101,15 @@ def aggregate(spec: core.PodSpec, amounts: Callable[[core.Container], Amounts]) 
     return total
 
 
-def pod_requests(pod: core.Pod) -> Amounts:
+def pod_requests(pod: core.Pod, *, whole_as_reported: bool = True) -> Amounts:
     """What a pod takes of a node: the most of what its containers ask for and what they were given, or what the pod as
-    a whole asks for, and its overhead (PodRequests, with the resources of the status)."""
+    a whole asks for, and its overhead (PodRequests, with the resources of the status). With `whole_as_reported` what
+    the status reports of the pod as a whole counts too."""
     given = _given(pod, requests_of, lambda status, resources: (resources.requests, status.allocated_resources))
     total = aggregate(pod.spec, given)
     if pod.spec.resources is not None:
         _override(total, pod.spec.resources.requests)
-        if pod.status.resources is not None:
+        if whole_as_reported and pod.status.resources is not None:
             reported = (pod.status.resources.requests, pod.status.allocated_resources)
             _override_by_status(total, pod, pod.spec.resources.requests, reported)
     _add(total, _parsed(pod.spec.overhead or {}))
@@ -138,8 +139,6 @@ def pod_limits(pod: core.Pod) -> Amounts:
     total = aggregate(pod.spec, _given(pod, limits_of, lambda status, resources: (resources.limits,)))
     if pod.spec.resources is not None:
         _override(total, pod.spec.resources.limits)
-        if pod.status.resources is not None:
-            _override_by_status(total, pod, pod.spec.resources.limits, (pod.status.resources.limits,))
     _add(total, {name: amount for name, amount in _parsed(pod.spec.overhead or {}).items() if total.get(name)})
     return total
 

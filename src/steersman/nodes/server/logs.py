@@ -18,6 +18,8 @@ from steersman.machinery.values import times
 from steersman.net.ascii import is_digits
 from steersman.net.message import Response
 from steersman.nodes.behaviour import duration_or_none, said_of, unknown_programs
+from steersman.nodes.place import NOTHING
+from steersman.nodes.processes import processes_of
 from steersman.nodes.rehearsal import Printed, rehearsed
 from steersman.nodes.server.kubelet import Asked, Query, text
 from steersman.nodes.shares import Slices
@@ -133,6 +135,9 @@ async def container_logs(asked: Asked) -> Response:
 def follow(asked: Asked, options: LogOptions) -> AsyncIterator[Printed]:
     """What the container has printed, line by line, and goes on to print if that is wanted. Raises NoLogs."""
     run = run_of(asked.pod, asked.container.name, asked.status, previous=options.previous)
+    known = asked.kubelet.containers.memory(asked.pod.metadata.uid).get(asked.container.name, NOTHING)
+    if run.ended is None and known.began is not None and run.began <= known.began < run.began + 1:
+        run = run._replace(began=known.began)
     return _chosen(asked, run, options)
 
 
@@ -163,7 +168,7 @@ async def _chosen(asked: Asked, run: Run, options: LogOptions) -> AsyncIterator[
     following: Printed | float | None = None
     while (line := await _next(slices, lines)) is not None:
         at = line if isinstance(line, float) else line.at
-        if run.ended is not None and at > run.ended:
+        if run.ended is not None and at >= run.ended + 1:  # it has ended in that second
             break
         if at > now:
             following = line
@@ -237,6 +242,7 @@ async def _all_printed(asked: Asked, run: Run, now: float) -> Iterator[Printed |
     )  # fmt: skip
     if start is not None:
         world.files.update(start.files)
+    world.processes = processes_of(pod, container)
     words = command_of(container, world.environment)
     said = said_of(pod, container.name, "logs")
     every = _seconds(said_of(pod, container.name, "log-every"))

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from steersman.net.ascii import is_digits
-from steersman.nodes.shell.effects import MOST_BUFFERED, Course, Missing, Wait, Work, World, Write, line
+from steersman.nodes.shell.effects import MOST_BUFFERED, Course, Missing, Repeated, Wait, Work, World, Write, line
 from steersman.nodes.shell.lines import Input
 from steersman.nodes.shell.options import Options, options_of
 from steersman.nodes.shell.paths import absolute
@@ -24,6 +24,7 @@ _MOST_SORTED: Final = 4 << 20
 """Bytes that `sort` keeps, with what each line takes itself."""
 _LINE_ITSELF: Final = 48
 _AT_ONCE: Final = 512
+_FOLLOWED_EVERY: Final = 1.0
 _PRINTED_COLUMNS: Final = re.compile(r"\{ *print ((?:\$[0-9]{1,3}(?:, ?)?)+) *\}", re.ASCII)
 _COLUMN: Final = re.compile(r"\$([0-9]+)", re.ASCII)
 _WORD: Final = re.compile(rb"\S+")
@@ -46,6 +47,7 @@ def cat(world: World, words: list[str]) -> Course:
 def head(world: World, words: list[str]) -> Course:
     """`head [-n LINES | -c BYTES] [FILE...]`."""
     wanted, in_bytes, paths, _ = _ends(words)
+    wanted = abs(wanted)
     source = Input(world, "head", paths)
     if in_bytes:
         while wanted > 0 and (piece := (yield from source.piece())):
@@ -59,16 +61,51 @@ def head(world: World, words: list[str]) -> Course:
 
 
 def tail(world: World, words: list[str]) -> Course:
-    """`tail [-n LINES | -c BYTES] [-f] [FILE...]`; with `-f` it waits for ever, as nothing comes."""
+    """`tail [-n LINES | -n +LINE | -c BYTES] [-f | -F] [FILE...]`; with `-f` what comes is written until it is ended,
+    with `-F` also of files that are not there yet."""
     wanted, in_bytes, paths, follows = _ends(words)
     source = Input(world, "tail", paths)
     data = yield from source.all()
-    at = max(0, len(data) - wanted) if in_bytes else (yield from _last_lines(world, data, wanted))
+    if wanted < 0:
+        at = min(-wanted - 1, len(data)) if in_bytes else (yield from _line_at(world, data, -wanted))
+    else:
+        at = max(0, len(data) - wanted) if in_bytes else (yield from _last_lines(world, data, wanted))
     if data[at:]:
         yield Write(1, data[at:])
-    if follows and paths and not source.code:
-        yield Wait(float("inf"))
+    if follows and paths and (not source.code or follows == "-F"):
+        yield from _followed(world, [absolute(world, each) for each in paths], waits=follows == "-F")
     return source.code
+
+
+def _followed(world: World, paths: list[str], *, waits: bool) -> Work[None]:
+    """Write what is appended to files, once a second; `waits` for those that are not there."""
+    seen = {path: len(data) for path in paths if (data := world.read(path)) is not None}
+    if not seen and not waits:
+        yield Wait(float("inf"))
+    while True:
+        yield Wait(_FOLLOWED_EVERY)
+        is_quiet = True
+        for path in paths:
+            data = world.read(path) or b""
+            before = seen.get(path, 0)
+            seen[path] = len(data)
+            if more := data[before if len(data) >= before else 0 :]:
+                is_quiet = False
+                yield Write(1, more)
+        if is_quiet:
+            yield Repeated(_FOLLOWED_EVERY)
+
+
+def _line_at(world: World, data: bytes, number: int) -> Work[int]:
+    """The place of a line; the first is 1."""
+    at = 0
+    for passed in range(number - 1):
+        if not passed % _AT_ONCE:
+            yield from world.spend(lines=_AT_ONCE)
+        at = data.find(b"\n", at) + 1
+        if not at:
+            return len(data)
+    return at
 
 
 def _last_lines(world: World, data: bytes, wanted: int) -> Work[int]:
@@ -85,22 +122,31 @@ def _last_lines(world: World, data: bytes, wanted: int) -> Work[int]:
     return at + 1 if wanted else len(data)
 
 
-def _ends(words: list[str]) -> tuple[int, bool, list[str], bool]:
-    """How much is wanted, whether bytes are counted, the paths, and whether the file is followed."""
-    wanted, in_bytes, follows = 10, False, False
+def _ends(words: list[str]) -> tuple[int, bool, list[str], str]:
+    """How much is wanted (less than 0: from that line or byte on), whether bytes are counted, the paths, and the option
+    by which files are followed."""
+    wanted, in_bytes, follows = 10, False, ""
     paths: list[str] = []
     rest = deque(words)
     while rest:
         word = rest.popleft()
         if word in ("-f", "-F"):
-            follows = True
+            follows = word
         elif word in ("-n", "-c") and rest and is_digits(rest[0].lstrip("+-")):
-            wanted, in_bytes = int(rest.popleft().lstrip("+-")[:9]), word == "-c"
+            wanted, in_bytes = _wanted(rest.popleft()), word == "-c"
+        elif word.startswith(("-n+", "-c+")) and is_digits(word[3:]):
+            wanted, in_bytes = _wanted(word[2:]), word.startswith("-c")
         elif word.startswith("-") and is_digits(word.lstrip("-nc")):
             wanted, in_bytes = int(word.lstrip("-nc")[:9]), word.startswith("-c")
         elif not word.startswith("-") or word == "-":
             paths.append(word)
     return wanted, in_bytes, paths, follows
+
+
+def _wanted(text: str) -> int:
+    """A number of lines or bytes from the end, or (less than 0) the number of the first one."""
+    number = int(text.lstrip("+-")[:9])
+    return -max(number, 1) if text.startswith("+") else number
 
 
 def wc(world: World, words: list[str]) -> Course:

@@ -83,7 +83,8 @@ def taken_by(pod: core.Pod) -> Requests:
     if not given:
         return asked_by(pod.spec)
     infeasible = [each.reason for each in status.conditions if each.type == "PodResizePending"]
-    return _known(pod.spec, encode((given, infeasible)), lambda: _of(pod_requests(pod), pod.spec, requests_of))
+    whole = (status.resources, status.allocated_resources) if pod.spec.resources is not None else None
+    return _known(pod.spec, encode((given, infeasible, whole)), lambda: _of(pod_requests(pod), pod.spec, requests_of))
 
 
 def _known(spec: core.PodSpec, more: bytes, read: Callable[[], Requests]) -> Requests:

@@ -71,7 +71,7 @@ def pod_usage(pod: Pod) -> Amounts:
     if has_ended(pod):
         return used
     used["pods"] = ONE
-    for name, amount in pod_requests(pod).items():
+    for name, amount in pod_requests(pod, whole_as_reported=False).items():
         if name in COMPUTE or is_huge_page_resource(name):
             used[name] = used[REQUESTS + name] = amount
         elif is_extended_resource(name) or name.startswith(IMPLICIT_CLASS):
