@@ -18,13 +18,14 @@ import steersman
 SEEDS = (
     "a", "0", "1", "9", "-", ".", "_", " ", "\t", "\n", "\r\n", "%", "%41", "/", "//", ":", "::", "1:", ",", "a,", "=",
     "a=", "a=b,", "(", ")", "[", "[0]", "<", "<a ", "{", "}", '"', '\\"', "'", "\\", "\\u0061", "$", "$(a)", "é",
-    "\U0001f600", "A", "0.", "1.", "a.", "a/", "a-", "a_", "0_", "x,y=", "!", "&", "&a;", ";", "a;", "+", "1s", "1h1m", "*/1,",
-    "1-2,", "..a", ".*", "[*]", "- ", "a: ", "? ", "#", "f:", "~1", "@", "a@", "\0", "Z", "T", "1e", "Ki", "()", "(a", "in (a)",
-    "-----BEGIN A-----\n", "1.2.3-", "a|", "a?", "{{", "{{.a}}",
+    "\U0001f600", "A", "0.", "1.", "a.", "a/", "a-", "a_", "0_", "x,y=", "!", "&", "&a;", ";", "a;", "+", "1s", "1h1m",
+    "*/1,", "1-2,", "..a", ".*", "[*]", "- ", "a: ", "? ", "#", "f:", "~1", "@", "a@", "\0", "Z", "T", "1e", "Ki", "()",
+    "(a", "in (a)", "-----BEGIN A-----\n", "1.2.3-", "a|", "a?", "{{", "{{.a}}",
 )  # fmt: skip
 BEGINNINGS = (
     "", "1", "a", "/", "0x", "1s ", "v1.0.0-", "http://a/", "1.2.3.4/", "2001:", "$.", "{.", '"', "[", '{"', "k:{",
-    "a=", "-----BEGIN A-----\n", "@every ", "TZ=a", "<a ", "P1", "a@", "sha256:", "2006-01-02T15:04:05", "rgb(", "x in (",
+    "a=", "-----BEGIN A-----\n", "@every ", "TZ=a", "<a ", "P1", "a@", "sha256:", "2006-01-02T15:04:05", "rgb(",
+    "x in (",
 )  # fmt: skip
 """Texts that are well until what follows is looked at."""
 ENDS = ("", "\0")
@@ -40,6 +41,11 @@ OUTSIDE = (
     "openapi.descriptions", "server.certificates", "storage.sqlite",
 )  # fmt: skip
 """Packages and modules whose functions of one text read files or what the operator has written."""
+OF_PATTERNS = (
+    "cel.regular.", "schema.patterns.", "schema.formats._matching", "machinery.validation.formats.characters",
+    "machinery.validation.formats._whole", "machinery.validation.formats._dotted",
+)  # fmt: skip
+"""Functions that compile a pattern: one of the package, or a user's, whose size `cel.pattern_size` bounds first."""
 TEXTS = {"str": False, "str | None": False, "bytes": True, "bytes | None": True, "str | bytes": False}
 
 
@@ -57,7 +63,9 @@ def functions_of_one_text() -> Iterator[tuple[str, Callable[[Any], Any], bool]]:
             if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(inspect.unwrap(function)):
                 continue
             wanted = [each for each in inspect.signature(function).parameters.values() if each.default is each.empty]
-            if len(wanted) == 1 and wanted[0].kind is wanted[0].POSITIONAL_OR_KEYWORD and wanted[0].annotation in TEXTS:
+            if len(wanted) != 1 or wanted[0].kind is not wanted[0].POSITIONAL_OR_KEYWORD:
+                continue
+            if wanted[0].annotation in TEXTS and not f"{name}.{own}".startswith(OF_PATTERNS):
                 yield f"{name}.{own}", function, TEXTS[wanted[0].annotation]
 
 

@@ -27,11 +27,11 @@ AT_RUN_TIME = {
     "endpoints/proxy/rewriting.py": "names of elements that stand in this file",
     "machinery/go/printable.py": "characters of a table",
     "machinery/validation/formats.py": "`_whole`, which is called with the patterns of this file",
+    "nodes/shell/text_programs.py": "the set of characters of `tr -s`, escaped: runs of one of them",
     "schema/formats.py": "`_matching`, which is called with the patterns of this file",
 }
 """Files that make a pattern of something else than a text that stands there."""
 OF_OUR_OWN_TEXT = {
-    "machinery.codec.go_types": "names of types of the package",
     "openapi.descriptions": "the text of the package that descriptions come from",
 }
 """Modules with patterns that no client's text meets."""

@@ -285,3 +285,44 @@ async def test_definitions_are_served_before_the_server_listens(tmp_path: Path) 
     async with Environment(folder=tmp_path, storage="sqlite") as environment:
         cluster = Cluster(environment.client())
         assert (await cluster.client.get(f"{cluster.path()}/a")).status == 200
+
+
+async def test_a_request_is_judged_by_the_definition_that_was_acknowledged_before_it(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long a server takes to make what it serves of a definition."""
+    await cluster.define(definition())
+    look = definitions.Definitions._look
+    seen = asyncio.Event()
+
+    async def slowly(self: Any, name: str) -> None:
+        await seen.wait()
+        await look(self, name)
+
+    monkeypatch.setattr(definitions.Definitions, "_look", slowly)
+    spec = {"type": "object", "properties": {"a": {"type": "integer", "maximum": 0}}}
+    refused = version("v1", schema={"type": "object", "properties": {"spec": spec}})
+    found = (await cluster.client.get(f"{DEFINITIONS}/foos.{GROUP}")).json()
+    found["spec"]["versions"] = [refused]
+    assert (await cluster.client.put(f"{DEFINITIONS}/foos.{GROUP}", found)).status == 200
+    assert (await cluster.client.post(DEFINITIONS, definition(plural="bars", kind="Bar"))).status == 201
+    body = {"apiVersion": f"{GROUP}/v1", "kind": "Foo", "metadata": {"name": "a"}, "spec": {"a": 1}}
+    judged = asyncio.ensure_future(cluster.client.post(cluster.path(), body))
+    listed = asyncio.ensure_future(cluster.client.get(cluster.path(plural="bars")))
+    assert (await cluster.client.get("/apis/apps/v1")).status == 200  # others do not wait
+    assert not judged.done()
+    seen.set()
+    assert (await judged).status == 422
+    assert (await listed).status == 200
+
+
+async def test_a_definition_that_cannot_be_looked_at_keeps_nobody_waiting_for_ever(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(self: Any, name: str) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(definitions, "_LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(definitions.Definitions, "_look", never)
+    assert (await cluster.client.post(DEFINITIONS, definition())).status == 201
+    assert (await cluster.client.get(cluster.path())).status == 404

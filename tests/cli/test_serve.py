@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import http.client
+import re
 import resource
 import signal
 import socket
@@ -142,6 +143,29 @@ def test_a_damaged_file_is_told_and_left_as_it_is(make_server):
     text = refusal(server)
     assert "steersman.db" in text
     assert file.read_bytes() == bytes(data)
+
+
+def test_a_value_of_a_large_file_that_was_overwritten_is_told_at_the_start(make_server):
+    server = make_server()
+    server.start()
+    with server.client() as client:
+        for number in range(6):
+            body = {"metadata": {"name": f"large-{number}"}, "data": {"x": "y" * 900_000}}
+            assert client.json("POST", CONFIGMAPS, body)[0] == 201
+    assert server.stop() == 0
+    file = server.folder / "steersman.db"
+    data = file.read_bytes()
+    assert len(data) > 4 << 20
+    at = data.rindex(b"y" * 2000) + 100
+    file.write_bytes(data[:at] + b"\xff" * 64 + data[at + 64 :])
+    with pytest.raises(ServerNotReady):
+        server.start()
+    assert server.wait() == 1
+    text = server.errors.read_text().splitlines()[-1]
+    assert re.search(
+        r"steersman.db: '/registry/configmaps/default/large-\d' at revision \d+ is not what was written", text
+    )
+    assert f"`steersman storage check --accept-data-loss --data-dir {server.folder}`" in text
 
 
 def spoil(server: ServerProcess, key: str) -> None:
@@ -297,6 +321,7 @@ def test_a_start_that_fails_lets_garbage_be_collected_again(tmp_path: Path) -> N
 
 BUSY = """
 import asyncio, sys, time
+from types import SimpleNamespace
 from steersman.cli.serve import run
 from steersman.controlplane.options import Options
 from steersman.machinery.large_work.slow_lane import SlowLane
@@ -307,6 +332,7 @@ class Busy:
         self.lane = SlowLane()
         work = asyncio.to_thread(time.sleep, 600), self.lane.run(time.sleep, 600)
         self.work = [asyncio.ensure_future(each) for each in work]
+        return SimpleNamespace(url="https://127.0.0.1:1")
 
     async def stop(self):
         self.lane.close()

@@ -44,6 +44,16 @@ def test_the_guide_of_clusters(reader: Reads) -> None:
     reads.read(Document(ROOT / "docs" / "up.md"))
 
 
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl, which the guide's commands call")
+def test_the_guide_of_webhooks(reader: Reads) -> None:
+    """On the cluster that the README starts, and with its widgets."""
+    reads = reader({}, {each: str(free_port()) for each in ("8443", "8444")})
+    for block in Document(ROOT / "README.md").blocks("yaml"):
+        (reads.folder / ("widget.yaml" if "\nkind: Widget\n" in block else "widgets.yaml")).write_text(block)
+    reads.play("$ steersman up --detach\nready ...\n$ export KUBECONFIG=~/.local/state/steersman/admin.kubeconfig\n")
+    reads.read(Document(ROOT / "docs" / "webhooks.md"))
+
+
 def test_the_guide_of_envtest(reader: Reads) -> None:
     reader(INSTALLS, {each: str(free_port()) for each in ("2379", "6443")}).read(Document(ROOT / "docs" / "envtest.md"))
 

@@ -10,7 +10,11 @@ from hypothesis import strategies as st
 
 from steersman.endpoints import query as module
 from steersman.endpoints.query import first_parameter, parse_query, truthy
+from steersman.endpoints.request import Request
 from steersman.machinery.go.urls import unescape
+from steersman.net.body import EMPTY_BODY
+from steersman.net.message import Headers, Peer
+from steersman.net.message import Request as HttpRequest
 from tests.counted_work import calls
 
 
@@ -104,3 +108,11 @@ def test_of_a_long_query_only_what_is_asked_for_is_unescaped(monkeypatch: pytest
     text = "&".join([f"x{number}=" + "%41" * 30 for number in range(9_000)] + ["%77atch=1", "t=%41"])
     assert first_parameter(text, "watch") == "1"
     assert unescaped == ["%77atch", "1"]
+
+
+def test_some_parameters_of_a_long_query_are_read_without_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("steersman.endpoints.request.parse_query", lambda text: pytest.fail("the whole query is read"))
+    long = "labelSelector=" + "a," * 1_000 + "&limit=5&limit=6&continue=%41"
+    request = Request(HttpRequest("GET", "/x", long, Headers(), EMPTY_BODY, Peer()))
+    found = request.parameters(("limit", "continue", "resourceVersion"))
+    assert (dict(found), found.pairs) == ({"limit": "5", "continue": "A"}, [("limit", "5"), ("continue", "A")])

@@ -117,7 +117,7 @@ async def test_defaults_pruning_and_hooks_make_the_object(ships: Server) -> None
     assert made["spec"] == {"captain": "admin", "name": "nameless", "replicas": 1}
     assert "status" not in made
     assert made["metadata"]["labels"] == {"promoted": "yes"}
-    assert "there was no captain" in answer.headers.joined("warning")
+    assert "there was no captain" in answer.headers["warning"]
     assert HEARD == [("CREATE", "a", "admin")]
 
 

@@ -249,3 +249,20 @@ async def test_a_port_is_shared_only_by_those_who_say_so():
     finally:
         await first.close()
         await second.close()
+
+
+async def test_kept_connections_are_answered_until_they_know_that_others_are_to_be_made(serve, http1, http2):
+    async def handler(request: Request) -> Response:
+        return Response(200, [], b"here")
+
+    server = await serve(handler)
+    kept, multiplexed = await http1(server), await http2(server)
+    kept.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+    assert (await kept.response())[2] == b"here"
+    leaving = asyncio.ensure_future(server.send_elsewhere(10))
+    await multiplexed.until(frames.GOAWAY)
+    kept.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+    status, headers, body = await kept.response()
+    assert (status, headers["connection"], body) == (200, "close", b"here")
+    multiplexed.close()
+    await asyncio.wait_for(leaving, 5)

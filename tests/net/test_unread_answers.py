@@ -215,3 +215,46 @@ async def test_what_many_are_told_at_once_is_written_in_many_turns():
     assert all(wire.written.count(b"x") == len(LARGE) for wire in wires)
     batches = len(wires) * len(LARGE) // (128 << 10)
     assert core.flushes.count - before >= batches / 10
+
+
+async def test_what_a_connection_keeps_of_its_own_for_a_client_that_does_not_read_is_bounded():
+    """What is shared waits as it is; what has been joined and handed to the transport is there once more."""
+    shared = b"x" * (1 << 20)
+
+    class Full(Wire):
+        """A transport of which nobody reads."""
+
+        def set_write_buffer_limits(self, high=None, low=None) -> None:
+            self.high = high
+
+        def write(self, data) -> None:
+            super().write(data)
+            if len(self.written) > self.high:
+                connection.pause_writing()
+
+    class Watch:
+        def start(self, writer) -> None:
+            self.writer = writer
+
+        def closed(self) -> None:
+            pass
+
+    watch = Watch()
+
+    async def handler(request: Request) -> Response:
+        return Response(200, [], watch)
+
+    fields = [Undated(encode) for encode in (http1_exchange.field, hpack.field)]
+    core = Core(
+        handler, Limits(), asyncio.get_running_loop(), eager=True, h1_fields=fields[0], h2_fields=fields[1]
+    )  # fmt: skip
+    connection, wire = Http1Connection(core), Full()
+    connection.connection_made(wire)
+    connection.data_received(GET)
+    for _ in range(8):
+        watch.writer.write(shared)
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert len(wire.written) <= 200 << 10
+    assert watch.writer.buffered >= 7 << 20
+    assert all(piece is shared for piece in watch.writer.pending if len(piece) > 10)

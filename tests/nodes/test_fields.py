@@ -25,7 +25,7 @@ DONE = """
 PodSpec: volumes initContainers containers ephemeralContainers restartPolicy terminationGracePeriodSeconds
   activeDeadlineSeconds dnsPolicy nodeSelector serviceAccountName nodeName hostNetwork securityContext imagePullSecrets
   hostname subdomain affinity tolerations hostAliases priority dnsConfig readinessGates enableServiceLinks overhead
-  setHostnameAsFQDN os resources hostnameOverride
+  setHostnameAsFQDN shareProcessNamespace os resources hostnameOverride
 PodSecurityContext: runAsUser runAsGroup runAsNonRoot supplementalGroups supplementalGroupsPolicy fsGroup sysctls
 SecurityContext: runAsUser runAsGroup runAsNonRoot
 Container, EphemeralContainer: name image command args workingDir ports envFrom env resources resizePolicy restartPolicy
@@ -142,7 +142,7 @@ Capabilities SELinuxOptions SeccompProfile AppArmorProfile HTTPGetAction HTTPHea
 """Programs, file systems and networks that there are not would feel these: docs/up.md says so."""
 
 TOLD = """
-PodSpec: hostPID hostIPC shareProcessNamespace runtimeClassName resourceClaims
+PodSpec: hostPID hostIPC runtimeClassName resourceClaims
 PodSecurityContext, SecurityContext: windowsOptions
 Container, EphemeralContainer: volumeDevices
 ResourceRequirements: claims

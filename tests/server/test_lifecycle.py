@@ -127,6 +127,9 @@ async def test_requests_and_connections_have_one_time_to_end_in(start_control_pl
     client, body, given = client_of(plane), HeldBody(), []
 
     class Listener:
+        def begin_drain(self) -> None:
+            pass
+
         async def drain(self, timeout: float) -> None:
             given.append(timeout)
 

@@ -40,12 +40,15 @@ class Costs:
 class AttackedCluster:
     """`with AttackedCluster(folder) as cluster`; `client` is the attacker's, `admin` the administrator's."""
 
-    def __init__(self, folder: Path, nodes: int, *, role: str = "admin", others: bool = True) -> None:
+    def __init__(
+        self, folder: Path, nodes: int, *, role: str = "admin", others: bool = True,
+        storage: str = "--storage=memory",
+    ) -> None:  # fmt: skip
         """`role` is what the attacker is in the namespace; with `others` somebody else makes pods meanwhile."""
         self._role = role
         self._has_others = others
         self._server = ServerProcess(
-            folder / "data", "--storage=memory", f"--nodes={nodes}",
+            folder / "data", storage, f"--nodes={nodes}",
             f"--debug-loop-watchdog={int(_TOLD_FROM * 1000)}ms", verb="up",
         )  # fmt: skip
         self._other = threading.Thread(target=self._run_pods, daemon=True)

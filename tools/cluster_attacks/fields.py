@@ -40,6 +40,8 @@ ITEMS: Final[dict[str, list[Any]]] = {
     "items": [{"path": "n", "fieldRef": {"fieldPath": "metadata.annotations"}}],
 }  # fmt: skip
 """Further items of lists, by their names."""
+FEW_SEEDS: Final = ("x", "0-59,", "1ns", "$(A)", "a\n")
+"""Of a short run."""
 _MOST_BYTES: Final = 2_800_000
 _MOST_VALUES: Final = 64_000
 _MOST_OBJECTS: Final = 32_000
@@ -148,14 +150,17 @@ def get(obj: Any, path: Path) -> Any:
     return obj
 
 
-def attempts(obj: Plain, field: Field, valid: Callable[[Plain], bool]) -> Iterator[Attempt]:
-    """What a field of an object is tried with. `valid` says whether the server takes an object, small ones at least."""
+def attempts(
+    obj: Plain, field: Field, valid: Callable[[Plain], bool], seeds: Sequence[str] = SEEDS
+) -> Iterator[Attempt]:  # fmt: skip
+    """What a field of an object is tried with. `valid` says whether the server takes an object, small ones at least;
+    texts are made of `seeds`."""
     match field.kind:
         case "integer":
             for name, numbers in (("largest", INTEGERS), ("smallest", SMALL_INTEGERS)):
                 yield Attempt(name, [_with(obj, field.path, number) for number in numbers])
         case "text":
-            for seed in SEEDS:
+            for seed in seeds:
                 for name, form in _forms(get(obj, field.path), seed):
                     if valid(put(obj, field.path, form(40))):
                         yield Attempt(name, [_with(obj, field.path, lazily(form, size)) for size in SIZES])

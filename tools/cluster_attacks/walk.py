@@ -4,29 +4,37 @@
 
 On one `steersman up`, in a namespace with a quota of pods, a service account with the role `edit` makes an object for
 each attack and deletes it again. Told are attacks in which something held the event loop for longer than `--held`
-milliseconds, the process grew by more than `--memory` MiB, a request was answered with a panic, or a traceback was
-logged; such an attack is played again, and counts if it does it again. Exit code 1 if there are any.
+milliseconds, the process grew by more than `--memory` MiB (three times that for kinds of which pods are made), a
+request was answered with a panic, or a traceback was logged; such an attack is played again, and counts if it does it
+again. Exit code 1 if there are any.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path as File
 from typing import Any, Final, NamedTuple
 
 from tools.cluster_attacks.cluster import NAMESPACE, AttackedCluster, Plain
-from tools.cluster_attacks.fields import Attempt, Field, Schemas, attempts, fields
+from tools.cluster_attacks.fields import FEW_SEEDS, SEEDS, Attempt, Field, Schemas, attempts, fields
 from tools.cluster_attacks.samples import SAMPLES, resource_of, sample
 
 _QUOTA: Final = "20"
 _LONGEST: Final = 8.0
 """Seconds for which the consequences of an attack are watched at most."""
+_MAKE_OTHERS: Final = frozenset({
+    "deployments", "replicasets", "statefulsets", "daemonsets", "jobs", "cronjobs", "replicationcontrollers",
+    "services",
+})  # fmt: skip
+_COPIES: Final = 3
+"""Of a template that are made at once: in the object, in what is made of it, in a pod."""
 _NEVER_STORED: Final = frozenset({
     "localsubjectaccessreviews", "bindings", "tokenreviews", "serviceaccounts/token", "pods/eviction",
 })  # fmt: skip
@@ -39,8 +47,8 @@ _SELECTED: Final = (
 """Fields of which a short run is made."""
 
 
-_TOO_LARGE: Final = "request is too large"
-"""How a storage refuses an object that has grown beyond its bound; as upstream, with a 500."""
+_PANIC: Final = "panic"
+"""In the answer to a request whose handler failed. Other errors of a server are answers, as upstream has them."""
 _MERGE_PATCH: Final = "application/merge-patch+json"
 _TABLE: Final = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
@@ -84,7 +92,7 @@ def main() -> None:
     parser.add_argument("--verbose", action="store_true")
     given = parser.parse_args()
     broken = walk(
-        kinds=given.kinds, part=given.part, only=_SELECTED if given.selection else given.only, seconds=given.seconds,
+        kinds=given.kinds, part=given.part, only=given.only, selection=given.selection, seconds=given.seconds,
         held=given.held / 1000, memory=given.memory, told=partial(print, flush=True), verbose=given.verbose,
     )  # fmt: skip
     print(f"{len(broken)} over the bounds")
@@ -92,16 +100,18 @@ def main() -> None:
 
 
 def walk(
-    *, kinds: list[str] = [], part: str = "1/1", only: str = "", seconds: float = float("inf"),  # noqa: B006
-    held: float = 0.05, memory: float = 64, told: Callable[[str], object], verbose: bool = False,
+    *, kinds: Sequence[str] = (), part: str = "1/1", only: str = "", selection: bool = False,
+    seconds: float = float("inf"), held: float = 0.05, memory: float = 64, told: Callable[[str], object],
+    verbose: bool = False,
 ) -> list[Broken]:  # fmt: skip
     """Play the attacks on a cluster, and return those that are over the bounds."""
+    only, seeds = (_SELECTED, FEW_SEEDS) if selection else (only, SEEDS)
     broken: list[Broken] = []
     began, number, played = time.monotonic(), 0, 0
     at, of = map(int, part.split("/"))
     with (
         tempfile.TemporaryDirectory(prefix="steersman-attacks-") as folder,
-        AttackedCluster(File(folder), 3, role="edit", others=False) as cluster,
+        AttackedCluster(File(folder), 3, role="edit", others=False, storage="--unsafe-no-fsync") as cluster,
     ):
         player = _Player(cluster, held, memory)
         for kind, name, obj, field in player.fields(kinds, only):
@@ -111,7 +121,7 @@ def walk(
             if time.monotonic() - began > seconds:
                 told(f"stopped at {kind.resource} {dotted(field)}: the time is over")
                 break
-            for attempt in attempts(obj, field, lambda changed, kind=kind: player.takes(kind, changed)):
+            for attempt in attempts(obj, field, partial(player.takes, kind), seeds):
                 what, found = f"{name} {dotted(field)} {attempt.name}", player.play(kind, attempt)
                 played += found is not None
                 if found or verbose:
@@ -139,7 +149,7 @@ class _Player:
             {"metadata": {"name": "pods"}, "spec": {"hard": {"pods": _QUOTA}}}, by=cluster.admin,
         )  # fmt: skip
 
-    def fields(self, wanted: list[str], only: str) -> Iterator[tuple[Kind, str, Plain, Field]]:
+    def fields(self, wanted: Sequence[str], only: str) -> Iterator[tuple[Kind, str, Plain, Field]]:
         """Each field of each sample of each kind that the attacker may make."""
         for kind in self.kinds():
             names = [name for name in SAMPLES if resource_of(name) == kind.resource]
@@ -187,11 +197,19 @@ class _Player:
 
     def _post(self, path: str, obj: Plain) -> tuple[int, Any]:
         while True:
-            code, answer = self._cluster.client.json("POST", path, obj)
+            code, answer = self._ask("POST", path, obj)
             self.posted += 1
             if code != 429:
                 return code, answer
             time.sleep(0.2)
+
+    def _ask(self, method: str, path: str, body: Plain | None = None) -> tuple[int, Any]:
+        """The answer to a request of the attacker's: what JSON says, else the text."""
+        code, answer = self._cluster.client.request(method, path, body)
+        try:
+            return code, json.loads(answer)
+        except ValueError:
+            return code, answer.decode(errors="replace")
 
     def play(self, kind: Kind, attempt: Attempt) -> str | None:
         """Play an attack, and once more if it is over the bounds; return what is. None if no variant of it is valid."""
@@ -204,12 +222,13 @@ class _Player:
 
     def _play_once(self, kind: Kind, attempt: Attempt) -> tuple[bool, str]:
         cluster = self._cluster
+        memory = self._memory * (_COPIES if kind.resource in _MAKE_OTHERS else 1)
         cluster.begin()
         panics = ""
         was_made = False
         for variant in attempt.variants:
             code, answer = self._post(kind.path, variant())
-            if code == 500 and _TOO_LARGE not in str(answer):
+            if code == 500 and _PANIC in str(answer):
                 panics = f"answered {str(answer)[:200]}"
             if code == 201:
                 was_made = True
@@ -219,7 +238,7 @@ class _Player:
             cluster.quiet(_LONGEST)
             panics = self._clean_up(kind) or panics
             cluster.quiet(_LONGEST)
-        return was_made, "; ".join(filter(None, (panics, *cluster.over(self._held, self._memory))))
+        return was_made, "; ".join(filter(None, (panics, *cluster.over(self._held, memory))))
 
     def _look(self, kind: Kind) -> None:
         """What a user looks at."""
@@ -231,12 +250,12 @@ class _Player:
 
     def _clean_up(self, kind: Kind) -> str:
         """Deletes what was made; what was answered that is no answer."""
-        client, told = self._cluster.client, ""
+        told = ""
         for path in (f"{kind.path}/attack", kind.path, f"/api/v1/namespaces/{NAMESPACE}/pods?gracePeriodSeconds=0"):
             if path == kind.path and kind.resource in ("secrets", "serviceaccounts", "configmaps", "resourcequotas"):
                 continue
-            code, answer = client.json("DELETE", path)
-            if code >= 500:
+            code, answer = self._ask("DELETE", path)
+            if code >= 500 and _PANIC in str(answer):
                 told = f"DELETE answered {str(answer)[:200]}"
         self._cluster.admin.request(
             "PATCH", f"{kind.path}/attack", {"metadata": {"finalizers": None}}, {"Content-Type": _MERGE_PATCH}

@@ -46,6 +46,8 @@ _LOOKS: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
 """Seconds between looks at whether all objects are gone."""
 _COOLING: Final = 70.0
 """Seconds after which no request is left that was begun before a definition changed."""
+_LONGEST_WAIT: Final = 3.0
+"""Seconds for which a request waits for a definition to count that was stored before."""
 _TURN: Final = 0.004
 """Seconds for which objects are deleted before others have the loop."""
 _PATIENCE: Final = 60
@@ -146,7 +148,10 @@ class Definitions:
         self._reserved: dict[tuple[str, str], CustomResourceDefinitionNames] = {}
         """By group and plural, the names of custom resources that no definition stands for."""
         self._make: Callable[[Declared], Made] | None = None
-        self._waiting: dict[str, None] = {}
+        self._waiting: dict[str, asyncio.Future[None]] = {}
+        """Names of definitions that are to be looked at, and what completes when they have been."""
+        self._looks: dict[str, asyncio.Future[None]] = {}
+        """The same of those that are being looked at, too."""
         self._failed: dict[str, int] = {}
         self._woken = asyncio.Event()
         self._idle = asyncio.Event()
@@ -192,6 +197,28 @@ class Definitions:
         for each in tasks:
             each.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for look in self._waiting.values():
+            look.set_result(None)
+        self._waiting.clear()
+        self._looks.clear()
+
+    def behind(self, group: str, *, is_judged: bool) -> Awaitable[None] | None:
+        """Completes once what was acknowledged of a group's definitions counts here, or after a while; None if it does.
+
+        Other servers' writes are asked for if something is judged by the newest definition (`is_judged`).
+        """
+        if is_judged and not self._store.cacher.is_current:
+            return self._catch_up(group)
+        looks = [look for name, look in self._looks.items() if name.endswith(f".{group}")] if self._looks else ()
+        return self._seen(looks) if looks else None
+
+    async def _catch_up(self, group: str) -> None:
+        if await self._store.catches_up() and (waiting := self.behind(group, is_judged=False)) is not None:
+            await waiting
+
+    @staticmethod
+    async def _seen(looks: Sequence[asyncio.Future[None]]) -> None:
+        await asyncio.wait(looks, timeout=_LONGEST_WAIT)
 
     async def settled(self) -> None:
         """Returns once everything that was stored has been looked at."""
@@ -229,7 +256,8 @@ class Definitions:
                 del self._taken[known.group], self._wanting[known.group]
 
     def _look_at(self, name: str) -> None:
-        self._waiting[name] = None
+        if name not in self._waiting:
+            self._waiting[name] = self._looks[name] = asyncio.get_running_loop().create_future()
         self._idle.clear()
         self._woken.set()
 
@@ -237,13 +265,17 @@ class Definitions:
         while True:
             while self._waiting:
                 name = next(iter(self._waiting))
-                del self._waiting[name]
+                look = self._waiting.pop(name)
                 try:
                     await self._look(name)
                     self._failed.pop(name, None)
                 except Exception:
                     logger.exception("the definition %s cannot be served yet", name)
                     self._try_again(name)
+                finally:
+                    look.set_result(None)
+                    if self._looks.get(name) is look:
+                        del self._looks[name]
             self._idle.set()
             await self._woken.wait()
             self._woken.clear()

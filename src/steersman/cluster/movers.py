@@ -53,7 +53,12 @@ class Movers:
             self._scheduler = Scheduler(clients.client(UserInfo(f"system:{SCHEDULER}"), SCHEDULER), manager.informers)
         client = clients.client(_NODES, "kubelet")
         players = None if stages is None else _players(client, manager, nodes, stages)
-        self._kubelets = Kubelets(client, manager.informers, manager.events, nodes, servers, players)
+
+        def account(namespace: str, name: str) -> Client:
+            groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
+            return clients.client(UserInfo(f"system:serviceaccount:{namespace}:{name}", groups=groups), name)
+
+        self._kubelets = Kubelets(client, manager.informers, manager.events, nodes, servers, players, account)
         self._running = AsyncExitStack()
 
     async def start(self) -> None:

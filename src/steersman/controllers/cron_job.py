@@ -26,7 +26,7 @@ from steersman.controllers.workloads.controller_ref import (
     new_controller_ref,
     resolve,
 )
-from steersman.machinery.codec.serializer import deep_copy
+from steersman.controllers.workloads.copies import changeable
 from steersman.machinery.cron.schedules import Schedule, ScheduleError, check_time_zone, parse_schedule
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError
@@ -100,7 +100,7 @@ class CronJobController(Controller[Key]):
         known = self._cron_jobs.get(*key)
         if known is None:
             return
-        cron_job = deep_copy(known)
+        cron_job = changeable(known)
         jobs = controlled_by(self._jobs, known.metadata.uid)
         error: StatusError | TryLater | None = None
         seconds: float | None = None

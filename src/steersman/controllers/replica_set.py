@@ -44,7 +44,7 @@ from steersman.controllers.workloads.pod_state import (
 from steersman.controllers.workloads.selectors import compiled, may_select
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.turn import Turn
-from steersman.machinery.selectors.labels import Selector, from_label_selector, selector_from_set
+from steersman.machinery.selectors.labels import Selector, from_label_selector
 from steersman.machinery.values import times
 
 logger = logging.getLogger(__name__)
@@ -293,12 +293,12 @@ class ReplicasController(Controller[Key], Generic[R]):
     async def _status(
         self, owner: R, active: Sequence[Pod], terminating: int, error: Exception | None, now: int
     ) -> dict[str, Any]:  # fmt: skip
-        labelled = selector_from_set(owner.spec.template.metadata.labels if owner.spec.template else {}).matches
+        labels = (owner.spec.template.metadata.labels if owner.spec.template else {}).items()
         seconds = owner.spec.min_ready_seconds
         fully_labelled = ready = available = 0
         turn = Turn()
         for pod in active:
-            fully_labelled += labelled(pod.metadata.labels)
+            fully_labelled += labels <= pod.metadata.labels.items()
             if is_ready(pod):
                 ready += 1
                 available += seconds == 0 or is_available(pod, seconds, now)

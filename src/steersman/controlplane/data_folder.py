@@ -14,9 +14,10 @@ from steersman.controlplane.options import Options, OptionsError
 from steersman.machinery.metrics import Registry
 from steersman.machinery.private_files import make_private_folder
 from steersman.server.certificates import CertificateError, CertificateFiles, ensure_certificates
-from steersman.storage.interface import OwnStorage, Storage, StorageUnavailable
+from steersman.storage.interface import OwnStorage, Storage, StorageDamaged, StorageUnavailable
 from steersman.storage.memory import MemoryStorage
 from steersman.storage.sqlite import SQLiteStorage
+from steersman.storage.sqlite.file import advice
 from steersman.store.storage_errors import StorageNotReady
 from steersman.store.store import Store
 
@@ -62,6 +63,9 @@ async def fill(stores: Stores, options: Options) -> None:
     try:
         async with asyncio.timeout(limit or None):
             await stores.start()
+    except StorageDamaged as error:
+        file = file_of(options)
+        raise error if file is None else StorageDamaged(f"{file}: {error}{advice(file)}") from error
     except TimeoutError:
         logger.warning(
             "after %g seconds (--storage-initialization-timeout) the start goes on without the caches of %s", limit,

@@ -122,9 +122,11 @@ def _list_options(scope: Scope, request: Request) -> ListOptions:
         raise bad_request(str(error)) from None
     _set_list_defaults(given)
     _refuse("ListOptions", validate_list_options(given))
+    if given.field_selector:
+        field_selector = field_selector.transform(lambda field, value: (_known_field(scope, field), value))
     options = ListOptions(
         label_selector=label_selector,
-        field_selector=field_selector.transform(lambda field, value: (_known_field(scope, field), value)),
+        field_selector=field_selector,
         resource_version=given.resource_version,
         resource_version_match=given.resource_version_match,
         limit=max(given.limit, 0),

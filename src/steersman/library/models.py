@@ -16,6 +16,7 @@ import msgspec
 
 from steersman.library.user_code import kept_running
 from steersman.machinery.codec.serializer import encode
+from steersman.machinery.lane.sorted_maps import presorted
 
 Plain = dict[str, Any]
 
@@ -121,7 +122,7 @@ def _plain_of(instance: Any) -> Plain:
     if hasattr(instance, _METADATA):
         whole: Plain = _without_none(msgspec.json.decode(encode(instance)))
         return whole
-    found: Plain = _without_none(msgspec.to_builtins(instance, str_keys=True, order="deterministic"))
+    found: Plain = _without_none(msgspec.to_builtins(presorted(instance), str_keys=True, order="deterministic"))
     return found
 
 
@@ -129,7 +130,7 @@ def _sort_sets(dumped: Any, given: Any) -> None:
     """Sorts what pydantic has made of the sets in `given`: their order is another in each process."""
     if isinstance(dumped, list):
         if isinstance(given, AbstractSet):
-            dumped.sort(key=lambda each: msgspec.json.encode(each, order="sorted"))
+            dumped.sort(key=lambda each: msgspec.json.encode(presorted(each), order="sorted"))
         elif isinstance(given, Sequence):
             for each, own in zip(dumped, given, strict=False):
                 _sort_sets(each, own)
@@ -202,4 +203,4 @@ def _plain_default(default: Any) -> Any:
         return NO_DEFAULT
     if is_model(type(default)):
         return plain_of(default)
-    return msgspec.to_builtins(default, str_keys=True, order="deterministic")
+    return msgspec.to_builtins(presorted(default), str_keys=True, order="deterministic")

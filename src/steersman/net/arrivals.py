@@ -39,6 +39,9 @@ class Arrival:
         if self.sock is not None and now - self._since > self._arrivals.core.limits.header_timeout:
             self.abort()
 
+    def send_elsewhere(self) -> None:
+        """Its protocol is not known yet, and will know that the server is draining."""
+
     def shut_down(self) -> None:
         """Nothing was asked yet."""
         self.abort()

@@ -51,6 +51,10 @@ class Connection(Protocol):
         """Called every so often with the loop's time: closes the connection if it has waited too long."""
         ...
 
+    def send_elsewhere(self) -> None:
+        """Tells the client to send what follows on another connection; what comes before it knows is answered."""
+        ...
+
     def shut_down(self) -> None:
         """Finishes the requests in flight, takes no new ones, then closes."""
         ...

@@ -24,7 +24,10 @@ class ClientResponse:
     def __init__(self, exchange: _Exchange, status: int, headers: list[tuple[str, str]]) -> None:
         self._exchange = exchange
         self.status = status
-        self.headers = Headers.of(headers)
+        self.headers = fields = Headers.of(headers)
+        if len(fields) != len(fields.sent):  # of an answer, such as several warnings, all values are wanted
+            for name in fields:
+                fields[name] = fields.joined(name)
 
     async def read(self) -> bytes:
         """The rest of the body. Raises BodyAborted if it is cut off."""

@@ -160,8 +160,22 @@ class HttpServer:
         interval = min(_LONGEST_CHECK_INTERVAL, shortest / 4)
         self._checks = upkeep.call_later(core.loop, interval, self._check)
 
-    async def drain(self, timeout: float) -> None:
-        """Stops listening, lets requests in flight finish for at most `timeout` seconds, then closes."""
+    async def send_elsewhere(self, timeout: float) -> None:
+        """Stops listening, and answers for at most `timeout` seconds what clients send on connections that they keep,
+        until they have been told to make others."""
+        core = self._core
+        if core is None:
+            return
+        self._stop_listening()
+        core.draining = True
+        for connection in list(core.connections):
+            connection.send_elsewhere()
+        deadline = core.loop.time() + timeout
+        while core.connections and (left := deadline - core.loop.time()) > 0:
+            await core.wait_for_change(left)
+
+    def begin_drain(self) -> None:
+        """Stops listening, and has each connection end after the requests in flight."""
         core = self._core
         if core is None:
             return
@@ -169,6 +183,13 @@ class HttpServer:
         core.draining = True
         for connection in list(core.connections):
             connection.shut_down()
+
+    async def drain(self, timeout: float) -> None:
+        """Stops listening, lets requests in flight finish for at most `timeout` seconds, then closes."""
+        core = self._core
+        if core is None:
+            return
+        self.begin_drain()
         deadline = core.loop.time() + timeout
         while core.connections and (left := deadline - core.loop.time()) > 0:
             await core.wait_for_change(left)
@@ -296,6 +317,9 @@ class _Accepted(asyncio.Protocol):
     def check(self, now: float) -> None:
         if now - self._since > self._core.limits.header_timeout:
             self.abort()
+
+    def send_elsewhere(self) -> None:
+        """Its protocol is not known yet, and will know that the server is draining."""
 
     def shut_down(self) -> None:
         self.abort()

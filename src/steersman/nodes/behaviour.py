@@ -82,9 +82,11 @@ def behaviour_of(
     runs_for, exit_code, message = found.seconds, found.exit_code, found.message
     if found.cannot_start:
         message, reason = _not_started(found.missing, "executable file not found in $PATH: unknown"), "StartError"
-    if runs_for is None and not found.is_known and _is_to_end(pod, container):
+    if runs_for is None and not (found.is_known or found.missing) and _is_to_end(pod, container):
         runs_for = _ENDS_AFTER
     missing = "" if isinstance(container, EphemeralContainer) else found.missing
+    if missing and not container.command and missing == container.args[0]:  # it may be an argument of the image's own
+        missing = container.image.rpartition("/")[2][:_MOST_PROGRAM]
     annotations = pod.metadata.annotations
     if not any(key.startswith(PREFIX) for key in annotations):
         return Behaviour(runs_for, exit_code, reason=reason, message=message, not_simulated=missing)

@@ -26,6 +26,8 @@ class Inside:
         """The same with what is in volumes that it shares; None where there are none."""
         self.given: dict[str, bytes] = {}
         """Those of its volumes, as they were last."""
+        self.modes: dict[str, int] = {}
+        """Permission bits that commands have given to files and folders."""
         self.around: tuple[float, World] | None = None
         """What it finds around it without tokens, and when that was."""
         self.course: Iterator[Printed | float] | None = None
@@ -41,6 +43,8 @@ class Containers:
         self.look: Callable[[Key], None] = _nobody
         self._ended: dict[str, dict[str, Ended]] = {}
         self._evicted: dict[str, str] = {}
+        self._refused: set[str] = set()
+        """Pods of which it was told that they refuse what they are asked."""
         self._inside: dict[str, Inside] = {}
         self._memory: dict[str, dict[str, Memory]] = {}
         self.contents: Final = Contents(lambda container_id: self.inside(container_id).files)
@@ -82,6 +86,13 @@ class Containers:
         self._evicted[pod.metadata.uid] = message
         self.look(key_of(pod))
 
+    def is_first_refusal(self, pod: Pod) -> bool:
+        """Return True the first time that it is asked for a pod."""
+        uid = pod.metadata.uid
+        is_first = uid not in self._refused
+        self._refused.add(uid)
+        return is_first
+
     def evicted(self, uid: str) -> str:
         """Why a pod has to go; "" if it may stay."""
         return self._evicted.get(uid, "")
@@ -96,6 +107,7 @@ class Containers:
         self._ended.pop(uid, None)
         self._memory.pop(uid, None)
         self._evicted.pop(uid, None)
+        self._refused.discard(uid)
 
 
 def _nobody(_: Key) -> None:

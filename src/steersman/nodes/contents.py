@@ -29,7 +29,7 @@ from steersman.nodes.env_file import EnvFileError, value_in
 from steersman.nodes.mounted_files import Mount, MountedFiles
 from steersman.nodes.naming import hostname_of
 from steersman.nodes.place import NOTHING, Memory, Progress, Start, moment_of
-from steersman.nodes.rehearsal import Printed, rehearsed
+from steersman.nodes.rehearsal import LONGEST, Printed, rehearsed
 from steersman.nodes.shares import Shares, Slices
 from steersman.nodes.shell.effects import World, taken_by
 from steersman.nodes.surroundings import command_of, plain_variables
@@ -69,7 +69,12 @@ _PART: Final = 10
 
 def changes_files(container: AnyContainer) -> bool:
     """Return True if the command of a container may change files."""
-    return any(map(_CHANGES_FILES.search, (*container.command, *container.args)))
+    return _has(_CHANGES_FILES, container)
+
+
+def _has(pattern: re.Pattern[str], container: AnyContainer) -> bool:
+    """Return True if a word of a command has a pattern; a script that is too long to be run is not read."""
+    return any(len(each) <= LONGEST and pattern.search(each) for each in (*container.command, *container.args))
 
 
 @dataclass(slots=True)
@@ -298,7 +303,7 @@ class PodContents:
         if known is None:
             known = self._known.follows[container.name] = (
                 not container.stdin and self.shares(container) and (
-                    changes_files(container) or any(map(_WAITS.search, (*container.command, *container.args)))
+                    changes_files(container) or _has(_WAITS, container)
                 )
             )  # fmt: skip
         return known

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
@@ -15,6 +16,7 @@ from steersman.nodes.container.probes import Wanted
 from steersman.nodes.containers import Containers, Inside
 from steersman.nodes.contents import changes_files
 from steersman.nodes.place import NOTHING, POST_START, Ran, moment_of
+from steersman.nodes.processes import processes_of
 from steersman.nodes.rehearsal import attempt, rehearsed
 from steersman.nodes.shares import Slices
 from steersman.nodes.shell.effects import Memory, World
@@ -39,6 +41,7 @@ async def world_in(
     start = None if shared is None else shared.known_start(name)
     variables = {} if start is None else start.variables
     world = await _around(client, inside, pod, container, allocatable, variables, own_use=own_use)
+    world.processes = processes_of(pod, container)
     given = world.files
     for path, data in given.items():
         if inside.given.get(path) != data:
@@ -75,7 +78,10 @@ async def _around(
 
 def _copy(world: World, inside: Inside, *, memory: Memory) -> World:
     files = inside.files if inside.view is None else inside.view
-    return world.copy(environment=dict(world.environment), now=times.moment, files=files, memory=memory)
+    return world.copy(
+        environment=dict(world.environment), now=times.moment, files=files, memory=memory,
+        modes=ChainMap(inside.modes, world.modes),
+    )  # fmt: skip
 
 
 async def _follow(

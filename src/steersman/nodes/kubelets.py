@@ -38,7 +38,7 @@ from steersman.nodes.place import Happened, Memory, Place, Ran
 from steersman.nodes.pod_life import Step, is_over, step, takes_long
 from steersman.nodes.pod_status import rejected
 from steersman.nodes.resize import Room
-from steersman.nodes.server.servers import NodeServers
+from steersman.nodes.server.servers import WEBHOOKS, NodeServers
 from steersman.nodes.shell.effects import World
 from steersman.nodes.simulated_node import SimulatedNode
 from steersman.nodes.sources import Sources
@@ -46,6 +46,7 @@ from steersman.nodes.surroundings import surroundings
 from steersman.nodes.unsimulated import REASON, fields_without_effect, told
 from steersman.nodes.volume_store import MOST_IN_VOLUME
 from steersman.nodes.volumes import NodeVolumes, uses_claims
+from steersman.nodes.webhook_certificates import ClientOf, made_certificates
 
 if TYPE_CHECKING:  # most clusters have no stages
     from steersman.nodes.stages.players import StagePlayers
@@ -62,13 +63,15 @@ class Kubelets:
 
     `pods` and `node_objects` are informers of all of them, which others may share; `client` writes for all nodes;
     `servers` are what the nodes answer, which begin and end with this. `stages` rule the kinds that they are for.
+    `account` gives clients of service accounts, with whose rights containers do what they do.
     """
 
     def __init__(
         self, client: Client, informers: Informers, events: Broadcaster, nodes: NodeSet,
-        servers: NodeServers, stages: StagePlayers | None = None,
+        servers: NodeServers, stages: StagePlayers | None = None, account: ClientOf | None = None,
     ) -> None:  # fmt: skip
         self._client = client
+        self._account = account
         self._pods = informers.of(PODS)
         self._node_objects = informers.of(NODES)
         self._persistent = informers.of(PERSISTENT_VOLUMES)
@@ -101,6 +104,7 @@ class Kubelets:
         self._servers.start(self._client, self._pods)
         containers = self._servers.containers
         containers.look = self._queue.add
+        self._servers.refused = self._tell_of_refusal
         containers.contents.volume_of = self._volumes.volume_of
         containers.contents.full = partial(self._volume_is_full, asyncio.get_running_loop())
         self._persistent.on_change(self._volume_changed)
@@ -237,7 +241,8 @@ class Kubelets:
         now = times.moment()
         place = self._place(node, address, uid, mounted=mounted and found.mounted)
         shared = await self._shared(node, pod, place.memory, now) if place.mounted else None
-        place = replace(place, shared=shared, evicted=containers.evicted(uid))
+        made = await self._made(pod) if place.mounted else {}
+        place = replace(place, shared=shared, evicted=containers.evicted(uid), made=made)
         ran = await self._ran(pod, place.memory, now)
         done = await self._step(pod, replace(place, wrong_with=found.wrong_with, ran=ran), now)
         containers.remember(uid, done.memory)
@@ -262,6 +267,12 @@ class Kubelets:
             earliest(done.again, found.again), None if shared is None else shared.look_again(now)
         )) is not None:  # fmt: skip
             self._queue.add_after(key, min(max(again - now, 0.001), _LONGEST_WAIT))
+
+    async def _made(self, pod: Pod) -> dict[str, str]:
+        """Has containers that make certificates do so; what went wrong with each by name."""
+        if self._account is None or is_over(pod):
+            return {}
+        return await made_certificates(self._account, pod)
 
     async def _step(self, pod: Pod, place: Place, now: float) -> Step:
         """What becomes of a pod; of one that takes long, found out beside the loop."""
@@ -361,7 +372,8 @@ class Kubelets:
         room = Room(node.template.allocatable, partial(self._active_pods, node.name))
         return Place(
             (node.address,), (address,), mounted, containers.ended(uid), containers.memory(uid), node.start_delay, room,
-            node.template.missing_images, node.images, containers.evicted(uid), node.template.unknown_programs,
+            node.template.missing_images, node.images, containers.evicted(uid),
+            unknown_programs=node.template.unknown_programs,
         )  # fmt: skip
 
     def _active_pods(self, node: str) -> list[Pod]:
@@ -374,6 +386,16 @@ class Kubelets:
         except StatusError as error:
             if not is_not_found(error):
                 raise
+
+    def _tell_of_refusal(self, pod: Pod) -> None:
+        """Tell once that a pod was asked as a webhook or an API, and what can be done."""
+        node = self._nodes.get(pod.spec.node_name)
+        if node is not None and self._servers.containers.is_first_refusal(pod):
+            self._tell(node, pod, [Happened("Warning", "NotSimulated", (
+                "requests by TLS, such as those of webhooks and APIServices, are refused: no container is run. "
+                f'"answerWebhooks: true" in the file of --config, or the annotation {WEBHOOKS}=allow of the pod, has '
+                "all of them allowed"
+            ))])  # fmt: skip
 
     def _tell_of_node(self, node: Node, reason: str) -> None:
         recorder = self._events.recorder("kubelet", node.metadata.name)

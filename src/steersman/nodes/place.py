@@ -141,6 +141,8 @@ class Place:
     """The full names of images that the node has already."""
     evicted: str = ""
     """Why the pod has to go, as its node says it."""
+    made: Mapping[str, str] = field(default_factory=dict)
+    """Containers that do something to the API and end, with what went wrong, by name; "" for nothing."""
     unknown_programs: Unknown | None = None
     """What becomes of programs that are not simulated; None for what suits each container."""
     wrong_with: Callable[[AnyContainer], str] = _is_configured

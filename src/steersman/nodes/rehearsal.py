@@ -37,7 +37,7 @@ _MOST_WORK: Final = 500
 """Steps of what is found out at once: some milliseconds of work."""
 _MOST_WORK_BEFORE: Final = 200_000
 """Steps before the moment of interest; a script that does more until then has its output lost."""
-_LONGEST: Final = 1 << 12
+LONGEST: Final = 1 << 12
 """Characters of a command, and its variables, that is tried: reading a longer one takes too long already."""
 MOST_FILES: Final = 1 << 12
 """Bytes of files in volumes that a command finds, with their names."""
@@ -222,7 +222,7 @@ class Setting(NamedTuple):
 
 def outcome(words: tuple[str, ...], setting: Setting) -> Outcome:
     """How long a command runs and its exit code, as far as a bounded rehearsal finds out."""
-    if sum(map(len, words)) + setting.length > _LONGEST:
+    if sum(map(len, words)) + setting.length > LONGEST:
         return Outcome(None, is_known=False)
     return _run(words, setting)
 

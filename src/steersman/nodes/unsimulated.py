@@ -26,7 +26,6 @@ _OF_SPEC: Final[tuple[tuple[str, Callable[[PodSpec], object]], ...]] = (
     ("hostPID", lambda spec: spec.host_pid),
     ("resourceClaims", lambda spec: spec.resource_claims),
     ("runtimeClassName", lambda spec: spec.runtime_class_name),
-    ("shareProcessNamespace", lambda spec: spec.share_process_namespace),
     ("securityContext.windowsOptions", lambda spec: spec.security_context and spec.security_context.windows_options),
 )
 _OF_SOURCES: Final[tuple[tuple[str, Callable[[VolumeProjection], object]], ...]] = (

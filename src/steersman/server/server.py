@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from steersman.catalogue.catalogue import Catalogue
 from steersman.endpoints.filters.wait_group import WaitGroup
+from steersman.endpoints.installer import Route
 from steersman.endpoints.instrument import instrumented
 from steersman.endpoints.request import Handler, Request, chain
 from steersman.endpoints.request_info import RequestInfo
@@ -35,6 +36,7 @@ _LEAST_DRAIN: Final = 1.0
 
 PathHandler = Callable[[Request], Awaitable[Response]]
 
+_JUDGED: Final = frozenset({"POST", "PUT", "PATCH"})
 _MOST_ROOT_PARTS: Final = 3
 """Parts of the root of a web service: "/apis/apps/v1"."""
 
@@ -77,8 +79,13 @@ class Server:
         self.readyz = HealthChecks("/readyz")
         self.gather: Callable[[list[bytes]], Awaitable[list[bytes]]] | None = None
         """Makes of this process' metrics those of a server of several."""
+        self.behind: Callable[[str, bool], Awaitable[None] | None] | None = None
+        """By group, and whether it is of custom resources that are judged: what is to be waited for until these are as
+        they were acknowledged."""
         self.first: Callable[[], Awaitable[None] | None] | None = None
         """What every request waits for, if there is anything; to be set before `prepare_run`."""
+        self.parting = 0.0
+        """Seconds in which kept connections are answered on at the end, where others answer in this server's place."""
         self._http: HttpServer | None = None
         self._port = config.port
         self._handler: HttpHandler | None = None
@@ -140,6 +147,9 @@ class Server:
         if self.delegated and (delegate := self._delegate(info.path)) is not None:
             return await delegate(request)
         route = self.catalogue.routes.get(info.template)
+        if (route is None or route.by_definition) and (waiting := self._is_behind(request, route)) is not None:
+            await waiting
+            route = self.catalogue.routes.get(info.template)
         if route is not None and (not route.by_definition or route.is_usual(request)):
             return await instrumented(self.config, route, request)
         if info.root in self.catalogue.roots:
@@ -150,6 +160,14 @@ class Server:
             return self._unknown_resource(request)
         handler = self._path_handler(info.path)
         return self._unknown(request) if handler is None else await handler(request)
+
+    def _is_behind(self, request: Request, route: Route | None) -> Awaitable[None] | None:
+        """What a request for a custom resource, or for what is not served yet, has to wait for."""
+        path = request.info.path
+        if self.behind is None or not path.startswith("/apis/"):
+            return None
+        group = path.split("/", 3)[2]
+        return self.behind(group, route is None or request.method in _JUDGED)
 
     def _delegate(self, path: str) -> PathHandler | None:
         """Who answers a path, as what it is about was read: the group version is the first three parts of it."""
@@ -239,6 +257,8 @@ class Server:
         Requests and connections together have `shutdown_timeout` seconds; then they are cut off.
         """
         lifecycle, config = self.lifecycle, self.config
+        if self._http is not None and self.parting:
+            await self._http.send_elsewhere(self.parting)
         lifecycle.shutting_down = True
         await self.hooks.run_pre_shutdown()
         if config.shutdown_delay:
@@ -247,6 +267,8 @@ class Server:
         for watch in list(self.watches):
             watch.finish()
         deadline = asyncio.get_running_loop().time() + config.shutdown_timeout
+        if self._http is not None and not config.shutdown_send_retry_after:
+            self._http.begin_drain()  # from now on no request comes that would have to be refused
         try:
             async with asyncio.timeout_at(deadline):
                 await self.requests.close()

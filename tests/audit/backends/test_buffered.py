@@ -65,6 +65,23 @@ async def test_large_events_are_lost_before_they_fill_the_memory_also_those_unde
     assert len(kept.batches) == 4
 
 
+async def test_so_many_bytes_are_under_way_and_in_one_batch_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = Kept()
+    kept.free.clear()
+    large = record(0, requestURI="/" + "a" * 1000)
+    monkeypatch.setattr(module, "LARGEST_BATCH", 2 * len(large))
+    monkeypatch.setattr(module, "MOST_UNDER_WAY", 4 * len(large))
+    backend = buffered(kept, buffer_size=100, max_size=50)
+    await asyncio.sleep(0)
+    for _ in range(9):
+        backend.process([large])
+    await asyncio.sleep(0.001)
+    assert kept.sizes == [2, 2]
+    kept.free.set()
+    await backend.close()
+    assert kept.sizes == [2, 2, 2, 2, 1]
+
+
 async def test_batches_are_sent_side_by_side_where_they_may() -> None:
     kept = Kept()
     kept.free.clear()

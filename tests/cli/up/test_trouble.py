@@ -13,10 +13,10 @@ import pytest
 from steersman.api.core.v1 import Container, Event, ObjectReference, Pod, PodSpec
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.authentication.user import UserInfo
-from steersman.cli.up.figures import Figures, Followed
+from steersman.cli.up.figures import Figures, Followed, asked
 from steersman.cli.up.screen import GREEN, RED, YELLOW, Line, Screen
 from steersman.cli.up.shown import view
-from steersman.cli.up.trouble import PodPart, plain, trouble_of
+from steersman.cli.up.trouble import PodPart, Trouble, plain, trouble_of
 from steersman.client.resources import EVENTS, PODS, SERVICE_ACCOUNTS
 from steersman.cluster.cluster import Cluster
 from steersman.cluster.configuration import Configuration, NodeGroup
@@ -104,6 +104,11 @@ async def test_pods_and_warnings_are_followed(keys_folder: Path) -> None:
         await eventually(told)
         assert trouble.pending()[0].startswith("default/waits-0: Unschedulable: 0/1 nodes are available")
         assert trouble.pending()[-1] == "and 2 more"
+        listed = Trouble()
+        await asked(client, 0.05, listed)
+        assert listed.failed() == trouble.failed()
+        assert set(listed.pending()) == set(trouble.pending())
+        assert listed.warnings() == trouble.warnings()
         assert [each[:8] for each in trouble.warnings()] == [f"00:00:0{number}" for number in (6, 5, 4, 3, 2)]
         await client.delete(PODS, "fails", "default")
 

@@ -126,3 +126,45 @@ async def test_a_command_ends_with_its_pod(node: Node, monkeypatch: pytest.Monke
         session.close()
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_in_a_script_a_program_that_is_not_there_is_not_found_wherever_it_stands(node: Node) -> None:
+    await node.pod("p")
+    for script, out in (("nosuch; echo after", "after\n"), ("echo a; nosuch; echo after", "a\nafter\n")):
+        printed, err, said = await node.execute("p", "sh", "-c", script)
+        assert (printed, err, said["status"]) == (out, "sh: nosuch: not found\n", "Success")
+
+
+async def test_a_container_for_debugging_sees_the_processes_of_its_target(node: Node) -> None:
+    await node.pod("p", "sleep", "1000")
+    debugger = {"name": "d", "image": "busybox", "command": ["sh", "-c", "echo before; ps; nosuch; echo after"],
+                "targetContainerName": "c"}  # fmt: skip
+    await node.client.change(
+        PODS, "p", "default", {"spec": {"ephemeralContainers": [debugger]}}, subresource="ephemeralcontainers",
+        media="application/strategic-merge-patch+json",
+    )  # fmt: skip
+
+    async def ended() -> bool:
+        statuses = (await node.client.get(PODS, "p", "default")).status.ephemeral_container_statuses
+        return bool(statuses and statuses[0].state.terminated is not None)
+
+    await eventually(ended)
+    log = await node.logs("p", "container=d")
+    assert log.startswith("before\n")
+    assert "    1 root     0:00 sleep 1000\n" in log
+    assert log.endswith("after\n")
+
+
+async def test_names_of_the_cluster_are_found(node: Node) -> None:
+    await node.pod("p")
+    out, *_ = await node.execute("p", "nslookup", "kubernetes.default")
+    assert "Name:\tkubernetes.default.svc.cluster.local\nAddress: 10." in out
+    _, _, said = await node.execute("p", "nslookup", "nosuch")
+    assert said["details"]["causes"][0]["message"] == "1"
+
+
+async def test_keys_that_are_typed_while_a_command_sleeps_are_bounded(node: Node) -> None:
+    await node.pod("p")
+    typed = b"\n" * 200_000 + b"\x03"
+    *_, said = await node.execute("p", "sleep", "1000", stdin=typed, tty=True)
+    assert said["details"]["causes"][0]["message"] == "130"

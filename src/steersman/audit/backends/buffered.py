@@ -17,6 +17,10 @@ _PLUGIN: Final = "buffered"
 MOST_BYTES: Final = 128 << 20
 """Of events that wait or are under way: where objects are recorded, one may have megabytes. Upstream counts events
 alone, and batches that are under way not at all."""
+LARGEST_BATCH: Final = 8 << 20
+"""Bytes after which a batch takes no further event."""
+MOST_UNDER_WAY: Final = 16 << 20
+"""Bytes of batches that are handed on at a time: each is there several times over until it has been sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,12 +52,15 @@ class Buffered:
         self._buffer: Final[deque[bytes]] = deque()
         self._batch: list[bytes] | None = None
         """The one that is being collected."""
+        self._batch_bytes = 0
         self._ready: Final = asyncio.Event()
         """Whether that is full, or the end has come."""
         self._collecting: Records = ()
         """The batch that is being handed on."""
         self._bytes = 0
         """Of events that are not handed on yet, or not done with."""
+        self._under_way = 0
+        """Of events that are handed on side by side and not done with."""
         self._closed = False
         self._sending: Final[dict[asyncio.Future[bool], Records]] = {}
         self._throttle: Final = _Throttle(batching.qps, batching.burst) if batching.throttle else None
@@ -69,9 +76,10 @@ class Buffered:
                 self._errors.lost(_PLUGIN, "audit buffer queue blocked", records[number:])
                 return
             batch = self._batch
-            if batch is not None and len(batch) < self._batching.max_size:
+            if batch is not None and not self._is_full(batch):
                 batch.append(record)
-                if len(batch) >= self._batching.max_size:
+                self._batch_bytes += len(record)
+                if self._is_full(batch):
                     self._ready.set()
             elif len(self._buffer) < self._batching.buffer_size:
                 self._buffer.append(record)
@@ -79,6 +87,9 @@ class Buffered:
                 self._errors.lost(_PLUGIN, "audit buffer queue blocked", records[number:])
                 return
             self._bytes += len(record)
+
+    def _is_full(self, batch: list[bytes]) -> bool:
+        return len(batch) >= self._batching.max_size or self._batch_bytes >= LARGEST_BATCH
 
     async def close(self) -> None:
         """See Backend: what is in the buffer is handed on, for a while; what is left then is lost, and counted."""
@@ -110,12 +121,15 @@ class Buffered:
             if self._throttle is not None:
                 await self._throttle.accept()
             size = sum(map(len, batch))
+            while self._sending and self._under_way + size > MOST_UNDER_WAY:
+                await asyncio.wait(tuple(self._sending), return_when=asyncio.FIRST_COMPLETED)
             waiting = self._backend.process(batch)
             if waiting is None:
                 self._bytes -= size
             elif self._batching.side_by_side:
                 future = asyncio.ensure_future(waiting)
                 self._sending[future] = batch
+                self._under_way += size
                 future.add_done_callback(partial(self._sent, size))
             else:
                 await waiting
@@ -125,13 +139,18 @@ class Buffered:
     def _sent(self, size: int, future: asyncio.Future[bool]) -> None:
         self._sending.pop(future, None)
         self._bytes -= size
+        self._under_way -= size
 
     async def _collected(self) -> list[bytes]:
         """The next batch; an empty one at the end."""
         batching, buffer = self._batching, self._buffer
         while True:
-            batch = [buffer.popleft() for _ in range(min(len(buffer), batching.max_size))]
-            if len(batch) >= batching.max_size or self._closed:
+            batch: list[bytes] = []
+            self._batch_bytes = 0
+            while buffer and not self._is_full(batch):
+                batch.append(buffer.popleft())
+                self._batch_bytes += len(batch[-1])
+            if self._is_full(batch) or self._closed:
                 return batch  # an empty one when all has been handed on at the end
             self._batch = batch
             self._ready.clear()

@@ -12,8 +12,8 @@ from typing import Final
 import msgspec
 
 from steersman.api.meta.v1 import ObjectMeta
+from steersman.cli.up.trouble import EVENTS, WARNINGS, PodPart, Trouble
 from steersman.cli.up.trouble import PODS as TROUBLED_PODS
-from steersman.cli.up.trouble import PodPart, Trouble
 from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
 from steersman.client.informer import Informers
@@ -42,7 +42,6 @@ class Part(msgspec.Struct):
 
 
 NODES: Final = APIResource("", "v1", "nodes", "Node", Part, namespaced=False)
-PODS: Final = APIResource("", "v1", "pods", "Pod", Part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +64,20 @@ def phase(pod: Part | PodPart) -> str:
     return pod.status.phase or "Unknown"
 
 
-async def asked(client: Client, seconds: float = 1.0) -> Figures:
+async def asked(client: Client, seconds: float = 1.0, trouble: Trouble | None = None) -> Figures:
     """The figures of a cluster elsewhere: its nodes and pods, then two looks at its requests, some seconds apart.
 
-    Raises StatusError, Unreachable.
+    `trouble` is told of the pods and warnings. Raises StatusError, Unreachable.
     """
     nodes = [is_ready(node) async for node in client.each(NODES)]
-    pods = Counter([phase(pod) async for pod in client.each(PODS)])
+    pods: Counter[str] = Counter()
+    async for pod in client.each(TROUBLED_PODS):
+        pods[phase(pod)] += 1
+        if trouble is not None:
+            trouble.pod_changed(None, pod)
+    if trouble is not None:
+        async for event in client.each(EVENTS, field_selector=WARNINGS):
+            trouble.warned(None, event)
     before, began = _requests(await client.raw("GET", "/metrics")), time.monotonic()
     await asyncio.sleep(seconds)
     after, ended = _requests(await client.raw("GET", "/metrics")), time.monotonic()
@@ -93,7 +99,8 @@ class Followed:
 
     def __init__(self, client: Client, requests: Callable[[], float]) -> None:
         self._informers = Informers(client)
-        self.trouble = Trouble(self._informers)
+        self.trouble = Trouble()
+        self.trouble.follow(self._informers)
         self._requests = requests
         self._nodes = self._ready = 0
         self._pods: Counter[str] = Counter()

@@ -18,6 +18,8 @@ _LONGEST: Final = 300
 """Characters of a message that are kept."""
 _USUAL: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
 """Reasons for which a container waits at every start."""
+WARNINGS: Final = "type=Warning"
+"""The selector of events that are warnings."""
 FAILED: Final = "Failed"
 PENDING: Final = "Pending"
 
@@ -88,18 +90,21 @@ class WarningPart(msgspec.Struct):
 
 
 PODS: Final = APIResource("", "v1", "pods", "Pod", PodPart)
-_EVENTS: Final = APIResource("", "v1", "events", "Event", WarningPart)
+EVENTS: Final = APIResource("", "v1", "events", "Event", WarningPart)
 
 
 class Trouble:
-    """Pods in trouble and the last warnings of a cluster, followed by watches; `start` begins."""
+    """Pods in trouble and the last warnings of a cluster, told of by informers (`follow`) or one by one."""
 
-    def __init__(self, informers: Informers) -> None:
+    def __init__(self) -> None:
         self._pods: dict[str, dict[Key, str]] = {FAILED: {}, PENDING: {}}
         self._warnings: dict[Key, tuple[str, str]] = {}
         """The time and the text of each, the latest first."""
-        informers.of(PODS).on_change(self._pod_changed)
-        informers.of(_EVENTS, field_selector="type=Warning").on_change(self._warned)
+
+    def follow(self, informers: Informers) -> None:
+        """Keep up with the pods and warnings of informers."""
+        informers.of(PODS).on_change(self.pod_changed)
+        informers.of(EVENTS, field_selector=WARNINGS).on_change(self.warned)
 
     def failed(self) -> list[str]:
         """Pods that have failed or cannot run, with the reason: the first few, then how many more there are."""
@@ -113,7 +118,8 @@ class Trouble:
         """The last warnings, the latest first."""
         return [f"{time[11:19]} {text}" for time, text in self._warnings.values()]
 
-    def _pod_changed(self, old: PodPart | None, new: PodPart | None) -> None:
+    def pod_changed(self, old: PodPart | None, new: PodPart | None) -> None:
+        """Take a pod as it is now, None once it is gone."""
         pod = new or old
         assert pod is not None
         kind, why = ("", "") if new is None else trouble_of(new)
@@ -123,7 +129,8 @@ class Trouble:
             else:
                 found.pop(key_of(pod), None)
 
-    def _warned(self, old: WarningPart | None, new: WarningPart | None) -> None:
+    def warned(self, old: WarningPart | None, new: WarningPart | None) -> None:
+        """Take a warning that has come, or has come again."""
         if new is None:
             return
         place = new.object

@@ -41,8 +41,8 @@ from steersman.controllers.workloads.controller_ref import (
     orphans,
     resolve,
 )
+from steersman.controllers.workloads.copies import changeable
 from steersman.controllers.workloads.selectors import compiled, may_select
-from steersman.machinery.codec.serializer import deep_copy
 from steersman.machinery.errors.status import StatusError
 
 _PAUSED = "DeploymentPaused"
@@ -117,7 +117,7 @@ class DeploymentController(Controller[Key]):
         if known is None:
             return
         try:
-            await self._sync(deep_copy(known))
+            await self._sync(changeable(known))
         except StatusError as error:
             if not is_namespace_terminating(error):
                 raise

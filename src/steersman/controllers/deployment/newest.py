@@ -20,9 +20,10 @@ from steersman.controllers.deployment import notes
 from steersman.controllers.deployment.fence_posts import has_progress_deadline, new_replicas
 from steersman.controllers.deployment.status import PROGRESSING, condition_of, progressing, with_condition
 from steersman.controllers.workloads.controller_ref import is_controlled_by, new_controller_ref
+from steersman.controllers.workloads.copies import changeable, changeable_template
 from steersman.controllers.workloads.large_templates import on_template
 from steersman.controllers.workloads.template_hash import same_template, template_hash
-from steersman.machinery.codec.serializer import deep_copy, encode
+from steersman.machinery.codec.serializer import encode
 from steersman.machinery.errors.status import StatusError
 
 TEMPLATE_HASH: Final = "pod-template-hash"
@@ -103,14 +104,14 @@ class Newest:
         status = self.deployment.status
         for each in conditions:
             status.conditions = with_condition(status.conditions, each)
-        self.deployment = deep_copy(await self._client.update_status(DEPLOYMENTS, self.deployment))
+        self.deployment = await self._client.update_status(DEPLOYMENTS, self.deployment)
 
     async def find(self) -> None:
         """Brings the annotations of the new ReplicaSet, if there is one, and the revision of the Deployment up to
         date."""
         if self.new is None:
             return
-        deployment, changed = self.deployment, deep_copy(self.new)
+        deployment, changed = self.deployment, changeable(self.new)
         seconds = deployment.spec.min_ready_seconds
         updated = notes.update_annotations(deployment, changed, notes.max_revision(self.old) + 1)
         if updated or changed.spec.min_ready_seconds != seconds:
@@ -157,12 +158,12 @@ class Newest:
     async def _described(self) -> ReplicaSet:
         """The ReplicaSet of the template, named by its hash, without pods."""
         deployment = self.deployment
-        template = deep_copy(deployment.spec.template)
+        template = changeable_template(deployment.spec.template)
         hash_ = await on_template(template, template_hash, template, deployment.status.collision_count)
         template.metadata.labels = {**template.metadata.labels, TEMPLATE_HASH: hash_}
-        selector = deep_copy(deployment.spec.selector)
-        assert selector is not None
-        selector.match_labels = {**selector.match_labels, TEMPLATE_HASH: hash_}
+        wanted = deployment.spec.selector
+        assert wanted is not None
+        selector = msgspec.structs.replace(wanted, match_labels={**wanted.match_labels, TEMPLATE_HASH: hash_})
         name = f"{deployment.metadata.name[: _MAX_NAME - 1 - len(hash_)]}-{hash_}"
         return ReplicaSet(
             metadata=ObjectMeta(

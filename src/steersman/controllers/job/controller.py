@@ -40,6 +40,7 @@ from steersman.controllers.workloads.controller_ref import (
     orphans,
     resolve,
 )
+from steersman.controllers.workloads.copies import changeable
 from steersman.controllers.workloads.own_writes import OwnWrites
 from steersman.controllers.workloads.pod_control import PodControl
 from steersman.controllers.workloads.selectors import compiled, may_select
@@ -167,7 +168,7 @@ class JobController(Controller[Key | OrphanPod]):
         elif finished(known):
             self._failures.pop(key, None)
         elif known.spec.managed_by in (None, _OWN_NAME) and not self._written.is_behind(key, known):
-            await self._sync(key, deep_copy(known))
+            await self._sync(key, changeable(known))
 
     async def _release_orphan(self, key: OrphanPod) -> None:
         pod = self._pods.get(key.namespace, key.name)
@@ -272,7 +273,7 @@ class JobController(Controller[Key | OrphanPod]):
         return changed
 
     async def _write(self, key: Key, state: State) -> None:
-        state.job = deep_copy(await self.client.update_status(JOBS, state.job))
+        state.job = await self.client.update_status(JOBS, state.job)
         self._written.wrote(key, state.job)
         self._failures[key] = state.failures
 

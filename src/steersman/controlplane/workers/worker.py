@@ -33,6 +33,8 @@ _COUNTING: Final = 0.25
 """Seconds between two times that the owner is told how many connections there are."""
 _AT_ONCE: Final = 16
 """Connections that are taken in a turn of the loop."""
+_PARTING: Final = 1.0
+"""Seconds in which clients with kept connections of HTTP/1.1 are told to make others, which other workers get."""
 _GATHERING: Final = 5.0
 """Seconds for which the other workers are waited for."""
 
@@ -95,6 +97,7 @@ class Worker:
         """Has the server be one with those of the other workers, before it is prepared."""
         self._server = server
         server.gather = self._gather
+        server.parting = _PARTING
         server.add_checks(HealthCheck("workers", self._unready), only_ready=True)
         if isinstance(storage, SharedStorage):
             # Rights too, and what admission looks at, are those that were acknowledged before a request came.

@@ -18,6 +18,7 @@ import msgspec
 
 from steersman.api import scalars
 from steersman.machinery.errors.field import json_float
+from steersman.machinery.lane.sorted_maps import presorted
 from steersman.machinery.values.durations import canonical_duration
 from steersman.machinery.values.quantity import canonical_of_json
 from steersman.machinery.values.times import canonical_micro_time, canonical_time
@@ -154,7 +155,7 @@ def _without_big_integers(value: Any, to_number: Callable[[float], int | float] 
 
 def encode(obj: Any) -> bytes:
     """Compact JSON as Go writes it: members in the order of the type, keys of maps (and of plain dicts) sorted."""
-    data = _ENCODER.encode(obj)
+    data = _ENCODER.encode(presorted(obj))
     return escape_html(_with_go_exponents(data) if _has_exponents else data)
 
 
@@ -166,7 +167,7 @@ def encode_in_order(data: Any) -> bytes:
 
 def encode_sorted(data: Any) -> bytes:
     """Compact JSON with everything sorted by its name, the members of Structs too, as Go writes a map."""
-    encoded = _SORTED.encode(data)
+    encoded = _SORTED.encode(presorted(data))
     return escape_html(_with_go_exponents(encoded) if _has_exponents else encoded)
 
 
@@ -209,7 +210,7 @@ def _printed_if_none(cls: type[msgspec.Struct]) -> frozenset[str]:
 
 def to_plain(obj: Any) -> Any:
     """`obj` as dicts and lists under its wire names, with exactly the members its JSON has."""
-    return _PLAIN_DECODER.decode(_ENCODER.encode(obj))
+    return _PLAIN_DECODER.decode(_ENCODER.encode(presorted(obj)))
 
 
 def from_plain(cls: type[T], data: Any) -> T:
@@ -219,7 +220,7 @@ def from_plain(cls: type[T], data: Any) -> T:
 
 def deep_copy(obj: T) -> T:
     """A copy that shares nothing with `obj`; several times faster than copy.deepcopy."""
-    return cast("T", decoder(type(obj)).decode(_ENCODER.encode(obj)))
+    return cast("T", decoder(type(obj)).decode(_IN_ORDER.encode(obj)))
 
 
 def pretty(data: bytes) -> bytes:

@@ -454,6 +454,9 @@ class Http1Connection(Receiver):
             self._transport.close()
         self._drop("the response was aborted")
 
+    def send_elsewhere(self) -> None:
+        """See Connection: the next answer has `Connection: close`, as the server is draining."""
+
     def shut_down(self) -> None:
         """Closes once the request in flight is answered; with none, at once."""
         if self._upgraded is not None:

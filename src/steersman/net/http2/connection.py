@@ -637,6 +637,10 @@ class Http2Connection(Http2Output):
         self.flush()
         self._close_soon()
 
+    def send_elsewhere(self) -> None:
+        """See Connection: GOAWAY says which requests are answered."""
+        self.shut_down()
+
     def shut_down(self) -> None:
         """GOAWAY without error: streams up to the last one finish, newer ones are for another connection."""
         if self._draining or self._lost:

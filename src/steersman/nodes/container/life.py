@@ -51,6 +51,15 @@ def advance(one: ContainerLook, *, stopping: bool, may_start: bool) -> None:
 
 
 def _behaviour(one: ContainerLook) -> Behaviour:
+    """Return what a container does; one whose work was done for it ends with that."""
+    wrong = one.look.place.made.get(one.container.name)
+    behaves = _by_command(one)
+    if wrong is None or behaves.is_said:
+        return behaves
+    return replace(behaves, runs_for=0.0, exit_code=int(bool(wrong)), message=wrong, reason="", not_simulated="")
+
+
+def _by_command(one: ContainerLook) -> Behaviour:
     """Return what a container does; one whose command is followed ends when that does."""
     look, status, shared = one.look, one.status, one.look.place.shared
     running = status.state.running

@@ -19,6 +19,7 @@ from steersman.net.ascii import is_digits
 from steersman.net.message import Response
 from steersman.nodes.behaviour import duration_or_none, said_of, unknown_programs
 from steersman.nodes.place import NOTHING
+from steersman.nodes.processes import processes_of
 from steersman.nodes.rehearsal import Printed, rehearsed
 from steersman.nodes.server.kubelet import Asked, Query, text
 from steersman.nodes.shares import Slices
@@ -241,6 +242,7 @@ async def _all_printed(asked: Asked, run: Run, now: float) -> Iterator[Printed |
     )  # fmt: skip
     if start is not None:
         world.files.update(start.files)
+    world.processes = processes_of(pod, container)
     words = command_of(container, world.environment)
     said = said_of(pod, container.name, "logs")
     every = _seconds(said_of(pod, container.name, "log-every"))

@@ -8,7 +8,7 @@ alone (`way_of_kubelet_client`), as a real one obeys its certificate: what it pa
 from __future__ import annotations
 
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from ipaddress import AddressValueError, IPv4Address
 from typing import Final
@@ -39,6 +39,8 @@ from steersman.nodes.volume_places import of_node
 
 _OF_CONTAINERS: Final = frozenset({"attach", "containerLogs", "exec", "run"})
 _SERVE: Final = f"{PREFIX}serve."
+WEBHOOKS: Final = f"{PREFIX}webhooks"
+"""Annotation of pods that answer as webhooks: `allow`, or `refuse`."""
 
 
 class NodeServers:
@@ -46,7 +48,8 @@ class NodeServers:
     of the machine that this runs on, or that it can reach."""
 
     def __init__(
-        self, nodes: Sequence[SimulatedNode], containers: Containers, *, serves_local: bool = False
+        self, nodes: Sequence[SimulatedNode], containers: Containers, *, serves_local: bool = False,
+        answers_webhooks: bool = False,
     ) -> None:  # fmt: skip
         self.containers: Final = containers
         self._nodes: dict[str, SimulatedNode] = {}
@@ -54,6 +57,9 @@ class NodeServers:
         for each in nodes:
             self.add(each)
         self._serves_local = serves_local
+        self._answers_webhooks = answers_webhooks
+        self.refused: Callable[[Pod], None] = _nobody
+        """Called with a pod that was asked by TLS, which nothing in it speaks."""
         self._of_pods = PodConnections()
         self._server: HttpServer | None = None
         self._for_strangers: HttpServer | None = None
@@ -179,13 +185,19 @@ class NodeServers:
             raise _dial_error(host, port, "connection refused")
         if local is not None:
             return self._of_pods.add(uid, await dial(*local, tls, server_name=server_name))
-        if tls is not None:  # what simulated containers serve is plain HTTP
+        if tls is not None and not self._is_reviewer(pod):  # what simulated containers serve is plain HTTP
+            self.refused(pod)
             raise DialError("http: server gave HTTP response to HTTPS client")
         return self._of_pods.add(uid, self._connected(host, port))
 
     def end_connections(self, uid: str) -> None:
         """Close the connections to a pod that has ended."""
         self._of_pods.end(uid)
+
+    def _is_reviewer(self, pod: Pod) -> bool:
+        """Whether a pod answers API servers as a webhook that allows everything, or as an API without resources."""
+        said = pod.metadata.annotations.get(WEBHOOKS, "")
+        return said == "allow" or (self._answers_webhooks and not said)
 
     def _local(self, pod: Pod, port: int) -> tuple[str, int] | None:
         """The address that an annotation has a port served by, where that is allowed."""
@@ -207,7 +219,7 @@ class NodeServers:
         pod = self._pod_at(host, port)
         if pod is None:
             return text(503, "the pod is gone\n")
-        return await answer_of_pod(pod, port, request)
+        return await answer_of_pod(pod, port, request, reviews=self._is_reviewer(pod))
 
     async def _answer_of_kubelet(self, node: SimulatedNode, request: Request) -> Response:
         assert self._pods is not None
@@ -223,6 +235,10 @@ class NodeServers:
             return _of_pod(kubelet, parts, request, query_of(request))
         page = PAGES.get(path)
         return text(404, "404 page not found\n") if page is None else page(kubelet, request)
+
+
+def _nobody(_: Pod) -> None:
+    """Nobody is told."""
 
 
 async def _unauthorized(request: Request) -> Response:

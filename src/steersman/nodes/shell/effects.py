@@ -187,7 +187,7 @@ class World:
         "/", "/bin", "/dev", "/etc", "/home", "/proc", "/root", "/tmp", "/usr", "/var",
     })  # fmt: skip
     folder: str = "/"
-    modes: dict[str, int] = field(default_factory=dict)
+    modes: MutableMapping[str, int] = field(default_factory=dict)
     """Permission bits by absolute path, of files that have not 0644 and folders that have not 0755."""
     file_systems: dict[str, str] = field(default_factory=dict)
     """Types of file systems, by the folders where they are mounted."""
