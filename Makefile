@@ -17,6 +17,9 @@ help: ## list these commands
 install: $(STAMP) ## make .venv and install the project and its tools there
 
 $(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Steersman needs Python 3.11 or newer, and $(PYTHON) is $$($(PYTHON) --version 2>&1): name another, as in" \
+	    "make install PYTHON=python3.12" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable . --group dev

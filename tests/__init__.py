@@ -3,5 +3,10 @@
 from pathlib import Path
 from typing import Final
 
+from tests import memoised, patterns
+
+patterns.watch()
+memoised.watch()  # before anything of Steersman is imported
+
 ROOT: Final = Path(__file__).resolve().parents[1]
 """The folder of the project."""

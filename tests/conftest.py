@@ -22,6 +22,7 @@ from steersman.rest.capabilities import Change, Updated
 from steersman.server.certificates import CertificateFiles, ensure_certificates
 from steersman.store.store import Store
 from steersman.testing import WITHOUT_ACCOUNTS, Client, Environment, ServerProcess, User
+from tests import memoised
 
 nesting.make_room()  # as a server does at its start
 # How long examples take to make says how busy the machine is.
@@ -44,6 +45,14 @@ def pytest_collection_finish() -> None:
     """What all tests share is no garbage: collections need not go through it again and again."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def _no_long_key_is_remembered() -> Iterator[None]:
+    """Fails a test that had a memoised function remember more than it may, whoever caught the error."""
+    memoised.faults.clear()
+    yield
+    assert memoised.faults == []
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -7,6 +7,9 @@ Each round starts a child that opens the SQLite store and writes concurrently (c
 printing each write once it is acknowledged. The parent sends SIGKILL, opens the file and checks it against all that
 was ever acknowledged (`Ledger`). The machine's own power is not cut: that is what fsync and synchronous=FULL are for.
 
+After each kill bits are turned in copies of the file and its log, one a copy: each is refused, or has all that was
+acknowledged. What is salvaged of one that is refused has nothing that was not written.
+
 With --server the child is `steersman serve`, and clients in the parent write ConfigMaps over HTTPS; after the kill the
 file is checked in the same way, and so is what the server answers that is started on it next.
 """
@@ -15,11 +18,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
+import copy
 import hashlib
 import http.client
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -30,8 +36,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from steersman.storage.interface import Storage
+from steersman.storage.interface import Storage, StorageFormatError, StorageUnavailable
 from steersman.storage.sqlite import SQLiteStorage
+from steersman.storage.sqlite.salvage import salvage
 from steersman.testing import BlockingClient, ServerNotReady, ServerProcess
 
 WRITERS = 16
@@ -40,6 +47,8 @@ CLIENTS = 8
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 STORED_CONFIGMAPS = "/registry/configmaps/default/"
 LABEL = "crash-test"
+FLIPPED = 4
+"""Copies with a turned bit, a round."""
 
 
 class CrashTestFailed(Exception):
@@ -211,6 +220,7 @@ async def run_rounds(path: Path, rounds: int, seed: int, *, verbose: bool = Fals
         # Writers print in the order their tasks wake, which is that of revisions for each key.
         for line in lines:
             ledger.acknowledge(line)
+        refused = sum([await check_flipped(path, ledger, chance) for _ in range(FLIPPED)])
         started = time.perf_counter()
         store = await SQLiteStorage.open(path, compaction_interval=0, lease_interval=0)
         opened = time.perf_counter() - started
@@ -221,10 +231,60 @@ async def run_rounds(path: Path, rounds: int, seed: int, *, verbose: bool = Fals
         if verbose:
             print(
                 f"round {number}: {len(lines)} writes acknowledged, reopened at revision {ledger.newest} "
-                f"in {opened * 1000:.1f} ms",
+                f"in {opened * 1000:.1f} ms; of {FLIPPED} copies with a turned bit {refused} were refused",
                 flush=True,
             )
     return ledger
+
+
+async def check_flipped(path: Path, ledger: Ledger, chance: random.Random) -> bool:
+    """Turns a bit in a copy of what a killed process has left; True if it is refused. Raises CrashTestFailed."""
+    with tempfile.TemporaryDirectory(dir=path.parent) as directory:
+        for suffix in ("", "-wal", "-shm"):
+            with contextlib.suppress(FileNotFoundError):
+                shutil.copy(f"{path}{suffix}", directory)
+        spoilt = Path(directory) / path.name
+        log = spoilt.with_name(f"{spoilt.name}-wal")
+        flipped = chance.choice([spoilt, log, log]) if log.exists() and log.stat().st_size else spoilt
+        at = chance.randrange(flipped.stat().st_size)
+        with flipped.open("r+b") as file:
+            file.seek(at)
+            byte = file.read(1)[0]
+            file.seek(at)
+            file.write(bytes([byte ^ 1 << chance.randrange(8)]))
+        told = copy.deepcopy(ledger)
+        try:
+            store = await SQLiteStorage.open(spoilt, compaction_interval=0, lease_interval=0)
+        except (StorageFormatError, StorageUnavailable):
+            await check_salvaged(spoilt, told)
+            return True
+        try:
+            await told.check(store)
+        except StorageUnavailable:  # of a large file values are looked at when they are read
+            return True
+        except CrashTestFailed as failure:
+            raise CrashTestFailed(f"with a bit turned at {at} of {flipped.name}: {failure}") from failure
+        finally:
+            await store.close()
+        return False
+
+
+async def check_salvaged(path: Path, ledger: Ledger) -> None:
+    """Salvages a damaged file: its values were written, and no revision is given again. Raises CrashTestFailed."""
+    try:
+        salvage(path)
+    except StorageFormatError:
+        return  # its header is damaged, so that nobody knows that it is ours
+    store = await SQLiteStorage.open(path, compaction_interval=0, lease_interval=0)
+    try:
+        if store.revision <= ledger.newest:
+            raise CrashTestFailed(f"what was salvaged is at {store.revision}, {ledger.newest} was acknowledged")
+        for item in (await store.range("/")).items:
+            revision, expected = ledger.latest.get(item.key, (0, ""))
+            if item.mod_revision == revision and digest(item.value) != expected:
+                raise CrashTestFailed(f"{item.key} at {revision} is not what was acknowledged, after salvaging")
+    finally:
+        await store.close()
 
 
 def configmap_digest(value: bytes) -> str:

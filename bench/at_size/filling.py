@@ -18,6 +18,7 @@ from steersman.net.protobuf_fields import varint
 from steersman.storage.etcd import messages
 from steersman.storage.etcd.members import Members, endpoints
 from steersman.storage.sqlite.file import connect
+from steersman.storage.sqlite.log import with_checksum
 
 NAMESPACES: Final = 100
 """Pods and Events are in so many."""
@@ -130,12 +131,14 @@ def fill_file(path: Path, counts: Counts) -> None:
         expires = int(time.time()) + _EVENT_SECONDS * 24
         while some := list(islice(rows, _ROWS)):
             made = [
-                (revision, key, value, revision, 0, expires if key.startswith("/registry/events/") else 0)
+                with_checksum(
+                    (revision, key, value, revision, 0, expires if key.startswith("/registry/events/") else 0)
+                )
                 for revision, (key, value) in enumerate(some, newest + 1)
             ]
             newest += len(made)
             connection.execute("BEGIN IMMEDIATE")
-            connection.executemany("INSERT INTO log VALUES (?, ?, ?, ?, ?, ?)", made)
+            connection.executemany("INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?)", made)
             connection.execute("COMMIT")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 

@@ -301,3 +301,50 @@ async def test_a_patch_of_a_status_may_say_another_kind(cluster: Cluster) -> Non
         found = answer.json()
         assert (found["kind"], found["apiVersion"]) == ("Foo", "example.com/v1")
         assert found["status"] == {"replicas": 1}
+
+
+@pytest.fixture
+async def owned_in_a_version_that_is_gone(cluster: Cluster) -> Cluster:
+    """Foos `x` and `y`, with an owner who wrote in v1alpha1, which their definition does not have any more."""
+    versions = [version("v1alpha1", spec(a=TEXT, b=TEXT), storage=True), version("v1", spec(a=TEXT, b=TEXT))]
+    await cluster.define(definition(versions[0], {**versions[1], "storage": False}))
+    name = f"foos.{GROUP}"
+    for each in "xy":
+        made = await cluster.create({"metadata": {"name": each}, "spec": {"a": "1"}}, "v1alpha1")
+        assert made.status == 201, made.body
+    await cluster.change(name, {"spec": {"versions": [{**versions[0], "storage": False}, versions[1]]}})
+    for each in "xy":
+        await cluster.client.patch(f"{cluster.path()}/{each}?fieldManager=touch", {"metadata": {"labels": {"t": "1"}}})
+    await cluster.client.patch(f"{DEFINITIONS}/{name}/status", {"status": {"storedVersions": ["v1"]}})
+    await cluster.change(name, {"spec": {"versions": [versions[1]]}})
+    await cluster.answers(cluster.path("v1alpha1"), 404)
+    return cluster
+
+
+def owners(found: Any) -> list[tuple[str, str]]:
+    return [(each["manager"], each["apiVersion"]) for each in found["metadata"].get("managedFields", ())]
+
+
+@pytest.mark.parametrize("body", [{"spec": {"b": "2"}}, {}])
+async def test_an_apply_fails_where_an_owner_wrote_in_a_version_that_is_gone(
+    owned_in_a_version_that_is_gone: Cluster, body: dict[str, Any]
+) -> None:
+    cluster = owned_in_a_version_that_is_gone
+    answer = await apply(cluster, body)
+    text = f"request to convert CR to an invalid group/version: {GROUP}/v1alpha1"
+    assert (answer.status, answer.json()["message"]) == (500, text)
+    there = (await cluster.client.get(f"{cluster.path()}/x")).json()
+    assert sorted(each for _, each in owners(there)) == [f"{GROUP}/v1", f"{GROUP}/v1alpha1"]
+    assert there["spec"] == {"a": "1"}
+
+
+async def test_any_other_write_forgets_owners_where_one_wrote_in_a_version_that_is_gone(
+    owned_in_a_version_that_is_gone: Cluster,
+) -> None:
+    cluster = owned_in_a_version_that_is_gone
+    written = await cluster.client.patch(f"{cluster.path()}/y?fieldManager=m", {"spec": {"b": "2"}})
+    assert (written.status, owners(written.json())) == (200, [])
+    path = f"{cluster.path()}/y?fieldManager=one"
+    body = {"apiVersion": f"{GROUP}/v1", "kind": "Foo", "metadata": {"name": "y"}, "spec": {"b": "3"}}
+    refused = await cluster.client.patch(path, body, APPLY)
+    assert 'conflict with "before-first-apply"' in refused.json()["message"]

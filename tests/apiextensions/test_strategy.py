@@ -85,4 +85,4 @@ async def test_a_status_is_written_apart(cluster: Cluster) -> None:
 async def test_names_of_finalizers_are_warned_of(cluster: Cluster) -> None:
     await cluster.define(definition())
     answer = await cluster.create({"metadata": {"name": "x", "finalizers": ["plain", "a.b", "example.com/good"]}})
-    assert answer.headers["warning"].count("prefer a domain-qualified finalizer name") == 2
+    assert answer.headers.joined("warning").count("prefer a domain-qualified finalizer name") == 2

@@ -23,6 +23,10 @@ def test_an_event_is_one_line_as_upstream_has_it() -> None:
     )
 
 
+def test_the_servers_own_log_has_no_queries() -> None:
+    assert 'uri="/api/v1/pods" ' in event_line(RECORD, with_query=False)
+
+
 @pytest.mark.parametrize(
     ("record", "shown"),
     [

@@ -11,7 +11,7 @@ import pytest
 
 from steersman.cel import pattern_size
 from steersman.cel.pattern_size import NESTS_TOO_DEEPLY, TOO_LARGE, too_large_to_compile, too_large_to_read
-from steersman.cel.regular import PatternError, check_pattern, compile_pattern
+from steersman.cel.regular import PatternError, check_pattern, compiled
 from steersman.machinery.lane.taking_long import TakesLong
 from steersman.schema.patterns import matches
 
@@ -29,7 +29,7 @@ ORDINARY = (
 @pytest.mark.parametrize("pattern", ORDINARY)
 def test_what_definitions_have_is_read_and_compiled(pattern: str) -> None:
     check_pattern(pattern)
-    compile_pattern(pattern)
+    compiled(pattern)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_what_would_take_long_to_compile_is_not_compiled(pattern: str) -> None:
     """`(a{1,1000})` a hundred times takes RE2 twelve seconds, in which nothing else is done."""
     assert too_large_to_compile(pattern) == TOO_LARGE
     with pytest.raises(PatternError, match=r"^error parsing regexp: expression too large: "):
-        compile_pattern(pattern)
+        compiled(pattern)
     with pytest.raises(ValueError, match="expression too large"):
         matches(pattern, "a")
 
@@ -93,4 +93,4 @@ async def test_nothing_is_compiled_on_the_loop() -> None:
     assert not await asyncio.to_thread(matches, "only here", "a")
     assert not matches("only here", "a")
     with pytest.raises(TakesLong):
-        compile_pattern("nor this one")
+        compiled("nor this one")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from steersman.cel import regular
 from steersman.cel.evaluator import Frame
 from steersman.cel.values import CostLimitExceeded, EvaluationError, equal
 from steersman.cel.work import HERE, spend, spend_on_text
@@ -81,3 +82,31 @@ def test_outside_of_evaluations_nothing_is_counted() -> None:
     for _ in range(10):
         values = [values, values]
     assert equal(values, list(values))
+
+
+@pytest.mark.parametrize("search", [regular.matches, regular.find, regular.find_all])
+def test_a_search_that_costs_too_much_is_not_begun(search: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes as long as there are characters in the text times the pattern, and cannot be ended amid."""
+    begun: list[str] = []
+
+    class Compiled:
+        def search(self, text: str) -> None:
+            begun.append(text)
+
+        def finditer(self, text: str) -> list[Any]:
+            begun.append(text)
+            return []
+
+    monkeypatch.setattr(regular, "compiled", lambda pattern: Compiled())
+    frame = Frame({}, 5_000)
+    HERE.worker = frame
+    try:
+        search("a" * 1000, "a" * 100)
+        assert begun == ["a" * 1000]
+        assert frame.cost < 100
+        with pytest.raises(CostLimitExceeded):
+            search("a" * 10_000, "a" * 100)
+        assert frame.cost > 5_000
+        assert len(begun) == 1
+    finally:
+        HERE.worker = None

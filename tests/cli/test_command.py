@@ -11,8 +11,10 @@ from steersman.cli import main
 from steersman.cli.flags import FLAGS, SECTIONS
 
 
-def help_of(command: str, columns: int = 120) -> str:
-    done = CliRunner().invoke(main, [command, "--help"], env={"COLUMNS": str(columns)})
+def help_of(command: str, columns: int = 120, asked: str = "") -> str:
+    """The whole help of a command, unless something else is asked for."""
+    asked = asked or ("--help-all" if command == "up" else "--help")
+    done = CliRunner().invoke(main, [command, asked], env={"COLUMNS": str(columns)})
     assert done.exit_code == 0
     return done.stdout
 
@@ -39,6 +41,43 @@ def test_help_is_no_flag_among_others_and_names_no_folder_of_this_machine() -> N
         assert "-h, --help" in text
         assert "[FLAGS]" not in text
         assert "default: ~/.local/state/steersman]" in " ".join(text.split())
+
+
+@pytest.mark.parametrize("asked", ["--help", "-h"])
+def test_the_help_of_up_is_one_screen_and_says_where_the_rest_is(asked: str) -> None:
+    text = help_of("up", 80, asked)
+    assert text.count("\n") <= 24
+    shown = set(re.findall(r"^  (?:-\w, )?--([a-z-]+)", text, re.MULTILINE))
+    assert shown > {"nodes", "config", "detach", "data-dir", "storage", "secure-port", "help-all"}
+    assert f"show all {len(FLAGS)} flags" in text
+    assert len(help_of("up", 80, "--help-all").splitlines()) > len(FLAGS)
+
+
+ERRORS = [
+    (["upp"], "unknown command 'upp', did you mean up?; see `steersman --help`"),
+    (["storage", "sav"], "unknown command 'sav', did you mean save?; see `steersman storage --help`"),
+    (
+        ["status", "--data-dirr", "x"],
+        "unknown flag: --data-dirr, did you mean --data-dir?; see `steersman status --help`",
+    ),
+    (["up", "--noes=3"], "unknown flag: --noes, did you mean --nodes?"),
+    (["up", "--nodes=x"], "--nodes: 'x' is not a whole number; see `steersman up --help`"),
+    (["serve", "--secure-prot=1"], "unknown flag: --secure-prot, did you mean --secure-port?"),
+    (["controllers"], "--kubeconfig is needed; see `steersman controllers --help`"),
+    (["crd"], "MODULE[:CLASS] is needed; see `steersman crd --help`"),
+    (["crd", "no.such.module"], "there is no module no.such.module"),
+    (["storage", "save"], "FILE is needed; see `steersman storage save --help`"),
+    (["completion", "bsh"], "SHELL: 'bsh' is not one of 'bash', 'zsh', 'fish'; see `steersman completion --help`"),
+    (["status", "a"], "got unexpected extra argument (a); see `steersman status --help`"),
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"), ERRORS, ids=lambda each: each if isinstance(each, str) else " ".join(each)
+)
+def test_whatever_is_wrong_is_told_in_one_line_of_one_form(arguments: list[str], told: str) -> None:
+    done = CliRunner().invoke(main, arguments)
+    assert (done.exit_code, done.stdout, done.stderr) == (1, "", f"steersman: {told}\n")
 
 
 def test_the_list_of_commands_says_whole_sentences() -> None:

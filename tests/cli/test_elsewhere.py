@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import sys
 from pathlib import Path
@@ -34,7 +35,7 @@ async def test_they_work_until_they_are_told_to_stop(command: str, lease: str) -
         kubeconfig = environment.kubeconfig()
         client = Client(TLSTransport.of_kubeconfig(kubeconfig), "tests")
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "steersman.cli", command, "--kubeconfig", str(kubeconfig),
+            sys.executable, "-m", "steersman.cli", command, "--kubeconfig", str(kubeconfig), "--logging-format=json",
             stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
 
@@ -48,6 +49,9 @@ async def test_they_work_until_they_are_told_to_stop(command: str, lease: str) -
             process.send_signal(signal.SIGTERM)
         _, said = await process.communicate()
         assert process.returncode == 0
-        assert f" leads kube-system/{lease}\n" in said.decode()
+        told = [json.loads(line)["msg"] for line in said.decode().splitlines()]
+        assert f" begins to work on {environment.url}: process={process.pid} kubeconfig={kubeconfig}" in told[0]
+        assert any(each.endswith(f" leads kube-system/{lease}") for each in told)
+        assert told[-1].startswith("ended, after ")
         assert await holder() == ""
         await client.aclose()

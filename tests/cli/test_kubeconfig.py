@@ -10,7 +10,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from steersman.cli import main
-from steersman.cli.kubeconfig import merge
+from steersman.cli.merged_context import merge, take_out, without
 
 ADMIN = {
     "clusters": [{"name": "steersman", "cluster": {"server": "https://127.0.0.1:1"}}],
@@ -122,7 +122,7 @@ def test_a_damaged_file_is_told_and_nothing_is_changed(folder: Path, tmp_path: P
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     result = run(folder, target)
     assert result.exit_code == 1
-    assert result.stderr.startswith("Error: ")
+    assert result.stderr.startswith("steersman: ")
     assert result.stderr.count("\n") == 1
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
@@ -149,10 +149,87 @@ def test_the_servers_own_file_is_not_merged_into_itself(folder: Path, tmp_path: 
     if link:
         target = tmp_path / "link"
         target.symlink_to(own)
-    result = CliRunner().invoke(main, ["kubeconfig", "--data-dir", str(folder)], env={"KUBECONFIG": str(target)})
-    assert result.exit_code == 1
-    assert f"{target} is the server's own file, which has the context already" in result.stderr
+    result = run(folder, target)
+    assert result.exit_code == 0
+    assert result.stdout == f"{target} is the server's own file, which has the context already: nothing was changed\n"
     assert own.read_bytes() == before
+
+
+def at_home(tmp_path: Path, *named: Path) -> dict[str, str]:
+    """The environment of a user whose KUBECONFIG names these files."""
+    return {"HOME": str(tmp_path / "home"), "KUBECONFIG": ":".join(map(str, named))}
+
+
+def test_after_an_export_of_the_servers_own_file_the_context_goes_where_kubectl_looks_otherwise(
+    folder: Path, tmp_path: Path
+):
+    own, target = folder / "admin.kubeconfig", tmp_path / "home" / ".kube" / "config"
+    before = own.read_bytes()
+    arguments = ["kubeconfig", "--data-dir", str(folder)]
+    result = CliRunner().invoke(main, arguments, env=at_home(tmp_path, own))
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout == (
+        f"context steersman is in {target} and current\n"
+        f"KUBECONFIG names {own}, which kubectl reads in its place: `unset KUBECONFIG` to use {target}\n"
+    )
+    assert yaml.safe_load(target.read_text())["current-context"] == "steersman"
+    assert own.read_bytes() == before
+    other = tmp_path / "other"
+    result = CliRunner().invoke(main, arguments, env=at_home(tmp_path, own, other))
+    assert result.stdout == f"context steersman is in {other} and current\n"
+
+
+def test_a_relative_path_is_told_from_the_root_on(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    result = run(Path("data"), Path("config"))
+    assert result.stdout == f"context steersman is in {tmp_path}/config and current\n"
+    assert f"{tmp_path}/none/admin.kubeconfig is not there" in run(Path("none"), Path("config")).stderr
+
+
+def test_the_context_is_taken_out_wherever_it_was_put_and_nothing_else(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    first, home = tmp_path / "first", tmp_path / "home" / ".kube" / "config"
+    other = {
+        "clusters": [{"name": "work", "cluster": {"server": "https://work"}}], "users": [{"name": "me", "user": {}}],
+        "contexts": [{"name": "work", "context": {"cluster": "work", "user": "me"}}], "current-context": "work",
+        "preferences": {"colors": True},
+    }  # fmt: skip
+    first.write_text(yaml.safe_dump(other))
+    (tmp_path / "spoilt").write_text("[")
+    for target, name in ((first, "lab"), (home, "steersman")):
+        assert run(folder, target, "--name", name).exit_code == 0
+    environment = at_home(tmp_path, tmp_path / "spoilt", first, folder / "admin.kubeconfig", tmp_path / "none")
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    own = (folder / "admin.kubeconfig").read_bytes()
+    assert list(take_out(folder)) == [("lab", first), ("steersman", home)]
+    assert yaml.safe_load(first.read_text()) == {**other, "apiVersion": "v1", "kind": "Config", "current-context": ""}
+    assert yaml.safe_load(home.read_text())["contexts"] == []
+    assert (folder / "admin.kubeconfig").read_bytes() == own
+    assert not (tmp_path / "none").exists()
+    before = first.stat().st_mtime_ns
+    assert list(take_out(folder)) == []
+    assert first.stat().st_mtime_ns == before
+
+
+def test_a_server_is_known_by_its_authority_wherever_it_listened():
+    server = {"server": "https://127.0.0.1:1", "certificate-authority-data": "one"}
+    admin = {**ADMIN, "clusters": [{"name": "steersman", "cluster": server}]}
+    config = merge({}, admin, "a")
+    assert without(config, {**server, "certificate-authority-data": "another"}) == (config, [])
+    assert without(config, {**server, "server": "https://127.0.0.1:2"})[1] == ["a"]
+
+
+def test_a_user_that_another_context_has_too_stays():
+    config = merge({}, ADMIN, "a")
+    config["clusters"].append({"name": "b", "cluster": {"server": "https://b"}})
+    config["contexts"].append({"name": "b", "context": {"cluster": "b", "user": "a"}})
+    config["current-context"] = "b"
+    left, names = without(config, ADMIN["clusters"][0]["cluster"])
+    assert names == ["a"]
+    assert [each["name"] for each in left["users"]] == ["a"]
+    assert (left["current-context"], [each["name"] for each in left["contexts"]]) == ("b", ["b"])
 
 
 def test_a_context_without_a_name_is_refused(folder: Path, tmp_path: Path):

@@ -51,7 +51,7 @@ def test_what_cannot_be_done_is_told_in_one_line(tmp_path: Path) -> None:
     ):  # fmt: skip
         told = run(*arguments, "--data-dir", str(tmp_path / "server"))
         assert told.exit_code == 1, arguments
-        assert told.output.startswith("Error: "), told.output
+        assert told.output.startswith("steersman: "), told.output
         assert told.output.count("\n") == 1
 
 
@@ -71,3 +71,20 @@ def test_what_is_stored_moves_to_etcd_and_back(data_dir: Path, tmp_path: Path) -
         assert re.search(r"copied to \S+/new/steersman\.db: 1 keys, 0\.0 MiB, at revision \d+\n", back.output)
     finally:
         process.stop()
+
+
+def test_what_is_stored_is_checked_and_what_is_sound_is_kept(data_dir: Path) -> None:
+    sound = run("check", "--data-dir", str(data_dir))
+    assert sound.output == f"{data_dir}/steersman.db is sound: revision 2, 1 rows\n"
+    assert run("check", "--accept-data-loss", "--data-dir", str(data_dir)).output == sound.output
+    file = data_dir / "steersman.db"
+    file.write_bytes(file.read_bytes().replace(b"{}\n", b"{]\n"))
+    damaged = run("check", "--data-dir", str(data_dir))
+    assert damaged.exit_code == 1
+    assert "'/registry/configmaps/default/a' at revision 2 is not what was written" in damaged.output
+    assert f"`steersman storage check --accept-data-loss --data-dir {data_dir}`" in damaged.output
+    made = run("check", "--accept-data-loss", "--data-dir", str(data_dir))
+    assert made.exit_code == 0
+    assert "lost: '/registry/configmaps/default/a' at revision 2\n" in made.output
+    assert f"made {file} anew: revision 1000001, 0 keys; the damaged file is {file}.damaged\n" in made.output
+    assert run("check", "--data-dir", str(data_dir)).exit_code == 0

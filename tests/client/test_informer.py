@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from steersman.api.core.v1 import ConfigMap
 from steersman.api.meta.v1 import ObjectMeta
+from steersman.client import client as client_module
 from steersman.client.client import Client
 from steersman.client.informer import Informer, Informers
 from steersman.client.resources import CONFIG_MAPS
@@ -54,6 +57,30 @@ async def test_it_has_what_was_there_and_what_comes(client: Client, informer: In
     found = informer.get("default", "before")
     assert found is not None
     assert found.metadata.managed_fields == []
+
+
+async def test_large_objects_are_read_beside_the_loop_and_in_their_order(
+    client: Client, informer: Informer[ConfigMap], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, on_loop, told = client_module._read, dict[str, bool](), list[str]()
+
+    def noted(resource: Any, lines: Sequence[bytes]) -> Any:
+        events = read(resource, lines)
+        for each in events:
+            on_loop[each.object.metadata.name] = threading.current_thread() is threading.main_thread()
+        return events
+
+    monkeypatch.setattr(client_module, "_read", noted)
+    await informer.synced()
+    informer.on_change(lambda _, new: told.append(new.metadata.name if new else ""))
+    told.clear()
+    for name, size in (("large", 2_000), ("small", 1), ("larger", 20_000)):
+        made = config_map(name)
+        made.data = {f"k{number}": "v" for number in range(size)}
+        await client.create(CONFIG_MAPS, made)
+    await until(lambda: "larger" in told)
+    assert told == ["large", "small", "larger"]
+    assert (on_loop["large"], on_loop["larger"]) == (False, False)
 
 
 async def test_a_handler_that_comes_late_is_told_of_what_is_there(informer: Informer[ConfigMap]) -> None:
@@ -105,6 +132,49 @@ async def test_what_changed_while_nobody_watched_is_told_of(client: Client) -> N
     again = informer.get("default", "comes-again")
     assert again is not None
     assert again.metadata.labels == {"now": "new"}
+    await informer.stop()
+
+
+class Expired:
+    """The answer to what is asked too late."""
+
+    status = 410
+
+    def header(self, name: str) -> str:
+        return ""
+
+    async def read(self) -> bytes:
+        return b'{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}'
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        yield await self.read()
+
+    async def aclose(self) -> None:
+        pass
+
+
+class Forgetful:
+    """A transport to a server for which every watch comes too late."""
+
+    def __init__(self) -> None:
+        self.watches = 0
+
+    async def send(self, method: str, target: str, fields: Fields, body: bytes) -> Response:
+        self.watches += 1
+        await asyncio.sleep(0)
+        return Expired()
+
+    async def aclose(self) -> None:
+        pass
+
+
+async def test_a_server_to_which_every_watch_is_too_old_is_not_asked_all_the_time() -> None:
+    transport = Forgetful()
+    informer = Informer(Client(transport, "tests"), CONFIG_MAPS)
+    informer.start()
+    for _ in range(200):
+        await asyncio.sleep(0)
+    assert transport.watches == 1
     await informer.stop()
 
 

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 
 import pytest
 
+from steersman.server.certificates import ensure_certificates
 from steersman.testing import ServerProcess
 from tests import ROOT
 from tests.conformance.scenario_player import (
@@ -96,13 +97,18 @@ def storing(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def server_with(
     storing: Storing, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[tuple[str, ...]], Server]]:  # fmt: skip
-    """A server with these flags, or several behind one address: the same for the same flags."""
+    """A server with these flags, or several behind one address: the same for the same flags.
+
+    It shows aggregated servers a certificate, as the recorded one did, which has a health check for that.
+    """
     known: dict[tuple[str, ...], Server] = {}
+    shown = ensure_certificates(tmp_path_factory.mktemp("shown"))
+    shows = (f"--proxy-client-cert-file={shown.admin}", f"--proxy-client-key-file={shown.admin_key}")
     with contextlib.ExitStack() as ends:
 
         def find(flags: tuple[str, ...]) -> Server:
             if flags not in known:
-                data, all_flags = tmp_path_factory.mktemp("scenarios") / "data", (*flags, *storing.flags())
+                data, all_flags = tmp_path_factory.mktemp("scenarios") / "data", (*flags, *shows, *storing.flags())
                 processes = [ServerProcess(data, *all_flags) for _ in range(storing.servers)]
                 for process in processes:
                     ends.callback(process.kill)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -11,8 +12,9 @@ from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.client import Client
 from steersman.client.events import EVENTS
 from steersman.client.resources import CRON_JOBS, JOBS
+from steersman.controllers import cron_job as controller
 from steersman.controllers.cron_job import CronJobController, Missed, missed_times
-from steersman.machinery.cron.schedules import ScheduleError, parse_schedule
+from steersman.machinery.cron.schedules import Schedule, ScheduleError, parse_schedule
 from steersman.machinery.values import times
 from tests.controllers.kubelet import template
 from tests.controllers.waiting import Run, eventually
@@ -20,23 +22,23 @@ from tests.controllers.waiting import Run, eventually
 NEW_YEAR = times.unix(f"{times.now()[:4]}-01-01T00:00:00Z")
 
 
-async def past(client: Client, **spec: Any) -> None:
+async def past(client: Client, name: str = "c", **spec: Any) -> None:
     """Makes one that has not been looked at for years."""
     spec.setdefault("schedule", "@yearly")
     job = JobTemplateSpec(
         metadata=ObjectMeta(labels={"a": "b"}), spec=JobSpec(template=template(restart_policy="Never"))
     )
     given = CronJobSpec(job_template=job, suspend=True, **spec)
-    await client.create(CRON_JOBS, CronJob(metadata=ObjectMeta(name="c", namespace="default"), spec=given))
-    await again(client)
+    await client.create(CRON_JOBS, CronJob(metadata=ObjectMeta(name=name, namespace="default"), spec=given))
+    await again(client, name)
 
 
-async def again(client: Client) -> None:
+async def again(client: Client, name: str = "c") -> None:
     """Has it look at the last years once more."""
     status = {"status": {"lastScheduleTime": "2020-01-01T00:00:00Z"}}
-    await client.patch(CRON_JOBS, "c", "default", {"spec": {"suspend": True}})
-    await client.patch(CRON_JOBS, "c", "default", status, subresource="status")
-    await client.patch(CRON_JOBS, "c", "default", {"spec": {"suspend": False}})
+    await client.patch(CRON_JOBS, name, "default", {"spec": {"suspend": True}})
+    await client.patch(CRON_JOBS, name, "default", status, subresource="status")
+    await client.patch(CRON_JOBS, name, "default", {"spec": {"suspend": False}})
 
 
 async def get(client: Client) -> CronJob:
@@ -131,6 +133,30 @@ async def test_old_jobs_go_when_the_history_is_full(run: Run) -> None:
         return not await jobs(client)
 
     await eventually(gone)
+
+
+async def test_a_long_schedule_is_read_once_and_beside_the_loop(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[tuple[str, bool]] = []
+
+    def noted(text: str) -> Schedule:
+        read.append((text, threading.current_thread() is threading.main_thread()))
+        return parse_schedule(text)
+
+    monkeypatch.setattr(controller, "parse_schedule", noted)
+    client = await run(CronJobController)
+    long = "0," * 1000 + "0 0 1 1 *"
+    await past(client, schedule=long, time_zone="Etc/UTC")
+    await eventually(lambda: active(client))
+    assert read == [(f"TZ=Etc/UTC {long}", False)]
+
+
+async def test_what_has_come_of_a_new_schedule_is_not_made_up_for(run: Run) -> None:
+    client = await run(CronJobController)
+    await past(client, schedule="0 0 30 2 *")
+    await eventually(lambda: told(client, "InvalidSchedule"))
+    await client.patch(CRON_JOBS, "c", "default", {"spec": {"schedule": "@yearly"}})
+    await past(client, "later")
+    assert [each.metadata.name for each in await eventually(lambda: jobs(client))] == [f"later-{NEW_YEAR // 60}"]
 
 
 async def test_a_schedule_that_never_comes_is_told_of(run: Run) -> None:

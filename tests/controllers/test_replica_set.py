@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
+
+import pytest
 
 from steersman.api.apps.v1 import ReplicaSet, ReplicaSetSpec
 from steersman.api.core.v1 import Event, Pod, ResourceQuota, ResourceQuotaSpec
@@ -10,8 +13,11 @@ from steersman.api.meta.v1 import LabelSelector, ObjectMeta
 from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
 from steersman.client.events import EVENTS
+from steersman.client.informer import Informer
 from steersman.client.resources import PODS, REPLICA_SETS
+from steersman.controllers import replica_set
 from steersman.controllers.replica_set import ReplicaSetController
+from steersman.controllers.workloads.pod_control import PodControl
 from tests.controllers.kubelet import LABELS, end_pods, pods_of, run_pods, template
 from tests.controllers.waiting import Run, eventually
 
@@ -58,6 +64,34 @@ async def test_as_many_pods_are_made_as_are_asked_for_and_told_of(run: Run) -> N
         return await status(client) == {"replicas": 3, "ready_replicas": 3, "available_replicas": 3}
 
     await eventually(all_ready)
+
+
+async def test_the_status_is_kept_up_while_many_pods_are_made(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replica_set, "_TELLS_EVERY", 0.001)
+    create, goes_on = PodControl.create, asyncio.Event()
+
+    async def creates_some(control: PodControl, pod: Pod, owner: ReplicaSet) -> Pod:
+        if len(await pods_of(client)) >= 3:
+            await goes_on.wait()
+        return await create(control, pod, owner)
+
+    monkeypatch.setattr(PodControl, "create", creates_some)
+    client = await run(ReplicaSetController)
+    await make(client, 7)
+
+    async def has(replicas: int) -> bool:
+        return (await status(client))["replicas"] == replicas
+
+    await eventually(lambda: has(3))
+    told: list[int] = []
+    informer = Informer(client, REPLICA_SETS)
+    informer.on_change(lambda _, new: told.append(new.status.replicas if new else -1))
+    informer.start()
+    await informer.synced()
+    goes_on.set()
+    await eventually(lambda: has(7))
+    assert told == sorted(told)
+    await informer.stop()
 
 
 async def test_a_pod_that_goes_is_replaced_at_once(run: Run) -> None:

@@ -22,6 +22,7 @@ class View:
 
     def __init__(self, store: MemoryStorage) -> None:
         self._store = store
+        self.refusals = store.refusals
         self._late: list[tuple[_Subscription, Sequence[Event]]] = []
         self._seen: int | None = None
         self.waited = 0

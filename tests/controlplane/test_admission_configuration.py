@@ -109,7 +109,8 @@ def test_a_document_that_is_not_there_ends_the_start(load: Any, tmp_path: Path):
         ("a: [", "yaml: line 1: did not find expected node content"),
         ("apiVersion: a/b/c\nkind: Pod", "unexpected GroupVersion string: a/b/c"),
         ("apiVersion: v1\nkind: Pod", f'no kind "Pod" is registered for version "v1" {SCHEME}'),
-        (HEAD + "plugin: []", 'strict decoding error: unknown field "plugin"'),
+        (HEAD + "plugin: []", 'strict decoding error: unknown field "plugin" '
+         "(known are apiVersion, kind, plugins, did you mean plugins?)"),
         (HEAD + "plugins: []\nplugins: []",
          'strict decoding error: yaml: unmarshal errors:\n  line 4: key "plugins" already set in map'),
         (HEAD + "plugins: 3",
@@ -237,7 +238,9 @@ LABEL = (
         ("PodSecurity", SECURITY | {"kind": "Foo"},
          f'no kind "Foo" is registered for version "pod-security.admission.config.k8s.io/v1" {SCHEME}'),
         ("PodSecurity", SECURITY | {"defaults": {"bar": 1}, "foo": 2},
-         'strict decoding error: unknown field "defaults.bar", unknown field "foo"'),
+         'strict decoding error: unknown field "defaults.bar" (known are audit, audit-version, '
+         'enforce, enforce-version, warn, warn-version), unknown field "foo" '
+         "(known are apiVersion, defaults, exemptions, kind)"),
         ("PodSecurity", SECURITY | {"defaults": {"enforce": 2}},
          WRONG.format("number", "PodSecurityDefaults.defaults.enforce", "string")),
         ("PodSecurity", SECURITY | {"exemptions": {"usernames": "a"}},
@@ -247,7 +250,8 @@ LABEL = (
         ("ResourceQuota", QUOTA | {"limitedResources": [{"apiGroup": "a"}, {"resource": ""}]},
          "[limitedResources[0].resource: Required value, limitedResources[1].resource: Required value]"),
         ("ResourceQuota", QUOTA | {"limitedResources": [{"resource": "pods", "foo": 1}]},
-         'strict decoding error: unknown field "limitedResources[0].foo"'),
+         'strict decoding error: unknown field "limitedResources[0].foo" (known are apiGroup, matchContains, '
+         'matchScopes, resource)'),
         ("ResourceQuota", QUOTA | {"limitedResources": [{"matchScopes": [{"scopeName": 3}]}]},
          WRONG.format("number", "ScopedResourceSelectorRequirement.limitedResources.matchScopes.scopeName",
                       "v1.ResourceQuotaScope")),

@@ -11,6 +11,7 @@ import yaml
 
 from steersman.controlplane.options import OptionsError
 from steersman.server.certificates import CertificateFiles
+from steersman.server.debug_paths import log_level
 from steersman.testing import Client
 from tests.controllers.waiting import eventually
 from tests.https_hook import HttpsHook, http_response
@@ -84,7 +85,8 @@ async def until(client: Client, status: int) -> None:
 
 
 @pytest.mark.slow
-async def test_a_changed_file_counts(start_control_plane, client_of, hook_files, tmp_path):
+async def test_a_changed_file_counts(start_control_plane, client_of, hook_files, tmp_path, caplog):
+    caplog.set_level(log_level(0))
     async with Judge(hook_files, "alice") as judge:
         webhook = judge.kubeconfig(tmp_path, hook_files.ca)
         file = tmp_path / "chain"
@@ -106,6 +108,8 @@ async def test_a_changed_file_counts(start_control_plane, client_of, hook_files,
         metrics = await _metrics(client_of(plane))
         assert "} 2" in _line(metrics, 'reloads_total{status="success"')
         assert 'hash="sha256:' in _line(metrics, "last_config_info{")
+        told = [each.levelname for each in caplog.records if "reload" in each.getMessage()]
+        assert told == ["Level 25", "ERROR", "Level 25"]
 
 
 async def _metrics(client: Client) -> str:

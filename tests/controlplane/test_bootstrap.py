@@ -17,6 +17,7 @@ from steersman.rest.capabilities import ListOptions
 from steersman.rest.context import loopback
 from steersman.store.storage_errors import StorageNotReady
 from steersman.testing import Client
+from steersman.testing.users import ADMIN
 
 RBAC = "rbac.authorization.k8s.io"
 REGISTRATION = "apiregistration.k8s.io"
@@ -234,8 +235,8 @@ async def test_options_that_cannot_be_read_are_told_and_leave_nothing_running(
 async def test_openid_discovery_is_served_for_a_first_issuer_with_https(
     run: Run, issuers: tuple[str, ...], status: int
 ) -> None:
-    plane = await run(storage="memory", service_account_issuer=issuers, authorization_mode=("AlwaysAllow",))
-    client = Client(plane, {}, "")
+    plane = await run(storage="memory", service_account_issuer=issuers)
+    client = Client(plane, {}, ADMIN)
     for path in ("/.well-known/openid-configuration", "/openid/v1/jwks"):
         assert (await client.get(path, accept="*/*")).status == status
 

@@ -88,7 +88,8 @@ async def test_tunnels_are_counted(tmp_path: Path) -> None:
         ),
         (
             HEAD + "egressSelections:\n- {name: cluster, connection: {proxyProtocol: Direct, foo: 1}}\n",
-            FAILED + 'strict decoding error: unknown field "egressSelections[0].connection.foo"',
+            FAILED + 'strict decoding error: unknown field "egressSelections[0].connection.foo" '
+            "(known are proxyProtocol, transport)",
         ),
         (
             HEAD + "egressSelections:\n- {name: a, connection: {proxyProtocol: Direct, transport: {}}}\n",

@@ -17,6 +17,7 @@ from steersman.controlplane.encryption import Encryption
 from steersman.controlplane.options import Options, OptionsError
 from steersman.machinery.metrics import Registry
 from steersman.machinery.values import times
+from steersman.server.debug_paths import log_level
 from steersman.testing import Environment
 from tests.storage.encryption.kms_plugin import KMSPlugin
 
@@ -181,8 +182,9 @@ async def eventually(holds: Callable[[], Awaitable[bool]]) -> None:
 
 
 async def test_a_file_that_changes_counts_without_a_restart(
-    folder: Path, plugin: KMSPlugin, monkeypatch: pytest.MonkeyPatch
+    folder: Path, plugin: KMSPlugin, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(log_level(0))
     monkeypatch.setattr(encryption, "LOOK_EVERY", 0.05)
     file = folder.with_name("encryption.json")
     write(file, [{"identity": {}}], "secrets")
@@ -199,6 +201,8 @@ async def test_a_file_that_changes_counts_without_a_restart(
         assert second["metadata"]["resourceVersion"] != first["metadata"]["resourceVersion"]
         assert plugin.calls == ["Status", "Encrypt"]
         assert b"k8s:enc:kms:v2:p:" in stored_in(folder)
+    assert f"error processing encryption config file {file}: " in caplog.text
+    assert f"the encryption configuration in {file} counts from now on" in caplog.text
 
 
 async def test_a_file_that_could_not_be_used_is_tried_again_soon(folder: Path) -> None:

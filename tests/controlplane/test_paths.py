@@ -202,7 +202,7 @@ async def test_every_route_is_at_the_level_that_its_template_says(api: Any) -> N
 _JUDGES = {
     "request_info.py", "installer.py", "metrics.py", "authorization.py", "max_in_flight.py", "watch_termination.py",
     "instrument.py", "server.py", "journal.py", "given_metrics.py", "audit.py", "priority_and_fairness.py",
-    "fairness_paths.py",
+    "fairness_paths.py", "defined_routes.py",
 }  # fmt: skip
 """Who may read what the path says of a request's info: who makes it, judges it, counts it, records or tells of it,
 holds it against the route, gives it its turn, or has no route and answers for what was judged."""

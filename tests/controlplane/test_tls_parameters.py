@@ -18,7 +18,9 @@ def test_every_suite_that_is_offered_can_be_used() -> None:
 
 @pytest.mark.parametrize("name", ["FOO", "ECDHE-RSA-AES256-GCM-SHA384", "tls_rsa_with_aes_128_cbc_sha", ""])
 def test_suites_have_the_names_of_iana(name: str) -> None:
-    with pytest.raises(OptionsError, match=f"^Cipher suite {name} not supported or doesn't exist$"):
+    with pytest.raises(
+        OptionsError, match=f"^Cipher suite {name} not supported or doesn't exist; known are TLS_AES_128"
+    ):
         cipher_suites(("TLS_AES_128_GCM_SHA256", name))
 
 
@@ -48,7 +50,10 @@ def test_versions_before_1_2_are_not_spoken() -> None:
     assert min_version("VersionTLS13") == ssl.TLSVersion.TLSv1_3
     with pytest.raises(OptionsError, match="nothing before TLS"):
         min_version("VersionTLS11")
-    with pytest.raises(OptionsError, match=r'^unknown tls version "TLS1\.3"$'):
+    with pytest.raises(
+        OptionsError,
+        match=r'^unknown tls version "TLS1\.3"; known are VersionTLS12, VersionTLS13$',
+    ):
         min_version("TLS1.3")
 
 

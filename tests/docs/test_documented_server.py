@@ -28,8 +28,8 @@ async def test_post_start_hooks_are_those_of_the_table(api: Any, compatibility: 
 
 
 async def test_health_checks_are_all_named(api: Any, compatibility: Document) -> None:
-    answer = await api.get("/readyz?verbose")
-    checks = {name for name in re.findall(r"^\[\+](\S+) ok", answer.body.decode(), re.MULTILINE) if "/" not in name}
+    text = "".join([(await api.get(f"/{path}?verbose")).body.decode() for path in ("readyz", "livez")])
+    checks = {name for name in re.findall(r"^\[\+](\S+) ok", text, re.MULTILINE) if "/" not in name}
     named = set(re.findall(r"`([a-z-]+)`", compatibility.section("Health checks")))
     assert checks == named
 

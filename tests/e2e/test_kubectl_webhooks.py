@@ -1,10 +1,9 @@
-"""The commands of docs/webhooks.md, one after the other, with a real kubectl and the servers that stand there."""
+"""The webhooks and policies of docs/webhooks.md on a server by itself, with a real kubectl, and its EndpointSlice."""
 
 from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
 import socket
 import subprocess
@@ -26,19 +25,19 @@ pytestmark = [
 ]
 
 GUIDE = Document(ROOT / "docs" / "webhooks.md")
-README = Document(ROOT / "README.md")
 _STEP = re.compile(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
-_HOOK, _BEHIND = "8443", "8444"
-"""The ports of the webhook and of the aggregated server."""
+_HOOK = "8443"
+"""The port of the webhook."""
 
 Step = tuple[str, str]
 """A command, and what it prints."""
 
 
-def _steps(*, aggregated: bool) -> list[Step]:
+def _steps() -> list[Step]:
+    """Those of webhooks and policies."""
     blocks = GUIDE.blocks("console")
     first = next(at for at, block in enumerate(blocks) if "steersman serve" in block)
-    return [step for block in (blocks[first:] if aggregated else blocks[:first]) for step in _STEP.findall(block)]
+    return [step for block in blocks[:first] for step in _STEP.findall(block)]
 
 
 def _write_files(folder: Path, port: str, now: int) -> None:
@@ -98,7 +97,7 @@ def _running(command: str, folder: Path, port: int) -> Iterator[None]:
 def test_webhooks_and_policies_answer_what_the_guide_says(kubectl_binary: str, tmp_path: Path) -> None:
     port = _free_port()
     _write_files(tmp_path, _HOOK, port)
-    steps = [(command.replace(_HOOK, str(port)), told) for command, told in _steps(aggregated=False)]
+    steps = [(command.replace(_HOOK, str(port)), told) for command, told in _steps()]
     at = next(at for at, (command, _) in enumerate(steps) if command.endswith("&"))
     with ServerProcess(tmp_path / "data", WITHOUT_ACCOUNTS) as server:
         follow = _follower(kubectl_binary, server, tmp_path)
@@ -106,23 +105,3 @@ def test_webhooks_and_policies_answer_what_the_guide_says(kubectl_binary: str, t
         with _running(steps[at][0], tmp_path, port):
             follow(steps[at + 1 :])
             follow([("kubectl create -f slice.yaml", "endpointslice.discovery.k8s.io/hook created\n")])
-
-
-def _flags(command: str, folder: Path) -> list[str]:
-    """The flags of a `steersman serve`, but for where it is; files are in the folder."""
-    flags = [each for each in shlex.split(command) if each.startswith("--") and "=" in each]
-    return [re.sub(r"=(\w+\.(?:crt|key))$", rf"={folder}/\1", each) for each in flags]
-
-
-def test_an_aggregated_server_answers_what_the_guide_says(kubectl_binary: str, tmp_path: Path) -> None:
-    (certificate, _), (front, _), (behind, _), *steps = _steps(aggregated=True)
-    subprocess.run(["sh", "-c", certificate], cwd=tmp_path, capture_output=True, check=True)
-    widgets, widget = (block for block in README.blocks("yaml") if "example.com" in block)
-    (tmp_path / "widgets.yaml").write_text(widgets)
-    (tmp_path / "widget.yaml").write_text(widget)
-    with (
-        ServerProcess(tmp_path / "data", *_flags(front, tmp_path)) as server,
-        ServerProcess(tmp_path / "behind", *_flags(behind, tmp_path)) as other,
-    ):
-        _write_files(tmp_path, _BEHIND, int(other.url.rpartition(":")[2]))
-        _follower(kubectl_binary, server, tmp_path)(steps)

@@ -30,6 +30,48 @@ def kubelet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubelet]:
     kubelet.stop()
 
 
+def a_webhook(folder: Path, name: str) -> Path:
+    """The kubeconfig of a webhook at a port where nobody listens, with a key in its URL."""
+    path = folder / f"{name}.kubeconfig"
+    cluster = {"server": f"https://user:{CANARY}@127.0.0.1:9/{name}?key={CANARY}", "insecure-skip-tls-verify": True}
+    path.write_text(json.dumps({
+        "clusters": [{"name": "w", "cluster": cluster}], "contexts": [{"name": "w", "context": {"cluster": "w"}}],
+        "current-context": "w",
+    }))  # fmt: skip
+    return path
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_urls_of_webhooks_are_told_without_their_keys(tmp_path: Path, form: str) -> None:
+    """Not in the log, nor to clients, whichever webhook it is that does not answer."""
+    (tmp_path / "policy.yaml").write_text("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n")
+    images = {"kubeConfigFile": str(a_webhook(tmp_path, "images")), "retryBackoff": 1}
+    plugins = [{"name": "ImagePolicyWebhook", "configuration": {"imagePolicy": images}}]
+    admission = {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration", "plugins": plugins}
+    (configuration := tmp_path / "admission.json").write_text(json.dumps(admission))
+    with ServerProcess(
+        tmp_path / "data", WITHOUT_ACCOUNTS, "--v=10", f"--logging-format={form}", "--authorization-mode=RBAC,Webhook",
+        f"--authorization-webhook-config-file={a_webhook(tmp_path, 'authorization')}",
+        f"--authentication-token-webhook-config-file={a_webhook(tmp_path, 'tokens')}",
+        f"--audit-webhook-config-file={a_webhook(tmp_path, 'audit')}", "--audit-webhook-mode=blocking",
+        "--audit-webhook-initial-backoff=1ms", f"--audit-policy-file={tmp_path / 'policy.yaml'}",
+        "--enable-admission-plugins=ImagePolicyWebhook", f"--admission-control-config-file={configuration}",
+        f"--service-account-jwks-uri=https://a/keys?key={CANARY}",
+    ) as server, server.client() as client:  # fmt: skip
+        pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
+        answers = [
+            client.request("POST", PODS, pod),
+            client.request("GET", f"/api?access_token={CANARY}"),
+            client.request("POST", "/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": "x"}}),
+            client.request("GET", PODS, None, {"Impersonate-User": "jane"}),
+        ]
+    assert CANARY not in repr(answers)
+    logged = server.errors.read_text()
+    for name in ("images", "authorization", "tokens", "audit"):
+        assert f"127.0.0.1:9/{name}?timeout=" in logged, name
+    assert CANARY not in logged
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, kubelet: Kubelet) -> Iterator[ServerProcess]:
     folder: Path = tmp_path_factory.mktemp("server")

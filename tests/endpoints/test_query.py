@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 
 from steersman.endpoints import query as module
 from steersman.endpoints.query import first_parameter, parse_query, truthy
+from steersman.endpoints.request import Request
 from steersman.machinery.go.urls import unescape
+from steersman.net.body import EMPTY_BODY
+from steersman.net.message import Headers, Peer
+from steersman.net.message import Request as HttpRequest
+from tests.counted_work import calls
 
 
 @pytest.mark.parametrize(
@@ -66,6 +71,29 @@ def test_one_parameter_reads_as_it_does_among_all(text: str, name: str) -> None:
     assert first_parameter(text, name) == parse_query(text).get(name)
 
 
+@given(st.lists(_ODD, min_size=70).map("".join), st.sampled_from(["watch", "a", "b"]))
+def test_a_query_of_many_escapes_reads_as_one_of_few(text: str, name: str) -> None:
+    many = f"{text}&{'%41' * 100}=1"
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(module, "_FEW_ESCAPES", len(many))
+        slowly = parse_query(many)
+    assert (parse_query(many), parse_query(many).pairs) == (slowly, slowly.pairs)
+    assert first_parameter(many, name) == slowly.get(name)
+
+
+def test_what_stands_for_separators_meanwhile_is_read_as_any_text() -> None:
+    text = f"{'%41' * 100}==%3D%26&b=%0a%25+"
+    assert parse_query(text).pairs == [("A" * 100, "==&"), ("b", "\n% ")]
+
+
+@pytest.mark.parametrize("name", ["%41" * 16, "w%61%74%63%69", "%77%61%74%63%69"])
+def test_work_on_a_query_does_not_grow_with_its_escapes(name: str) -> None:
+    """A megabyte of them: some calls for each parameter, whatever it is called."""
+    text = "&".join([f"{name}={'%41' * 16}"] * 9_999)
+    assert calls(lambda: parse_query(text)) < 8 * 9_999
+    assert calls(lambda: first_parameter(text, "watch")) < 10 * 9_999
+
+
 def test_a_query_of_too_many_parameters_has_none() -> None:
     most = "a=1" + "&" * 9_999
     assert parse_query(most) == {"a": "1"}
@@ -80,3 +108,11 @@ def test_of_a_long_query_only_what_is_asked_for_is_unescaped(monkeypatch: pytest
     text = "&".join([f"x{number}=" + "%41" * 30 for number in range(9_000)] + ["%77atch=1", "t=%41"])
     assert first_parameter(text, "watch") == "1"
     assert unescaped == ["%77atch", "1"]
+
+
+def test_some_parameters_of_a_long_query_are_read_without_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("steersman.endpoints.request.parse_query", lambda text: pytest.fail("the whole query is read"))
+    long = "labelSelector=" + "a," * 1_000 + "&limit=5&limit=6&continue=%41"
+    request = Request(HttpRequest("GET", "/x", long, Headers(), EMPTY_BODY, Peer()))
+    found = request.parameters(("limit", "continue", "resourceVersion"))
+    assert (dict(found), found.pairs) == ({"limit": "5", "continue": "A"}, [("limit", "5"), ("continue", "A")])

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from steersman.kinds.open import OpenKind, OpenObject
-from steersman.machinery.errors.status import plain_internal
 from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
-from steersman.rest.conversion import Conversion
+from steersman.rest.conversion import Conversion, NotConverted
 from steersman.rest.resource import AGE, Column, OtherVersion, Resource
 from steersman.store import converting_sink
 from tests.endpoints.small_server import SmallServer, Watch
@@ -54,7 +53,7 @@ class Converter(Conversion):
         if self.held is not None:
             await self.held.wait()
         if self.fails:
-            raise plain_internal("conversion webhook for e.x/v1, Kind=Gadget failed")
+            raise NotConverted("conversion webhook for e.x/v1, Kind=Gadget failed")
         return [target.value_as_is(self._converted(each, target.api_version)) for each in objects]
 
     async def close(self) -> None:
@@ -255,14 +254,36 @@ async def test_events_that_wait_are_converted_together(server, converter):
 async def test_what_cannot_be_converted_is_an_error(server, converter):
     await ask(server, "POST", V1, gadget("a", "v1", size="2x3"))
     converter.fails = True
-    for method, path, body in (("GET", f"{V2}/a", None), ("GET", V2, None), ("POST", V2, gadget("b", width=1)),
-                               ("PUT", f"{V2}/a", gadget("a", width=1))):  # fmt: skip
+    for method, path, body in (
+        ("GET", f"{V2}/a", None), ("GET", f"{V2}?limit=5", None), ("POST", V2, gadget("b", width=1)),
+        ("PUT", f"{V2}/a", gadget("a", width=1)), ("DELETE", V2, None),
+    ):  # fmt: skip
         answer = await server.ask(method, path, body, content_type="application/json")
         assert answer.status == 500
         assert answer.json()["message"] == "conversion webhook for e.x/v1, Kind=Gadget failed"
     converter.fails = False
     assert (await ask(server, "GET", f"{V2}/a"))["width"] == 2
     assert (await server.get(f"{V1}/b")).status == 404
+
+
+@pytest.mark.parametrize("query", ["", "?resourceVersion=0", "?limit=5&labelSelector=a", "?watch=1", "/a?watch=1"])
+async def test_lists_and_watches_come_again_when_what_converts_is_back(server, converter, query):
+    await ask(server, "POST", V1, gadget("a", "v1", size="2x3"))
+    path = V2.replace("/namespaces", "/watch/namespaces") + "/a" if query.startswith("/a") else f"{V2}{query}"
+    converter.fails = True
+    answer = await server.get(path)
+    assert (answer.status, answer.json()["reason"]) == (429, "TooManyRequests")
+    assert dict(answer.headers)["retry-after"] == "1"
+    assert answer.json()["message"] == (
+        "storage is (re)initializing: failed to list e.x/v2, Kind=Gadget: "
+        "conversion webhook for e.x/v1, Kind=Gadget failed"
+    )
+    converter.fails = False
+    assert [each["width"] for each in (await ask(server, "GET", V2))["items"]] == [2]
+    converter.fails = True
+    assert (await server.get(V2)).status == 200  # what has been converted once is known
+    await ask(server, "PUT", f"{V1}/a", gadget("a", "v1", size="3x3"))
+    assert (await server.get(V2)).status == 429
 
 
 async def test_a_reader_that_leaves_costs_the_others_nothing(server, converter):
@@ -461,7 +482,7 @@ async def test_a_watch_that_cannot_begin_says_why(server, converter):
     await ask(server, "POST", V1, gadget("a", "v1", size="2x3"))
     converter.fails = True
     answer = await server.get(f"{V2}?watch=1")
-    assert (answer.status, "failed" in answer.json()["message"]) == (500, True)
+    assert (answer.status, "failed" in answer.json()["message"]) == (429, True)
 
 
 async def test_a_watch_with_too_much_to_convert_is_ended(server, converter, monkeypatch):

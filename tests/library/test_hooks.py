@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import pydantic
@@ -11,6 +11,7 @@ import pytest
 
 import steersman
 from steersman import DefinitionError, FieldError, Path, Request, resource, version_of
+from steersman.schema import patterns
 from tests.library.asking import ask, causes
 
 MERGE = "application/merge-patch+json"
@@ -254,3 +255,26 @@ def test_hooks_are_methods_of_the_stored_version() -> None:
     hub = resource("e.x/v1")(type("Hub", (msgspec.Struct,), {}))
     with pytest.raises(DefinitionError, match=r"Foo.it: hooks are methods of Hub, which is the version that is stored"):
         version_of(hub, "v1beta1")(does_not_wait(steersman.prepare))
+
+
+class PlateSpec(msgspec.Struct):
+    text: Annotated[str, msgspec.Meta(pattern="^[A-Z]{2,5}-[0-9]{1,4}$")] = "AB-1"
+
+
+@resource("e.x/v1")
+class Plate(msgspec.Struct):
+    spec: PlateSpec = msgspec.field(default_factory=PlateSpec)
+
+    @steersman.admit
+    async def ask(self, request: Request[Plate]) -> None:
+        request.metadata.labels["asked"] = "yes"
+
+
+async def test_patterns_are_compiled_beside_the_loop_before_hooks_that_wait(serve: Any) -> None:
+    """The first object of a schema finds its patterns not compiled yet."""
+    server = await serve(Plate)
+    plates = boats().replace("boats", "plates")
+    for text, status in (("AB-12", 201), ("ab-12", 422)):
+        patterns._finder.cache_clear()
+        answer = await ask(server, "POST", plates, boat(text.lower(), kind="Plate", text=text))
+        assert answer.status == status, answer.body

@@ -24,7 +24,7 @@ FOREIGN = {
     "pyyaml.YAMLError", "pyyaml.MarkedYAMLError", "pyyaml.reader.ReaderError",
 }  # fmt: skip
 TO_OPERATORS = {"cli/", "controlplane/", "storage/sqlite/file.py", "storage/sqlite/store.py",
-                "storage/sqlite/snapshot.py", "storage/moving/", "webhooks/kubeconfig.py",
+                "storage/sqlite/snapshot.py", "storage/sqlite/salvage.py", "storage/moving/", "webhooks/kubeconfig.py",
                 "authentication/client_certificate.py", "authentication/certificate_usage.py",
                 "aggregator/remote_discovery.py",
                 "aggregator/remote_openapi.py", "cluster/configuration.py", "library/checked.py",

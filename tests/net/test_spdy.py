@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman.net.spdy import DICTIONARY, GOAWAY, PING, RST_STREAM, SETTINGS, SYN_STREAM, Session, SpdyError, Stream
+from tests.loop_turns import steps_of_turns
 
 
 class Pipe:
@@ -250,3 +251,50 @@ def test_no_bytes_do_more_than_end_the_session(data: bytes) -> None:
             return
 
     asyncio.run(run())
+
+
+async def test_sessions_share_a_turn_of_the_loop() -> None:
+    """Frames that have come to many sessions are read for one slice a turn, all together."""
+    now = 0.0
+
+    def clock() -> float:
+        nonlocal now
+        now += 0.0005  # each look at the clock is a frame
+        return now
+
+    frames = b"".join(frame(PING, struct.pack(">I", 2)) for _ in range(1000))
+    sessions = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("steersman.net.spdy.time.monotonic", clock)
+        for _ in range(20):
+            _, other = pipes()
+            other._pieces.put_nowait(frames)
+            other._pieces.put_nowait(b"")
+            sessions.append(asyncio.create_task(Session(other, server=True).run()))
+        steps = await steps_of_turns(lambda: int(now / 0.0005), lambda: all(each.done() for each in sessions))
+    assert sum(steps) > 20_000
+    assert max(steps) < 100
+    await asyncio.gather(*sessions)
+
+
+async def test_what_nobody_reads_is_bounded_in_all_streams_together() -> None:
+    async def accept(stream: Stream) -> bool:
+        taken.append(stream)
+        return True
+
+    taken: list[Stream] = []
+    pair = Pair(accept)
+    streams = [await pair.client.open({}, 5) for _ in range(30)]
+    sent = 0
+    for each in streams:
+        await each.write(bytes(200_000))
+        sent += 200_000
+    for _ in range(1000):
+        await asyncio.sleep(0)
+    assert sum(each._unread for each in taken) < 4_500_000
+    for number, each in enumerate(taken):  # all of it comes when it is read
+        read = 0
+        while read < 200_000:
+            read += len(await each.read())
+        assert (number, read) == (number, 200_000)
+    await pair.close()

@@ -9,6 +9,7 @@ import ssl
 
 import pytest
 
+from steersman.net.log_levels import NOTICE
 from steersman.net.tls import Certificate, ServerTLS
 from tests.net.tls_client import ask, der, who
 
@@ -99,6 +100,7 @@ async def test_changed_files_are_used_and_broken_ones_are_not(serve, client_cont
         shutil.copy(certificate.cert_file, used.cert_file)
         shutil.copy(certificate.key_file, used.key_file)
 
+    caplog.set_level(NOTICE)  # as by default
     put(first)
     tls = ServerTLS([used])
     server = await serve(who, tls=tls)
@@ -109,6 +111,7 @@ async def test_changed_files_are_used_and_broken_ones_are_not(serve, client_cont
     shutil.copy(first.cert_file, used.cert_file)  # the key is still the other's
     tls.refresh(now=True)
     assert (await ask(server, client_context()))[1] == der(second)
+    assert [each.getMessage()[:18] for each in caplog.records] == ["TLS files loaded a", "TLS files changed "]
     assert "cannot be used" in caplog.text
     shutil.copy(first.key_file, used.key_file)
     tls.refresh(now=True)

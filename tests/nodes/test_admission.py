@@ -13,8 +13,11 @@ from steersman.api.core.v1 import (
     NodeSpec,
     NodeStatus,
     Pod,
+    PodOS,
+    PodSecurityContext,
     PodSpec,
     ResourceRequirements,
+    Sysctl,
     Taint,
     Toleration,
 )
@@ -125,3 +128,31 @@ def test_a_node_under_pressure_takes_few() -> None:
     assert refusal(pod(priority=2_000_001_000), node(), taken(), ("DiskPressure",)) is None
     both = refusal(pod(requests={"cpu": "1"}), node(), taken(), ("MemoryPressure", "DiskPressure"))
     assert both == Refusal("Evicted", "The node had condition: [MemoryPressure DiskPressure]. ")
+
+
+@pytest.mark.parametrize(
+    ("names", "spec", "why"),
+    [
+        (["net.ipv4.tcp_syncookies", "kernel.shm_rmid_forced", "net/ipv4/tcp_rmem"], {}, ""),
+        (["kernel.msgmax"], {}, '"kernel.msgmax" not allowlisted'),
+        (["net/ipv4/conf/eno2.100/rp_filter"], {}, '"net.ipv4.conf.eno2/100.rp_filter" not allowlisted'),
+        (
+            ["net.ipv4.tcp_rmem"], {"host_network": True},
+            '"net.ipv4.tcp_rmem" not allowed with host Net enabled',
+        ),
+        (
+            ["kernel.shm_rmid_forced"], {"host_ipc": True},
+            '"kernel.shm_rmid_forced" not allowed with host IPC enabled',
+        ),
+    ],
+)  # fmt: skip
+def test_parameters_of_the_kernel_are_a_pods_own(names: list[str], spec: dict[str, Any], why: str) -> None:
+    security = PodSecurityContext(sysctls=[Sysctl(name=each, value="1") for each in names])
+    found = refusal(pod(security_context=security, **spec), node(), Allocated(), ())
+    assert found == (Refusal("SysctlForbidden", f"forbidden sysctl: {why}") if why else None)
+
+
+def test_a_pod_of_another_operating_system_is_not_taken() -> None:
+    text = "Failed to admit pod as the OS field doesn't match node OS"
+    assert refusal(pod(os=PodOS(name="windows")), node(), Allocated(), ()) == Refusal("PodOSNotSupported", text)
+    assert refusal(pod(os=PodOS(name="linux")), node(), Allocated(), ()) is None

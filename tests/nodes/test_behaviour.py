@@ -16,6 +16,7 @@ from steersman.api.core.v1 import (
 )
 from steersman.api.meta.v1 import ObjectMeta, OwnerReference
 from steersman.nodes.behaviour import behaviour_of
+from steersman.nodes.place import Start
 
 JOB = OwnerReference(api_version="batch/v1", kind="Job", name="j", uid="1", controller=True)
 
@@ -81,13 +82,18 @@ def test_commands_run_as_whom_the_pod_says() -> None:
         assert behaviour_of(Pod(spec=spec), container).exit_code == code
 
 
-def test_what_an_earlier_run_has_left_in_a_volume_is_there() -> None:
-    script = "f=/data/n; count=$(echo x >> $f; wc -l $f | awk {'print $1'}); exit $count"
+def test_what_a_container_finds_in_its_volumes_is_there() -> None:
     mount = VolumeMount(name="e", mount_path="/data")
-    kept = Container(name="c", command=["sh", "-c", script], volume_mounts=[mount])
-    assert [behaviour_of(Pod(spec=PodSpec(containers=[kept])), kept, runs).exit_code for runs in range(3)] == [1, 2, 3]
-    lost = Container(name="c", command=["sh", "-c", script])
-    assert behaviour_of(Pod(spec=PodSpec(containers=[lost])), lost, 2).exit_code == 1
+    container = Container(name="c", command=["sh", "-c", "exit $(cat /data/n)"], volume_mounts=[mount])
+    start = Start("c", {"/data/n": b"3"}, {}, 8)
+    assert behaviour_of(Pod(spec=PodSpec(containers=[container])), container, start).exit_code == 3
+
+
+def test_files_that_are_much_are_taken_to_be_there() -> None:
+    mount = VolumeMount(name="e", mount_path="/data")
+    container = Container(name="c", command=["test", "-f", "/data/n"], volume_mounts=[mount])
+    start = Start("c", {"/data/n": bytes(9000)}, {}, 9007)
+    assert behaviour_of(Pod(spec=PodSpec(containers=[container])), container, start).exit_code == 0
 
 
 def test_folders_of_volumes_are_there() -> None:

@@ -28,3 +28,9 @@ def test_they_are_those_that_a_resize_has_given_it() -> None:
     status = ContainerStatus(name="c", resources=ResourceRequirements(limits={"memory": "1Ki"}))
     found = cgroup_files(ResourceRequirements(limits={"memory": "2Ki"}), status)
     assert found[f"{ROOT}/memory.max"] == b"1024\n"
+
+
+def test_a_container_without_limits_is_held_to_those_of_its_pod() -> None:
+    whole = ResourceRequirements(limits={"cpu": "2", "memory": "1Ki"})
+    found = cgroup_files(ResourceRequirements(limits={"memory": "512"}), None, whole)
+    assert (found[f"{ROOT}/cpu.max"], found[f"{ROOT}/memory.max"]) == (b"200000 100000\n", b"512\n")

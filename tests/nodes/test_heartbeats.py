@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
+from ipaddress import IPv4Network
+from typing import Any, cast
+
 import pytest
 
+from steersman.api.core.v1 import Node
+from steersman.client.api_resource import APIResource
+from steersman.client.client import Client
+from steersman.client.informer import Informer
+from steersman.client.resources import LEASES, NODES
 from steersman.controllers.node_lifecycle import GRACE
-from steersman.nodes.heartbeats import lease_seconds
+from steersman.nodes.heartbeats import Heartbeats, lease_seconds
+from steersman.nodes.node_set import NodeSet
+from steersman.nodes.simulated_node import NodeTemplate, SimulatedNode
+from steersman.testing.clock import Clock
 
 
 @pytest.mark.parametrize(("nodes", "seconds"), [(0, 40), (1, 40), (1000, 40), (1500, 60), (2000, 80), (50_000, 80)])
@@ -16,3 +29,27 @@ def test_leases_of_many_nodes_hold_longer(nodes: int, seconds: int) -> None:
 def test_nodes_are_heard_of_in_time() -> None:
     """A lease is renewed four times while it holds; one renewal may fail before anybody gives a node up."""
     assert 2 * lease_seconds(1_000_000) / 4 < GRACE
+
+
+class Slow:
+    """A client whose requests take a second each, however many are under way."""
+
+    def __init__(self) -> None:
+        self.renewed: Counter[str] = Counter()
+
+    async def change(self, resource: APIResource[Any], name: str, *_: object, **__: object) -> None:
+        await asyncio.sleep(1)
+        self.renewed[name] += resource is LEASES
+
+
+async def test_leases_are_renewed_in_time_where_each_request_takes_long() -> None:
+    clock, client = Clock(), Slow()
+    hosts, ranges = IPv4Network("172.16.0.0/12"), IPv4Network("10.128.0.0/9")
+    nodes = [SimulatedNode(f"node-{number}", number, NodeTemplate(), hosts, ranges) for number in range(200)]
+    objects: Informer[Node] = Informer(cast("Client", client), NODES)  # nobody says anything of these nodes
+    heartbeats = Heartbeats(cast("Client", client), objects, NodeSet(nodes), reports=False)
+    running = asyncio.create_task(heartbeats.run())
+    await clock.advance(seconds=61)
+    running.cancel()
+    assert len(client.renewed) == 200
+    assert min(client.renewed.values()) >= 4

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from ipaddress import IPv4Network
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -13,9 +15,12 @@ from steersman.api.core.v1 import (
     ConfigMap,
     ConfigMapEnvSource,
     Container,
+    EmptyDirVolumeSource,
     EnvFromSource,
     ExecAction,
+    HostPathVolumeSource,
     KeyToPath,
+    LocalObjectReference,
     Pod,
     PodSpec,
     Probe,
@@ -23,6 +28,7 @@ from steersman.api.core.v1 import (
     Secret,
     SecretVolumeSource,
     Volume,
+    VolumeMount,
 )
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.client import Client
@@ -35,8 +41,9 @@ from steersman.nodes.container_status import image_name
 from steersman.nodes.containers import Containers
 from steersman.nodes.images import size_of
 from steersman.nodes.kubelets import Kubelets
+from steersman.nodes.node_set import Networks, NodeSet
 from steersman.nodes.place import Place
-from steersman.nodes.pod_life import Step
+from steersman.nodes.pod_life import Step, step
 from steersman.nodes.server.servers import NodeServers
 from steersman.nodes.simulated_node import NodeTemplate, SimulatedNode
 from steersman.testing import Environment
@@ -66,7 +73,9 @@ async def nodes_of(client: Client) -> AsyncIterator[None]:
     informers, events = Informers(client), Broadcaster(client)
     hosts, ranges = IPv4Network("172.16.0.0/12"), IPv4Network("10.128.0.0/9")
     nodes = [SimulatedNode(f"node-{number}", number, NodeTemplate(), hosts, ranges) for number in range(2)]
-    kubelets = Kubelets(client, informers, events, nodes, NodeServers(nodes, Containers()))
+    kubelets = Kubelets(
+        client, informers, events, NodeSet(nodes, Networks(hosts, ranges)), NodeServers(nodes, Containers())
+    )
     informers.start()
     events.start()
     await kubelets.start()
@@ -249,6 +258,63 @@ async def test_a_pod_waits_for_the_secret_of_its_volume(running: Running) -> Non
     assert (await running.phases())["p"] == "Running"
 
 
+async def shared(running: Running, name: str, script: str, volume: Volume, **spec: Any) -> None:
+    """Makes a pod whose container has a volume at /d."""
+    container = Container(
+        name="c", image="nginx", command=["sh", "-c", script], volume_mounts=[VolumeMount(name="d", mount_path="/d")]
+    )  # fmt: skip
+    spec = {"restart_policy": "Never", **spec}
+    pod = PodSpec(node_name="node-0", containers=[container], volumes=[volume], **spec)
+    await running.client.create(PODS, Pod(metadata=ObjectMeta(name=name, namespace="default"), spec=pod))
+    await running.clock.settle()
+
+
+async def test_a_pod_that_writes_too_much_is_evicted(running: Running) -> None:
+    volume = Volume(name="d", empty_dir=EmptyDirVolumeSource(size_limit="1Ki"))
+    await shared(running, "p", "sleep 5; seq 1 400 > /d/f; sleep 1000", volume)
+    assert (await running.phases())["p"] == "Running"
+    await running.clock.advance(seconds=8)
+    status = (await running.client.get(PODS, "p", "default")).status
+    text = 'Usage of EmptyDir volume "d" exceeds the limit "1Ki". '
+    assert (status.phase, status.reason, status.message) == ("Failed", "Evicted", text)
+    assert ("Evicted", text, 1) in await told(running, "p")
+
+
+async def test_files_on_a_node_outlive_a_pod_and_those_of_a_pod_do_not(running: Running) -> None:
+    host = Volume(name="d", host_path=HostPathVolumeSource(path="/data"))
+    own = Volume(name="d", empty_dir=EmptyDirVolumeSource())
+    for volume, found in ((host, "Succeeded"), (own, "Failed")):
+        await shared(running, "p", "echo a > /d/f", volume)
+        await running.client.delete(PODS, "p", "default")
+        await running.clock.settle()
+        await shared(running, "p", "test -f /d/f", volume)
+        assert (await running.phases())["p"] == found
+        await running.client.delete(PODS, "p", "default")
+        await running.clock.settle()
+
+
+async def test_a_volume_that_is_full_is_told_of(running: Running) -> None:
+    script = 'x=$(seq 1 999); for i in $(seq 1 90); do echo "$x$x$x$x" > /d/$i; done; sleep 1000'
+    await shared(running, "p", script, Volume(name="d", empty_dir=EmptyDirVolumeSource()), host_pid=True)
+    await running.clock.advance(seconds=2)
+    events = await told(running, "p")
+    assert ("VolumeFull", 'Volume "d" is full: simulated volumes hold 1048576 bytes of files', 1) in events
+    assert ("NotSimulated", "no effect on a simulated node: spec.hostPID", 1) in events
+
+
+async def test_a_secret_for_pulling_that_is_missing_is_told_of(running: Running) -> None:
+    await running.client.create(SECRETS, Secret(metadata=ObjectMeta(name="there", namespace="default")))
+    spec = PodSpec(
+        node_name="node-0", containers=[Container(name="c", image="nginx")],
+        image_pull_secrets=[LocalObjectReference(name="there"), LocalObjectReference(name="none")],
+    )  # fmt: skip
+    await running.client.create(PODS, Pod(metadata=ObjectMeta(name="p", namespace="default"), spec=spec))
+    await running.clock.settle()
+    assert (await running.phases())["p"] == "Running"
+    text = "Unable to retrieve some image pull secrets (none); attempting to pull the image may not succeed."
+    assert ("FailedToRetrieveImagePullSecret", text, 1) in await told(running, "p")
+
+
 async def test_an_image_is_pulled_once_for_a_node(running: Running) -> None:
     container = Container(name="c", image="nginx:1.29")
     for name in ("first", "second"):
@@ -316,3 +382,22 @@ async def test_pods_go_one_after_the_other_from_a_node_under_pressure(running: R
     assert (await running.phases())["d"] == "Running"
     reasons = [each[0] for each in await told(running, "node-0")]
     assert reasons == ["NodeHasInsufficientMemory", "NodeHasSufficientMemory"]
+
+
+@pytest.mark.parametrize(("containers", "beside"), [(3, False), (30, True)])
+async def test_a_pod_of_many_containers_is_looked_at_beside_the_loop(
+    running: Running, monkeypatch: pytest.MonkeyPatch, containers: int, *, beside: bool
+) -> None:
+    threads: set[bool] = set()
+
+    def noted(pod: Pod, place: Place, now: float) -> Step:
+        threads.add(threading.current_thread() is not threading.main_thread())
+        return step(pod, place, now)
+
+    monkeypatch.setattr(kubelets_module, "step", noted)
+    given = [Container(name=f"c{number}", image="i", command=["sleep", "9"]) for number in range(containers)]
+    pod = Pod(metadata=ObjectMeta(name="p", namespace="default"), spec=PodSpec(node_name="node-0", containers=given))
+    await running.client.create(PODS, pod)
+    await running.clock.settle()
+    assert await running.phases() == {"p": "Running"}
+    assert threads == {beside}

@@ -13,20 +13,27 @@ from steersman.api.core.v1 import (
     ContainerRestartRuleOnExitCodes,
     EphemeralContainer,
     Pod,
+    PodDNSConfig,
     PodReadinessGate,
+    PodSecurityContext,
     PodSpec,
     PodStatus,
     Probe,
     ResourceRequirements,
+    SecurityContext,
+    VolumeMount,
 )
 from steersman.api.meta.v1 import ObjectMeta, OwnerReference
+from steersman.machinery.built_in.pod_resources import pod_requests
 from steersman.machinery.values import times
+from steersman.machinery.values.quantity import Quantity
 from steersman.nodes.behaviour import PREFIX
 from steersman.nodes.container_status import image_name
 from steersman.nodes.images import Pulls
 from steersman.nodes.place import Ended, Place
 from steersman.nodes.pod_life import Step, step
 from steersman.nodes.resize import Room
+from steersman.scheduler.demand.requests import taken_by
 
 PLACE = Place(("172.16.0.2",), ("10.128.0.2",))
 NOW = 1_800_000_000.0
@@ -135,6 +142,55 @@ def test_sidecars_end_with_the_containers() -> None:
     assert it.status.init_container_statuses[0].state.terminated is not None
 
 
+def the_phases(it: Pod, *moments: float) -> list[str]:
+    """The phases of a pod on a node that remembers nothing."""
+    found = []
+    for moment in moments:
+        live(it, NOW + moment)
+        found.append(it.status.phase)
+    return found
+
+
+@pytest.mark.parametrize("policy", ["Never", "OnFailure"])
+def test_a_sidecar_that_ends_does_not_decide_the_phase(policy: str) -> None:
+    side = container("side", "sh", "-c", "sleep 1; exit 7", restart_policy="Always")
+    it = pod(container("main", "sh", "-c", "sleep 5"), init=(side,), restart=policy)
+    assert the_phases(it, 0, 1, 2, 3, 4) == ["Running"] * 5
+    waiting = it.status.init_container_statuses[0].state.waiting
+    assert waiting is not None
+    assert waiting.reason == "CrashLoopBackOff"
+    assert the_phases(it, 5) == ["Succeeded"]
+
+
+def test_a_container_is_started_again_while_its_sidecar_waits() -> None:
+    side = container("side", "sh", "-c", "sleep 1; exit 7", restart_policy="Always")
+    it = pod(container("main", "sh", "-c", "sleep 4; exit 1"), init=(side,))
+    the_phases(it, 0, 1, 2, 4)
+    assert it.status.container_statuses[0].restart_count == 1
+    assert it.status.phase == "Running"
+
+
+def test_a_sidecar_that_never_starts_keeps_the_pod_pending() -> None:
+    side = container("side", restart_policy="Always", startup_probe=Probe(initial_delay_seconds=5))
+    it = pod(container("main"), init=(side,))
+    assert the_phases(it, 0, 4) == ["Pending", "Pending"]
+    assert the_phases(it, 5) == ["Running"]
+
+
+def test_policies_of_containers_decide_the_phase() -> None:
+    failing = container("c", "sh", "-c", "sleep 1; exit 1", restart_policy="Never")
+    it = pod(container("d", "true", restart_policy="Never"), failing)
+    assert the_phases(it, 0, 1) == ["Running", "Failed"]
+    it = pod(container("c", "sh", "-c", "sleep 1; exit 1", restart_policy="Always"), restart="Never")
+    assert the_phases(it, 0, 1, 2) == ["Running", "Running", "Running"]
+    rule = ContainerRestartRule(
+        action="Restart", exit_codes=ContainerRestartRuleOnExitCodes(operator="In", values=[3])
+    )  # fmt: skip
+    first = container("first", "sh", "-c", "exit 3", restart_policy="Never", restart_policy_rules=[rule])
+    it = pod(container("main"), init=(first,), restart="Never")
+    assert the_phases(it, 0, 1, 2) == ["Pending", "Pending", "Pending"]
+
+
 def test_an_init_container_that_fails_keeps_the_others_from_starting() -> None:
     it = pod(container(), init=(container("first", "false"),), restart="Never")
     live(it, NOW)
@@ -201,7 +257,8 @@ def test_a_pod_takes_its_time_to_stop_within_its_grace() -> None:
     delete(it, NOW)
     end = times.unix(it.metadata.deletion_timestamp or "")
     assert not live(it, end - 30).over
-    assert live(it, end).over
+    assert not live(it, end).over  # it was deleted within the second after that, and nobody remembers when
+    assert live(it, end + 1).over
 
 
 def test_a_deadline_ends_a_pod() -> None:
@@ -392,3 +449,157 @@ def test_a_container_can_have_all_of_them_start_anew() -> None:
     assert [each.restart_count for each in it.status.container_statuses] == [1, 1]
     restarting = next(each for each in it.status.conditions if each.type == "AllContainersRestarting")
     assert restarting.status == "False"
+
+
+def whole(cpu: str, limit: str, *containers: Container) -> Pod:
+    """A pod with resources of its own."""
+    it = pod(*(containers or (container("a"), container("b"))))
+    it.spec.resources = ResourceRequirements(
+        requests={"cpu": cpu, "memory": "100Mi"}, limits={"cpu": limit, "memory": "200Mi"}
+    )
+    return it
+
+
+def ask_for_whole(it: Pod, cpu: str, limit: str) -> None:
+    it.spec.resources = whole(cpu, limit).spec.resources
+    it.metadata.generation += 1
+
+
+def test_a_pod_as_a_whole_is_given_more_while_it_runs() -> None:
+    it = whole("1", "2")
+    live(it, NOW)
+    assert it.status.resources == it.spec.resources
+    assert it.status.allocated_resources == {"cpu": "1", "memory": "100Mi"}
+    ask_for_whole(it, "1500m", "3")
+    done = live(it, NOW + 1)
+    assert [each.reason for each in done.happened] == ["ResizeStarted"]
+    assert (set(conditions(it)), it.status.allocated_resources["cpu"]) == ({"PodResizeInProgress"}, "1500m")
+    assert it.status.resources is not None
+    assert it.status.resources.requests["cpu"] == "1"
+    done = live(it, NOW + 1)
+    assert [each.reason for each in done.happened] == ["ResizeCompleted"]
+    assert (conditions(it), it.status.resources) == ({}, it.spec.resources)
+    assert not live(it, NOW + 2).changed
+
+
+def test_a_pod_that_asks_for_more_than_there_is_keeps_what_it_has() -> None:
+    place = Place(PLACE.host_ips, PLACE.pod_ips, room=Room({"cpu": "4", "memory": "8Gi"}, list))
+    it = whole("1", "2")
+    it.status = step(it, place, NOW).status
+    ask_for_whole(it, "5", "5")
+    it.status = step(it, place, NOW + 1).status
+    text = "Node didn't have enough resource: cpu, requested: 5000, used: 0, capacity: 4000"
+    assert conditions(it) == {"PodResizePending": ("Deferred", text)}
+    assert it.status.allocated_resources["cpu"] == "1"
+    assert pod_requests(it)["cpu"] == Quantity(5)
+    ask_for_whole(it, "1", "2")
+    it.status = step(it, place, NOW + 2).status
+    assert (conditions(it), it.status.allocated_resources["cpu"]) == ({}, "1")
+
+
+def test_a_pod_counts_with_the_most_of_what_it_wants_and_has() -> None:
+    it = whole("1", "2")
+    live(it, NOW)
+    ask_for_whole(it, "500m", "1")
+    assert str(pod_requests(it)["cpu"]) == "1"
+    assert str(pod_requests(it, whole_as_reported=False)["cpu"]) == "500m"
+    assert taken_by(it).asked.milli_cpu == 1000
+    live(it, NOW + 1)
+    live(it, NOW + 1)
+    assert str(pod_requests(it)["cpu"]) == "500m"
+    assert taken_by(it).asked.milli_cpu == 500
+
+
+def test_a_container_that_is_held_to_its_pods_limits_starts_anew_where_its_policy_says_so() -> None:
+    policy = [ContainerResizePolicy(resource_name="cpu", restart_policy="RestartContainer")]
+    own = ResourceRequirements(limits={"cpu": "1"})
+    it = whole("1", "2", container("held", resize_policy=policy), container("own", resize_policy=policy, resources=own))
+    live(it, NOW)
+    ask_for_whole(it, "1", "3")
+    live(it, NOW + 1)
+    live(it, NOW + 1)
+    assert [each.restart_count for each in it.status.container_statuses] == [1, 0]
+
+
+def test_what_all_containers_have_is_told_of_every_pod() -> None:
+    it = pod(container())
+    live(it, NOW)
+    assert (it.status.resources, it.status.allocated_resources) == (ResourceRequirements(), {})
+    asked = ResourceRequirements(requests={"cpu": "1", "memory": "1Gi"}, limits={"memory": "2Gi"})
+    it = pod(container("a", resources=asked), container("b", resources=asked), overhead={"cpu": "100m"})
+    it.spec.init_containers = [container("i", "sleep", "5", resources=asked)]
+    live(it, NOW)
+    assert it.status.phase == "Pending"
+    assert it.status.resources == ResourceRequirements(
+        requests={"cpu": "2100m", "memory": "2Gi"}, limits={"memory": "4Gi"}
+    )
+    live(it, NOW + 5)
+    assert it.status.allocated_resources == {"cpu": "2100m", "memory": "2Gi"}
+    unbounded = ResourceRequirements(requests={"cpu": "1", "memory": "1Gi"})
+    it = pod(container("a", resources=unbounded), container("b", resources=asked))
+    live(it, NOW)
+    assert it.status.resources == ResourceRequirements(requests={"cpu": "2", "memory": "2Gi"})
+
+
+def test_a_status_tells_as_whom_a_container_runs() -> None:
+    own = SecurityContext(run_as_user=1000, run_as_group=7)
+    it = pod(
+        container("a"), container("b", security_context=own),
+        security_context=PodSecurityContext(supplemental_groups=[60, 50], fs_group=2000),
+    )  # fmt: skip
+    live(it, NOW)
+    users = [each.user.linux for each in it.status.container_statuses if each.user is not None]
+    assert [(each.uid, each.gid, each.supplemental_groups) for each in users if each is not None] == [
+        (0, 0, [0, 50, 60, 2000]), (1000, 7, [7, 50, 60, 2000]),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("shared", "own", "is_refused"),
+    [
+        (PodSecurityContext(run_as_non_root=True, run_as_user=0), None, True),
+        (PodSecurityContext(run_as_non_root=True), SecurityContext(run_as_user=0), True),
+        (PodSecurityContext(run_as_user=0), SecurityContext(run_as_non_root=True), True),
+        (PodSecurityContext(run_as_non_root=True, run_as_user=0), SecurityContext(run_as_user=5), False),
+        (PodSecurityContext(run_as_non_root=True), SecurityContext(run_as_non_root=False, run_as_user=0), False),
+        (PodSecurityContext(run_as_non_root=True), None, False),
+    ],
+)
+def test_a_container_that_must_not_be_root_is_not(
+    shared: PodSecurityContext, own: SecurityContext | None, *, is_refused: bool
+) -> None:
+    it = pod(container(security_context=own), security_context=shared)
+    done = live(it, NOW)
+    if is_refused:
+        text = 'container\'s runAsUser breaks non-root policy (pod: "p_n(u)", container: c)'
+        assert waits(it) == ("CreateContainerConfigError", text)
+        assert done.happened[-1].message == f"Error: {text}"
+    else:
+        assert it.status.phase == "Running"
+
+
+def test_a_pod_whose_full_name_is_too_long_gets_no_sandbox() -> None:
+    it = pod(container(), subdomain="s" * 50, set_hostname_as_fqdn=True)
+    done = live(it, NOW)
+    assert waits(it)[0] == "ContainerCreating"
+    assert (it.status.pod_ip, done.again) == ("", NOW + 12)
+    (told,) = done.happened
+    assert (told.type, told.reason) == ("Warning", "FailedCreatePodSandBox")
+    assert told.message.startswith("Failed to create pod sandbox: failed to construct FQDN from pod hostname")
+
+
+def test_name_servers_that_are_left_out_are_told_of_once() -> None:
+    it = pod(container(), dns_config=PodDNSConfig(nameservers=["192.0.2.1", "192.0.2.2", "192.0.2.3"]))
+    assert [each.reason for each in live(it, NOW).happened][:1] == ["DNSConfigForming"]
+    assert live(it, NOW + 1).happened == []
+
+
+def test_mounts_tell_how_they_are_read_only() -> None:
+    mounts = [
+        VolumeMount(name="d", mount_path=f"/{number}", read_only=number > 0, recursive_read_only=mode)
+        for number, mode in enumerate((None, None, "Disabled", "IfPossible", "Enabled"))
+    ]
+    it = pod(container(volume_mounts=mounts))
+    live(it, NOW)
+    found = [each.recursive_read_only for each in it.status.container_statuses[0].volume_mounts]
+    assert found == [None, "Disabled", "Disabled", "Enabled", "Enabled"]

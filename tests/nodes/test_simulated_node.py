@@ -30,3 +30,13 @@ def test_an_address_is_a_pods_own_until_it_is_released() -> None:
     assert one.address_of(("n", "first"), "") == first
     one.release(("n", "first"))
     assert len({one.address_of(("n", str(number)), "") for number in range(252)}) == 252
+
+
+def test_a_node_tells_what_it_can_do() -> None:
+    status = node(0).status([])
+    assert status.declared_features == sorted(status.declared_features)
+    assert "InPlacePodLevelResourcesVerticalScaling" in status.declared_features
+    assert status.features is not None
+    assert status.features.supplemental_groups_policy
+    handlers = {each.name: each.features for each in status.runtime_handlers}
+    assert all(each is not None and each.user_namespaces for each in handlers.values())

@@ -18,6 +18,7 @@ from steersman.client.resources import CSI_DRIVERS, NODES, PERSISTENT_VOLUME_CLA
 from steersman.machinery.built_in.volumes import reference_to
 from steersman.nodes.containers import Containers
 from steersman.nodes.kubelets import Kubelets
+from steersman.nodes.node_set import NodeSet
 from steersman.nodes.server.servers import NodeServers
 from steersman.nodes.simulated_node import NodeTemplate, SimulatedNode
 from steersman.nodes.volumes import NodeVolumes
@@ -36,7 +37,7 @@ async def client() -> AsyncIterator[Client]:
         client = Client(InProcessTransport(server.handler, environment.token()), "kubelet")
         informers, events = Informers(client), Broadcaster(client)
         node = SimulatedNode("n", 0, NodeTemplate(), IPv4Network("172.16.0.0/12"), IPv4Network("10.128.0.0/9"))
-        kubelets = Kubelets(client, informers, events, [node], NodeServers([node], Containers()))
+        kubelets = Kubelets(client, informers, events, NodeSet([node]), NodeServers([node], Containers()))
         informers.start()
         events.start()
         await kubelets.start()

@@ -60,16 +60,17 @@ def test_generator_writes_what_is_in_the_package(tmp_path: Path) -> None:
     generator = ROOT / "tools/generate_openapi.py"
     subprocess.run([sys.executable, generator, facts, "--output", output, "--on-request", on_request], check=True)
     package = files("steersman.openapi") / "data"
-    assert {each.name for each in output.iterdir()} == {each.name for each in package.iterdir()}
-    for each in package.iterdir():
-        assert (output / each.name).read_text() == each.read_text()
+    described = {"layout.json"}  # of documents with descriptions, by a generator of its own
+    assert {each.name for each in output.iterdir()} == {each.name for each in package.iterdir()} - described
+    for each in output.iterdir():
+        assert each.read_text() == (package / each.name).read_text()
     known = json.loads(gzip.decompress((ROOT / "tools/generate/v2_on_request.json.gz").read_bytes()))
     assert json.loads(gzip.decompress(on_request.read_bytes())) == undescribed(known)
 
 
 def test_little_is_recorded() -> None:
     package = files("steersman.openapi") / "data"
-    assert sum(len(each.read_bytes()) for each in package.iterdir()) < 50_000
+    assert sum(len(each.read_bytes()) for each in package.iterdir()) < 70_000
 
 
 def test_what_is_off_by_default_is_added_on_request() -> None:

@@ -12,6 +12,7 @@ from steersman.net.message import Headers, Peer, Response
 from steersman.net.message import Request as HttpRequest
 from steersman.openapi.accept import JSON, PROTOBUF_V2, PROTOBUF_V3, Encoding, accepted
 from steersman.openapi.content import serve_content
+from tests.counted_work import calls
 
 MODIFIED = datetime(2026, 11, 21, 10, 50, 52, tzinfo=UTC)
 LAST_MODIFIED = "Sat, 21 Nov 2026 10:50:52 GMT"
@@ -77,6 +78,15 @@ def test_whole_answer_says_how_to_ask_again() -> None:
         ({"if_modified_since": LATER}, 304),
         ({"if_modified_since": EARLIER}, 200),
         ({"if_modified_since": "yesterday"}, 200),
+        ({"if_modified_since": "Sun, 01 Jan 2090 00:00:00 +999999999999999999"}, 200),
+        ({"if_modified_since": "Sun, 01 Jan 2090 00:00:00 +0000"}, 200),
+        ({"if_modified_since": "Sun, 31 Feb 2090 00:00:00 GMT"}, 200),
+        ({"if_modified_since": "Sun, 01 jan 2090 00:00:00.5 GMT"}, 304),
+        ({"if_modified_since": "Sunday, 01-Jan-60 00:00:00 GMT"}, 304),
+        ({"if_modified_since": "Sunday, 01-Jan-70 00:00:00 GMT"}, 200),
+        ({"if_modified_since": "Sun Jan  1 00:00:00 2090"}, 304),
+        ({"if_modified_since": "Sun Jan 11 00:00:00 2090"}, 304),
+        ({"if_modified_since": "1" * 100_000}, 200),
         ({"if_unmodified_since": EARLIER}, 412),
         ({"if_unmodified_since": LAST_MODIFIED}, 200),
         ({"if_match": ETAG}, 200),
@@ -149,3 +159,12 @@ def test_who_has_it_from_the_second_of_its_last_change_gets_it_again() -> None:
     assert serve(etag="", changed=MODIFIED, if_modified_since=LAST_MODIFIED).status == 200
     assert serve(etag="", changed=MODIFIED, if_modified_since=LATER).status == 304
     assert serve(etag="", changed=MODIFIED - timedelta(seconds=1), if_modified_since=LAST_MODIFIED).status == 304
+
+
+def test_of_very_many_ranges_none_is_read() -> None:
+    response = serve(range="bytes=" + ",".join(["0-1"] * 1002))
+    assert (response.status, response.body) == (200, DATA)
+    counts = [calls(lambda many=many: serve(range="bytes=" + "0-1," * many)) for many in (2_000, 200_000)]
+    assert counts[0] == counts[1]
+    counts = [calls(lambda many=many: serve(if_none_match='"a",' * many)) for many in (2_000, 200_000)]
+    assert counts[0] == counts[1]

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import textwrap
+from pathlib import Path
+from typing import Any
 
+import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.openapi.descriptions import Descriptions, parse_docstring, source_version
+from steersman import openapi
+from steersman.openapi.descriptions import (
+    Descriptions,
+    parse_docstring,
+    python_name,
+    source_version,
+    split_words,
+    without_values,
+)
+from steersman.openapi.schemas import recorded
 
 WORDS = st.lists(st.text("abcdefgh", min_size=1, max_size=20), min_size=1, max_size=60).map(" ".join)
 CORE = "io.k8s.api.core.v1"
+LAYOUTS = Path(openapi.__file__).parent / "data" / "layout.json"
 
 
 def docstring(text: str, fields: dict[str, str]) -> str:
@@ -82,3 +95,48 @@ def test_names_that_python_cannot_have_are_found() -> None:
     schemas = {name: {"properties": {"x-kubernetes-map-type": {}, "format": {}}}}
     Descriptions().describe(schemas)
     assert all("description" in each for each in schemas[name]["properties"].values())
+
+
+def test_every_recorded_layout_fits_the_words_of_the_installed_package() -> None:
+    layouts = orjson.loads(LAYOUTS.read_bytes())
+    plain = Descriptions(layouts={})
+    for name, fields in layouts.items():
+        described = plain.of(name)
+        assert described is not None, name
+        for field, (count, spaces) in fields.items():
+            words, between = split_words(described.fields[python_name(field)] if field else described.text)
+            assert len(words) == count, (name, field)
+            assert any(between[int(place)] != space for place, space in spaces.items()), (name, field)
+
+
+def test_recorded_whitespace_is_restored() -> None:
+    name = "io.k8s.api.admissionregistration.v1.ApplyConfiguration"
+    schemas: dict[str, Any] = {name: {"properties": {"expression": {"type": "string"}}}}
+    Descriptions().describe(schemas)
+    text = schemas[name]["properties"]["expression"]["description"]
+    assert '\n\n\tObject{\n\t  spec: Object.spec{\n\t    serviceAccountName: "example"\n\t  }\n\t}\n\n' in text
+
+
+def test_a_layout_of_other_words_is_left_out() -> None:
+    name = f"{CORE}.PodList"
+    plain = Descriptions(layouts={}).of(name)
+    assert plain is not None
+    schemas: dict[str, Any] = {name: {}}
+    Descriptions(layouts={name: {"": (1000, {"0": "\n\n"})}}).describe(schemas)
+    assert schemas[name]["description"] == plain.text
+
+
+def test_values_of_enumerations_are_listed() -> None:
+    name = f"{CORE}.PodSpec"
+    schemas: dict[str, Any] = {name: recorded(name)}
+    Descriptions().describe(schemas)
+    text = schemas[name]["properties"]["restartPolicy"]["description"]
+    assert text.endswith('\n\nPossible enum values:\n - `"Always"`\n - `"Never"`\n - `"OnFailure"`')
+    assert without_values(text) == text.partition("\n\nPossible")[0]
+
+
+def test_types_without_a_class_in_the_package_are_described() -> None:
+    names = ("api.resource.Quantity", "apis.meta.v1.Time", "apis.meta.v1.FieldsV1", "util.intstr.IntOrString")
+    schemas: dict[str, Any] = {f"io.k8s.apimachinery.pkg.{name}": {} for name in names}
+    Descriptions().describe(schemas)
+    assert all(schema["description"] for schema in schemas.values())

@@ -66,7 +66,7 @@ def test_numbers_larger_than_64_bits_are_floats() -> None:
     assert published({"type": "integer", "maximum": 10**19, "default": [10**19]}) == {
         "type": "integer", "maximum": 10**19, "default": [10**19],
     }  # fmt: skip
-    assert published({"type": "integer", "maximum": 10**25})["maximum"] == "float 1e25"
+    assert published({"type": "integer", "maximum": 10**25})["maximum"] == "float 1e+25"
 
 
 def test_whole_objects_refer_to_their_metadata() -> None:

@@ -71,6 +71,17 @@ async def test_a_claim_gets_a_device_that_its_expressions_select(scene: Scene) -
     assert selector.node_selector_terms[0].match_fields[0].values == ["b"]
 
 
+async def test_patterns_of_expressions_are_compiled_beside_the_loop(scene: Scene) -> None:
+    await scene.node("a")
+    await make_class(scene)
+    await make_slice(scene, "a", device("one", model={"string": "old"}), device("two", model={"string": "new"}))
+    model = f"device.attributes['{DRIVER}'].model"
+    await make_claim(scene, "c", f"{model}.matches('^n[ew]{{2,77}}$')", f"{model}.find('[ew]{{1,76}}$') == 'ew'")
+    await scene.pod("p", **claiming("c"))
+    assert await scene.placed("p") == "a"
+    assert await given(scene, "c") == ["a/two"]
+
+
 async def test_devices_are_given_once(scene: Scene) -> None:
     await scene.node("a")
     await make_class(scene)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from steersman.authentication.anonymous import AnonymousAuthenticator
 from steersman.authorization.always_allow import AlwaysAllowAuthorizer
@@ -156,6 +157,15 @@ async def test_aggregated_document_is_not_sent_again_to_who_has_it(client: InPro
     assert (again.status, await again.read()) == (304, b"")
 
 
+@pytest.mark.parametrize("path", ["/api", "/api/", "/apis"])
+async def test_the_aggregated_document_is_there_in_yaml(client: InProcessClient, path: str) -> None:
+    in_json = await client.request("GET", path, [("accept", AGGREGATED)])
+    accept = AGGREGATED.replace("json", "yaml")
+    in_yaml = await client.request("GET", path, [("accept", f"{accept},application/json")])
+    assert (in_yaml.headers["content-type"], in_yaml.headers["etag"]) == (accept, in_json.headers["etag"])
+    assert yaml.safe_load(await in_yaml.read()) == json.loads(await in_json.read())
+
+
 @pytest.mark.parametrize(
     ("method", "path", "accept", "status"),
     [
@@ -166,6 +176,9 @@ async def test_aggregated_document_is_not_sent_again_to_who_has_it(client: InPro
         ("GET", "/apis/", f"{AGGREGATED},application/json", 200),
         ("GET", "/api", AGGREGATED, 200),
         ("HEAD", "/api", AGGREGATED, 405),
+        ("GET", "/api", AGGREGATED.replace("json", "*"), 406),
+        ("GET", "/apis", AGGREGATED.replace("json", "*"), 200),
+        ("GET", "/apis", AGGREGATED.replace("v=v2", "v=v2beta1"), 406),
         ("POST", "/api", AGGREGATED, 405),
     ],
 )

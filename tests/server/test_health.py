@@ -114,6 +114,20 @@ async def test_a_start_hook_that_fails_fails_the_start(server: Server):
     assert caught.group_contains(OSError, match="no way")
 
 
+async def test_checks_are_reported_in_the_order_of_kube_apiserver(server: Server):
+    async def nothing() -> None: ...
+
+    for name in ("own-hook", "bootstrap-controller", "rbac/bootstrap-roles"):
+        server.add_post_start_hook(name, nothing)
+    server.add_checks(HealthCheck("own", lambda: None), HealthCheck("etcd", lambda: None))
+    ordered = [
+        "ping", "log", "etcd", "own", "poststarthook/rbac/bootstrap-roles", "poststarthook/bootstrap-controller",
+        "poststarthook/own-hook",
+    ]  # fmt: skip
+    assert [name async for name, _ in server.livez.results()] == ordered
+    assert [name async for name, _ in server.readyz.results()] == ordered
+
+
 async def test_names_of_checks_and_hooks_are_taken_once(server: Server):
     server.add_checks(HealthCheck("disk", lambda: None))
     with pytest.raises(ValueError, match="there already"):
@@ -129,6 +143,7 @@ async def test_names_of_checks_and_hooks_are_taken_once(server: Server):
 async def test_the_control_planes_readiness_names_storage_caches_hooks_and_shutdown(api):
     text = (await api.get("/readyz?verbose")).body.decode()
     for name in ("ping", "log", "etcd", "etcd-readiness", "informer-sync", "poststarthook/rbac/bootstrap-roles",
+                 "poststarthook/start-apiserver-admission-initializer", "poststarthook/storage-readiness",
                  "poststarthook/start-system-namespaces-controller", "shutdown"):  # fmt: skip
         assert f"[+]{name} ok\n" in text
     assert "[+]shutdown ok\n" not in (await api.get("/livez?verbose")).body.decode()

@@ -41,6 +41,12 @@ async def test_a_name_that_is_being_deleted_says_so(client: StoreClient) -> None
     await refused(client.create("a"), 409, "AlreadyExists", message)
 
 
+@pytest.mark.parametrize("version", ["0", "00", "x", "-1", str(1 << 64)])
+async def test_a_resource_version_that_is_none_is_passed_over(client: StoreClient, version: str) -> None:
+    made = await client.create("a", metadata={"resourceVersion": version})
+    assert made["metadata"]["resourceVersion"] == str(await client.revision())
+
+
 async def test_a_resource_version_is_not_the_clients_to_set(client: StoreClient) -> None:
     message = "resourceVersion should not be set on objects to be created"
     await refused(client.create("a", metadata={"resourceVersion": "7"}), 500, "", message)

@@ -201,6 +201,23 @@ async def test_negative_grace_is_a_second(graceful: StoreClient) -> None:
     assert marked["metadata"]["deletionGracePeriodSeconds"] == 1
 
 
+@pytest.mark.parametrize(
+    ("seconds", "year"), [(2**63 - 1, 0), (10**11, 246), (10**10, -268), (9_223_372_036, 292), (9_223_372_037, -293)]
+)
+async def test_a_grace_beyond_64_bits_of_nanoseconds_wraps_around(
+    graceful: StoreClient, seconds: int, year: int
+) -> None:
+    await graceful.create("a")
+    marked, gone = await graceful.delete("a", gracePeriodSeconds=seconds)
+    assert not gone
+    assert marked["metadata"]["deletionGracePeriodSeconds"] == seconds
+    moved = times.parse(marked["metadata"]["deletionTimestamp"]) - times.parse(times.now())
+    assert moved.days // 365.25 == year or (year == 0 and -5 <= moved.total_seconds() <= -1)
+    shorter, gone = await graceful.delete("a", gracePeriodSeconds=60)
+    assert not gone
+    assert 50 < (times.parse(shorter["metadata"]["deletionTimestamp"]) - times.parse(times.now())).total_seconds() <= 60
+
+
 async def test_without_grace_watchers_see_the_object_marked_and_then_gone(graceful: StoreClient) -> None:
     await graceful.create("a")
     events, start = await graceful.watch()

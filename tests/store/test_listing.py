@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -73,6 +74,24 @@ async def test_which_revision_a_list_shows(
     assert found.revision == (past if exact and version == "past" else now)
     assert bool(found.continue_token) is more
     assert found.remaining == ((3 if exact else 4) - len(names) if more else None)
+
+
+@pytest.mark.parametrize(
+    ("version", "code", "message"),
+    [
+        ((1 << 64) - 1, 504, "Timeout: Too large resource version: 18446744073709551615, current: "),
+        (1 << 63, 504, "Timeout: Too large resource version: 9223372036854775808, current: "),
+        (1 << 64, 400, 'strconv.ParseUint: parsing "18446744073709551616": value out of range'),
+    ],
+)
+async def test_versions_are_of_64_bits(
+    client: StoreClient, monkeypatch: pytest.MonkeyPatch, version: int, code: int, message: str
+) -> None:
+    monkeypatch.setattr(client.store.cacher, "wait_fresh", partial(client.store.cacher.wait_fresh, timeout=0.01))
+    for options in (ListOptions(resource_version=str(version)), ListOptions(resource_version=str(version), limit=1)):
+        with pytest.raises(StatusError) as caught:
+            await client.list(options)
+        assert (caught.value.code, message in caught.value.message) == (code, True)
 
 
 async def test_a_version_that_is_no_number_is_refused(client: StoreClient) -> None:

@@ -118,6 +118,7 @@ async def test_a_revision_that_is_gone_is_told(client: StoreClient) -> None:
     await events.until(lambda: events.error is not None)
     assert events.error is not None
     assert events.error.reason == "Expired"
+    assert events.error.message == f"too old resource version: {since} ({client.store.storage.compact_revision})"
     assert events.seen == []
 
 
@@ -127,10 +128,21 @@ async def test_a_version_of_the_future_ends_in_a_timeout(client: StoreClient, mo
     now = await client.revision()
     message = f"Timeout: Too large resource version: {now + 100}, current: {now}"
     future = ListOptions(resource_version=str(now + 100))
-    for request in (client.watch(future), client.list(future), client.get("a", version=str(now + 100))):
+    with_objects = ListOptions(resource_version=str(now + 100), send_initial_events=True)
+    for request in (client.watch(with_objects), client.list(future), client.get("a", version=str(now + 100))):
         error = await refused(request, 504, "Timeout", message)
         assert error.retry_after == 1
         assert [cause.reason for cause in error.causes] == ["ResourceVersionTooLarge"]
+
+
+async def test_a_watch_from_the_future_begins_there(client: StoreClient) -> None:
+    now = await client.revision()
+    events, start = await client.watch(ListOptions(resource_version=str(now + 2)))
+    assert start.initial is None
+    for name in "abc":
+        await client.create(name)
+    await events.until(lambda: bool(events.seen))
+    assert events.seen == ["ADDED c"]
 
 
 async def test_a_version_that_is_no_number_is_refused(client: StoreClient) -> None:

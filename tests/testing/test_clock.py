@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import pytest
 import uvloop
 
+from steersman.api.core.v1 import Container, Pod, PodSpec
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.client.client import Client
+from steersman.client.in_process import InProcessTransport
+from steersman.client.resources import NODES, PODS
 from steersman.machinery.values import times
+from steersman.net import upkeep
+from steersman.testing import Environment
 from steersman.testing.clock import Clock
 
 
@@ -30,6 +38,69 @@ async def test_what_falls_due_happens_in_its_order_and_at_its_time() -> None:
     assert 119 < times.moment() - before < 130
     for task in tasks:
         task.cancel()
+
+
+async def test_rounds_of_upkeep_are_left_out_while_nothing_else_happens() -> None:
+    clock = Clock()
+    loop = asyncio.get_running_loop()
+    began, told = loop.time(), dict[str, list[int]]()
+
+    async def tick(name: str, every: float, pause: Callable[[float], Awaitable[object]]) -> None:
+        while True:
+            await pause(every)
+            told.setdefault(name, []).append(round(loop.time() - began))
+
+    tasks = [
+        asyncio.create_task(tick("often", 10, upkeep.sleep)), asyncio.create_task(tick("seldom", 1800, upkeep.sleep)),
+        asyncio.create_task(tick("job", 7200, asyncio.sleep)),
+    ]  # fmt: skip
+    await clock.advance(hours=4)
+    assert told["job"] == [7200, 14400]
+    # an hour's worth of rounds is a handful: some until all is calm, and some before each thing that happens
+    assert len(told["often"]) < 40
+    # what falls due in the time that is left out has one round, before the end
+    assert 2 <= len(told["seldom"]) <= 6
+    assert 14400 - told["often"][-1] <= 10
+    rounds = len(told["often"])
+    await clock.advance(hours=1)
+    assert len(told["often"]) - rounds < 15
+    for task in tasks:
+        task.cancel()
+
+
+async def test_timers_of_upkeep_make_timers_of_their_own() -> None:
+    found: list[bool] = []
+    made = upkeep.call_later(asyncio.get_running_loop(), 0, lambda: found.append(upkeep.is_upkeep()))
+    await asyncio.sleep(0.01)
+    assert found == [False]
+    assert not made.cancelled()
+
+
+async def test_hours_of_a_cluster_cost_what_happens_in_them_and_a_node_is_lost_in_time_all_the_same() -> None:
+    async with Environment(clock=True, nodes=2) as environment:
+        clock, server = environment.clock, environment.plane.server
+        assert server is not None
+        client = Client(InProcessTransport(server.handler, environment.token()), "tests")
+
+        async def ready() -> list[str]:
+            nodes = (await client.list(NODES)).items
+            return [each.status for node in nodes for each in node.status.conditions if each.type == "Ready"]
+
+        await clock.advance(minutes=5)
+        before = clock._begun
+        await clock.advance(hours=5)
+        assert clock._begun - before < 20_000  # with all rounds of upkeep it would be 400,000
+        assert await ready() == ["True", "True"]
+        spec = PodSpec(node_name="node-0", containers=[Container(name="c", image="i")])
+        await client.create(PODS, Pod(metadata=ObjectMeta(name="p", namespace="default"), spec=spec))
+        await clock.advance(hours=2)
+        said = {"metadata": {"annotations": {"simulation.steersman.dev/unreachable": "true"}}}
+        await client.patch(NODES, "node-0", "", said)
+        await clock.advance(seconds=65)
+        assert await ready() == ["Unknown", "True"]
+        assert (await client.get(PODS, "p", "default")).metadata.deletion_timestamp is None
+        await clock.advance(seconds=305)
+        assert (await client.get(PODS, "p", "default")).metadata.deletion_timestamp is not None
 
 
 async def test_timeouts_run_out_and_cancelled_waits_do_not_matter() -> None:

@@ -124,6 +124,28 @@ async def test_the_user_of_the_kubeconfig_is_shown(hook: Hook, hook_files: Certi
     assert [bool(each) for each in hook.client_certificates] == [False, False, False, False, True]
 
 
+async def test_the_query_of_an_address_is_shown_to_the_server_alone(hook: Hook, tmp_path: Path):
+    server = f"https://127.0.0.1:{hook.port}/x?key=secret"
+    endpoint = load_kubeconfig(a_kubeconfig(tmp_path, {"server": server, "insecure-skip-tls-verify": True}))
+    with pytest.raises(WebhookError) as caught:
+        await WebhookClient(replace(endpoint, address=Address("127.0.0.1", 9, True)), 1.0).post(b"")
+    assert str(caught.value).startswith(f'Post "https://127.0.0.1:{hook.port}/x?timeout=30s": ')
+    hook.answer(307, location="https://elsewhere/?key=secret")
+    with pytest.raises(WebhookError, match='not followed: "https://elsewhere/"'):
+        await WebhookClient(endpoint, None).post(b"")
+    hook.answers.clear()
+    hook.answer(200, b"{}")
+    await WebhookClient(endpoint, 1.0).post(b"")
+    assert hook.asked[-1][0] == "POST /x?key=secret&timeout=30s HTTP/1.1"
+
+
+@pytest.mark.parametrize("server", ["https://me:secret@h:no/?key=secret", "ftp://me:secret@h", "me:secret@h/x?secret"])
+def test_an_address_that_cannot_be_used_is_told_without_its_secrets(server: str, tmp_path: Path):
+    with pytest.raises(KubeconfigError) as caught:
+        load_kubeconfig(a_kubeconfig(tmp_path, {"server": server}))
+    assert "secret" not in str(caught.value)
+
+
 async def test_the_password_of_an_address_is_shown_to_the_server_alone(hook: Hook, tmp_path: Path):
     server = f"https://me:se%2Fcret@127.0.0.1:{hook.port}/x"
     endpoint = load_kubeconfig(

@@ -40,9 +40,15 @@ class Costs:
 class AttackedCluster:
     """`with AttackedCluster(folder) as cluster`; `client` is the attacker's, `admin` the administrator's."""
 
-    def __init__(self, folder: Path, nodes: int) -> None:
+    def __init__(
+        self, folder: Path, nodes: int, *, role: str = "admin", others: bool = True,
+        storage: str = "--storage=memory",
+    ) -> None:  # fmt: skip
+        """`role` is what the attacker is in the namespace; with `others` somebody else makes pods meanwhile."""
+        self._role = role
+        self._has_others = others
         self._server = ServerProcess(
-            folder / "data", "--storage=memory", f"--nodes={nodes}",
+            folder / "data", storage, f"--nodes={nodes}",
             f"--debug-loop-watchdog={int(_TOLD_FROM * 1000)}ms", verb="up",
         )  # fmt: skip
         self._other = threading.Thread(target=self._run_pods, daemon=True)
@@ -56,12 +62,14 @@ class AttackedCluster:
         time.sleep(2)  # what the start holds is not counted
         self._from = self._server.errors.stat().st_size
         self._cpu = self._cpu_seconds()
-        self._other.start()
+        if self._has_others:
+            self._other.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
-        self._other.join(_LONGEST)
+        if self._has_others:
+            self._other.join(_LONGEST)
         self._server.kill()
 
     def _token(self) -> str:
@@ -70,7 +78,7 @@ class AttackedCluster:
         self.make(f"{base}/serviceaccounts", {"metadata": {"name": "attacker"}}, by=self.admin)
         self.make(f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}/rolebindings", {
             "metadata": {"name": "attacker"},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "admin"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": self._role},
             "subjects": [{"kind": "ServiceAccount", "name": "attacker", "namespace": NAMESPACE}],
         }, by=self.admin)  # fmt: skip
         made = self.make(f"{base}/serviceaccounts/attacker/token", {"spec": {}}, by=self.admin)
@@ -88,12 +96,55 @@ class AttackedCluster:
         found: Plain = made
         return found
 
-    def costs(self) -> Costs:
-        """What it has cost since the beginning."""
+    def begin(self) -> None:
+        """Counts from now on: holds, memory, what is logged."""
+        self._from = self._server.errors.stat().st_size
+        self._reset_peak()
+        self._memory = self._memory_of("VmRSS")
+
+    def _reset_peak(self) -> None:
+        Path(f"/proc/{self._server.pid}/clear_refs").write_text("5")
+
+    def _memory_of(self, what: str) -> int:
+        status = Path(f"/proc/{self._server.pid}/status").read_text()
+        found = re.search(rf"^{what}:\s+([0-9]+) kB", status, re.MULTILINE)
+        assert found is not None
+        return int(found[1]) << 10
+
+    def over(self, held: float, memory: float) -> list[str]:
+        """What went beyond the bounds since `begin`: seconds of a hold, MiB; and whatever was logged as a failure."""
+        told = []
+        lines = self._lines()
+        holds = [(_worked(match), line) for line in lines if (match := _HELD.search(line))]
+        longest, line = max(holds, default=(0.0, ""))
+        if longest > held:
+            told.append(f"held the loop for {longest * 1000:.0f} ms: {line.partition(' by ')[2][:300]}")
+        grown = (self._memory_of("VmHWM") - self._memory) / 2**20
+        if grown > memory:
+            told.append(f"took {grown:.0f} MiB")
+        failed = [line for line in lines if "panic'd" in line or line.startswith("Traceback")]
+        if failed:
+            at = lines.index(failed[0])
+            told.append("logged " + " | ".join(lines[max(at - 1, 0) : at + 30])[-1500:])
+        return told
+
+    def quiet(self, seconds: float) -> None:
+        """Waits until the process has next to nothing to do, at most some seconds."""
+        until, calm = time.monotonic() + seconds, 0
+        while calm < 2 and time.monotonic() < until:
+            before = self._cpu_seconds()
+            time.sleep(0.15)
+            calm = calm + 1 if self._cpu_seconds() - before < 0.03 else 0
+
+    def _lines(self) -> list[str]:
         with self._server.errors.open() as told:
             told.seek(self._from)
-            lines = told.readlines()
-        matches = [(match, line.rstrip()) for line in lines if (match := _HELD.search(line))]
+            return [line.rstrip() for line in told]
+
+    def costs(self) -> Costs:
+        """What it has cost since the beginning."""
+        lines = self._lines()
+        matches = [(match, line) for line in lines if (match := _HELD.search(line))]
         holds = [(_worked(match), match[3]) for match, _ in matches]
         longest = [line for _, line in sorted(matches, key=lambda each: -_worked(each[0]))[:10]]
         return Costs(

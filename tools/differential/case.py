@@ -26,6 +26,9 @@ RECEIVED: Final = "RECEIVED"
 SINCE: Final = "@SINCE@"
 """Stands, in paths, for the first resourceVersion that a server has answered in the case."""
 
+UID: Final = "@UID@"
+"""Stands, in paths, for the first uid that a server has answered in the case."""
+
 _SHOWN: Final = 2000
 
 Edit = Callable[[dict[str, Any]], Any]

@@ -16,7 +16,7 @@ from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from . import (
     apply_sequences,
@@ -29,6 +29,7 @@ from . import (
     patches,
     path_comparer,
     policies,
+    queries,
     selectors,
     serving,
     subresources,
@@ -36,7 +37,7 @@ from . import (
 )
 from .authorization import cases as authorization_cases
 from .authorization import policy_file
-from .case import NAMESPACE_OF_CASES, RECEIVED, SINCE, TOKEN, Case, Generator, Step, named
+from .case import NAMESPACE_OF_CASES, RECEIVED, SINCE, TOKEN, UID, Case, Generator, Step, named
 from .comparison import Normaliser, differences
 from .fairness import loads
 from .server import Answer, Client, Headers, Server
@@ -44,6 +45,8 @@ from .server import Answer, Client, Headers, Server
 NAMESPACE: Final = NAMESPACE_OF_CASES
 POLICIES: Final = "@POLICIES@"
 """Stands, in the commands, for the file of policies that cases of authorization are about."""
+_UNREADABLE: Final = "request to convert CR from an invalid group/version"
+"""Said of objects that are stored in a version that their definition does not have any more."""
 CONFLICT: Final = 409
 _TOO_MANY: Final = 429
 _PATIENCE: Final = 10.0
@@ -55,6 +58,7 @@ KINDS: Final[dict[str, Generator]] = {
     "merge": patches.merge_cases,
     "strategic": patches.strategic_cases,
     "selectors": selectors.cases,
+    "queries": queries.cases,
     "objects": objects.cases,
     "subresources": subresources.cases,
     "definitions": definitions.cases,
@@ -143,22 +147,24 @@ class Comparer:
         finally:
             for step in case.cleanup:
                 for client in (self.a, self.b):
-                    _ask(client, step, name)
+                    ask(client, step, name)
 
     def _play(self, case: Case, name: str) -> Difference | None:
         views = (Normaliser(), Normaliser())
-        first = ["", ""]
+        first = [NOTHING, NOTHING]
         tokens = ["", ""]
         for number, step in enumerate(case.steps):
             self.steps += 1
             (one, sent), (other, _) = self._pool.map(
-                lambda client, since, token, step=step: _ask(client, step, name, since, token),
+                lambda client, known, token, step=step: ask(client, step, name, known, token),
                 (self.a, self.b), first, tokens,
             )  # fmt: skip
             tokens = [_token_of(answer) or token for token, answer in zip(tokens, (one, other), strict=True)]
-            first = [since or _version_of(answer) for since, answer in zip(first, (one, other), strict=True)]
+            first = [known.or_else(answer) for known, answer in zip(first, (one, other), strict=True)]
             if not one.code:
                 return None  # the server that is right has failed, and so says nothing about the other
+            if isinstance(one.body, dict) and _UNREADABLE in str(one.body.get("message")):
+                return None  # it cannot read what the other still can
             time.sleep(step.pause)
             seen = [view.answer(step.seen(answer) if step.seen else answer, conditions=step.conditions)
                     for view, answer in zip(views, (one, other), strict=True)]  # fmt: skip
@@ -180,11 +186,27 @@ class Comparer:
         return found
 
 
-def _version_of(answer: Answer) -> str:
-    """The resourceVersion of what was answered, "" if it has none."""
-    metadata = answer.body.get("metadata") if isinstance(answer.body, dict) else None
-    found = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
+class _First(NamedTuple):
+    """The first resourceVersion and the first uid that a server has answered in a case, "" before it has."""
+
+    version: str = ""
+    uid: str = ""
+
+    def or_else(self, answer: Answer) -> _First:
+        """The same, where something is missing with what this answer has."""
+        if self.version and self.uid:
+            return self
+        metadata = answer.body.get("metadata") if isinstance(answer.body, dict) else None
+        known = metadata if isinstance(metadata, dict) else {}
+        version, uid = known.get("resourceVersion"), known.get("uid")
+        return _First(self.version or _text(version), self.uid or _text(uid))
+
+
+def _text(found: Any) -> str:
     return found if isinstance(found, str) else ""
+
+
+NOTHING: Final = _First()
 
 
 def _token_of(answer: Answer) -> str:
@@ -203,9 +225,9 @@ def _fields(step: Step, name: str, token: str) -> Headers:
     }
 
 
-def _ask(client: Client, step: Step, name: str, since: str = "", token: str = "") -> tuple[Answer, Any]:
+def ask(client: Client, step: Step, name: str, known: _First = NOTHING, token: str = "") -> tuple[Answer, Any]:
     """The answer to a step, and the body that was sent."""
-    path = named(step.path, name, NAMESPACE).replace(SINCE, since)
+    path = named(step.path, name, NAMESPACE).replace(SINCE, known.version).replace(UID, known.uid)
     headers = _fields(step, name, token)
     if step.method == RECEIVED:
         return client.received(path), None

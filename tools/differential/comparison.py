@@ -25,7 +25,7 @@ _QUOTED_VERSION: Final = re.compile(r'(resourceVersion(?:\\*":\\*"|: "))(\d+)')
 _HOOK: Final = re.compile(r"https://127\.0\.0\.1:\d+/case-")
 _BUNDLE: Final = "caBundle"
 _GENERATED: Final = re.compile(r"-gen-[a-z0-9]{5}")
-_IN_RECORD: Final = re.compile(r"(ResourceVersion in record \()(\d+)")
+_IN_RECORD: Final = re.compile(r"(ResourceVersion in (?:record|the precondition) \()(\d+)")
 _LIST_IN_YAML: Final = re.compile(
     r'(\nmetadata:\n  continue: )[^\n]*\n  (?:remainingItemCount: \d+\n  )?resourceVersion: "\d*"\n'
 )

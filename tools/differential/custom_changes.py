@@ -42,6 +42,8 @@ class _Changes:
         for _ in range(random.choice((1, 2, 3))):
             steps += self._changed()
             steps += [random.choice((self._written, self._read, self._listed))() for _ in range(3)]
+        if len(self.definition.body["spec"]["versions"]) > 1 and random.random() < 0.4:
+            steps += self._migrated()
         if random.random() < 0.4:
             steps += self._rival()
         if random.random() < 0.5:
@@ -88,6 +90,35 @@ class _Changes:
         about = f"{change.__name__.strip('_')}, seed {seed}"
         put = Step("PUT", self.definition.path, edit=edit, about=about, attempts=10, pause=_SEEN)
         return [put, Step("GET", self.definition.path, conditions=True), *self._discovery()]
+
+    def _migrated(self) -> list[Step]:
+        """Everything is stored in one version, and there is no other any more, though owners have written in it."""
+        kept = self.definition.body["spec"]["versions"][0]
+
+        def stored(found: Any) -> Any:
+            for each in found.get("spec", {}).get("versions", ()):
+                each["storage"] = each["name"] == kept["name"]
+                each["served"] = True
+            return found
+
+        def alone(found: Any) -> Any:
+            if "spec" in found:
+                found["spec"]["versions"] = [
+                    each for each in found["spec"]["versions"] if each["name"] == kept["name"]
+                ]  # fmt: skip
+            return found
+
+        path, collection = self.definition.path, self._collection(kept["name"])
+        label = {"metadata": {"labels": {"migrated": "yes"}}}
+        steps = [Step("PUT", path, edit=stored, about=f"stored as {kept['name']}", attempts=10, pause=_SEEN)]
+        steps += [Step("PATCH", f"{collection}/{name}", label, _MERGE) for name in self.names]
+        steps.append(Step("PATCH", f"{path}/status", {"status": {"storedVersions": [kept["name"]]}}, _MERGE))
+        steps.append(Step("PUT", path, edit=alone, about=f"{kept['name']} alone", attempts=10, pause=_SEEN))
+        for _ in range(4):
+            objects = self._objects(self.random.choice(self.names))
+            objects.version = kept
+            steps.append(self.random.choice((objects._apply, objects._apply, objects._merge, objects._status_apply))())
+        return [*steps, *(Step("GET", f"{collection}/{name}") for name in self.names)]
 
     def _rival(self) -> list[Step]:
         """Another definition in the group that wants some of the same names."""

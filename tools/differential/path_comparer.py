@@ -18,6 +18,8 @@ from .paths import HOME, KEPT_OUT, LABEL, NAME, OTHER, Request, Served, case, fi
 from .server import Answer, Client
 
 _WORKERS: Final = 4
+_PATIENCE: Final = 30.0
+"""Seconds until custom resources are served."""
 _CHUNK: Final = 400
 """Cases of which those that only read are asked together."""
 _RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"
@@ -160,6 +162,7 @@ class PathComparer:
 
     def prepare(self) -> list[str]:
         """Makes users' rights and the objects; the lines tell what one server has and the other has not."""
+        self._both(lambda side: _define(side.client))
         one, other = self._both(Side.catalogue)
         self.served = [each for each in one if each in other]
         lines = [f"only a serves {each}" for each in one if each not in other]
@@ -230,6 +233,38 @@ class PathComparer:
                 if known is not None:
                     self._both(lambda side, known=known: side.client.ask("POST", *known))
         self._settle()
+
+
+_DEFINED: Final = "/apis/paths.example.com/v1"
+_DEFINITIONS: Final = (
+    ("wholes", "Namespaced", {"status": {}, "scale": {
+        "specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas",
+    }}),
+    ("plains", "Namespaced", {}),
+    ("globals", "Cluster", {"status": {}}),
+)  # fmt: skip
+"""Definitions of custom resources: plural, scope, subresources."""
+
+
+def _define(client: Client) -> None:
+    """Makes custom resources, and waits until they are served."""
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    for plural, scope, subresources in _DEFINITIONS:
+        version = {"name": "v1", "served": True, "storage": True, "schema": schema, "subresources": subresources}
+        names = {"plural": plural, "kind": plural.removesuffix("s").title()}
+        client.ask("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {
+            "metadata": {"name": f"{plural}.paths.example.com"},
+            "spec": {"group": "paths.example.com", "scope": scope, "names": names, "versions": [version]},
+        })  # fmt: skip
+    end = time.monotonic() + _PATIENCE
+    while time.monotonic() < end:
+        found = client.ask("GET", _DEFINED).body
+        if isinstance(found, dict) and {each[0] for each in _DEFINITIONS} <= {
+            each["name"] for each in found.get("resources", ())
+        }:
+            return
+        time.sleep(0.1)
+    raise RuntimeError("custom resources are not served")
 
 
 def _give_rights(client: Client) -> None:

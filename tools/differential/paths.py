@@ -109,10 +109,8 @@ def case(random: Random, served: list[Served]) -> Request:
     path = random.choice(_OTHER_PATHS) if random.random() < 0.06 else _path(random, resource, method, oddities)
     for _ in range(random.choice((0, 0, 0, 1, 1, 2)) if oddities else 0):
         path = _rewritten(random, path)
-    queries = [random.choice(_QUERIES)]
-    if method in READING:
-        queries.append("timeoutSeconds=-1")
-    elif method == "DELETE":
+    queries = [random.choice(_QUERIES), "timeoutSeconds=-1"]  # whatever the method, it may be a watch
+    if method == "DELETE":
         queries.append(f"labelSelector={next(iter(LABEL))}")
     user = random.choice(USERS[:6] if method in _WRITING and oddities < 2 else USERS)
     query = "&".join(filter(None, queries))

@@ -24,11 +24,12 @@ from steersman.machinery.identity.schema import (
     no_kind_registered,
     parse_group_version,
 )
+from steersman.machinery.limited_log import LimitedLog
 from steersman.machinery.values import times
 from steersman.webhooks.client import WebhookClient, WebhookError
 from steersman.webhooks.kubeconfig import Endpoint
 
-logger = logging.getLogger(__name__)
+log: Final = LimitedLog(logging.getLogger(__name__))
 
 _PODS: Final = GroupResource("", "pods")
 _VERSION: Final = "imagepolicy.k8s.io/v1alpha1"
@@ -87,7 +88,7 @@ class ImagePolicyWebhook(Plugin):
         try:
             status = await self._status(_review(attributes))
         except (StatusError, WebhookError, DecodeError) as error:
-            logger.info("error contacting webhook backend: %s", error)
+            log.warning("", "error contacting webhook backend: %s", error)
             if self._settings.default_allow:
                 attributes.annotate(f"{_AUDITED}failed-open", "true")
                 return

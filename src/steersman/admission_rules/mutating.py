@@ -64,7 +64,11 @@ class _Room:
     def work(self, steps: int) -> None:
         """Counts steps. Raises TakesLong on the loop, StatusError 413 elsewhere."""
         self._left -= steps
-        if self._left < 0:
+        self.afford(0)
+
+    def afford(self, cost: int) -> None:
+        """Raises TakesLong on the loop, StatusError 413 elsewhere, if so many steps are more than are left."""
+        if cost > self._left:
             raise TakesLong if self._is_hurried else too_many_values()
 
 

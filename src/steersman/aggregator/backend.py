@@ -261,8 +261,13 @@ def identity_fields(user: UserInfo) -> list[tuple[str, str]]:
         fields.append(("X-Remote-Uid", user.uid))
     fields += [("X-Remote-Group", group) for group in user.groups]
     for key, values in user.extra.items():
-        fields += [(f"X-Remote-Extra-{_escaped_key(key)}", value) for value in values]
+        name = (_escaped_key if len(key) <= _LONGEST_KEPT else _escaped_key.__wrapped__)(key)
+        fields += [(f"X-Remote-Extra-{name}", value) for value in values]
     return fields
+
+
+_LONGEST_KEPT: Final = 256
+"""Characters of a key that is remembered: who may impersonate chooses them."""
 
 
 @lru_cache(1024)

@@ -6,6 +6,7 @@ Follows k8s.io/apiextensions-apiserver `pkg/apiserver/conversion`.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from time import perf_counter
@@ -24,15 +25,18 @@ from steersman.apiextensions.conversion_review import (
 from steersman.apiextensions.local_conversion import LocalConversion
 from steersman.kinds.custom import CustomKind
 from steersman.kinds.open import OpenKind, OpenObject
-from steersman.machinery.errors.status import StatusError, plain_internal
+from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.names import new_uid
 from steersman.machinery.large_work.slow_lane import SlowLane, done, is_large
+from steersman.machinery.limited_log import LimitedLog
 from steersman.registry.core.services.locating import locate_service
 from steersman.registry.services import Services
-from steersman.rest.conversion import Conversion
+from steersman.rest.conversion import Conversion, NotConverted
 from steersman.webhooks.client import TIMEOUT, WebhookClient, WebhookError
 from steersman.webhooks.client_config import client_config_of, endpoint_of
 from steersman.webhooks.kubeconfig import ANONYMOUS, KubeconfigError
+
+log: Final = LimitedLog(logging.getLogger(__name__))
 
 _TURN: Final = 0.004
 """Seconds for which objects are converted before others have the loop."""
@@ -106,7 +110,7 @@ class WebhookConversion(Conversion):
         self, values: Sequence[bytes], target: CustomKind, lane: SlowLane | None
     ) -> list[bytes]:
         """The same for one request. What is wrong with the answer for several is found out one by one: upstream asks
-        for each alone, so a webhook may have learned to convert one only. Raises StatusError."""
+        for each alone, so a webhook may have learned to convert one only. Raises NotConverted."""
         began = perf_counter()
         source = target.version_of(target.body_of(values[0]))
         version = source.rpartition("/")[2]
@@ -115,10 +119,12 @@ class WebhookConversion(Conversion):
         except ReviewError as error:
             took = perf_counter() - began
             self._metrics.failed(self._name, version, target.version, took, error.failure)
+            if error.failure != CALL:
+                log.warning(self._name, "the conversion webhook of %s has given an answer of no use", self._name)
             if len(values) > 1 and error.failure != CALL:
                 return [(await self._converted_values([value], target, lane))[0] for value in values]
             text = str(error)
-            raise plain_internal(
+            raise NotConverted(
                 text if error.told_alone else f"conversion webhook for {source}, Kind={target.name}{text}"
             ) from None
         self._metrics.succeeded(self._name, version, target.version, perf_counter() - began)
@@ -153,10 +159,13 @@ class WebhookConversion(Conversion):
             async with asyncio.timeout(2 * TIMEOUT):  # it may say itself when it wants to be asked again
                 return await (await self._connected()).post(review)
         except (WebhookError, KubeconfigError) as error:
+            log.warning(self._name, "the conversion webhook of %s cannot be asked: %s", self._name, error)
             raise ReviewError(f" failed: {error}", CALL) from None
         except StatusError as error:
+            log.warning(self._name, "the conversion webhook of %s has answered with %d", self._name, error.code)
             raise ReviewError(f" failed: {error.message}", CALL) from None
         except TimeoutError:
+            log.warning(self._name, "the conversion webhook of %s takes too long", self._name)
             raise ReviewError(" failed: context deadline exceeded", CALL) from None
 
     async def _connected(self) -> WebhookClient:

@@ -23,10 +23,11 @@ class Errors:
         self._metrics: Final = metrics
 
     def lost(self, plugin: str, why: object, records: Sequence[bytes]) -> None:
-        """Tells of events that `plugin` could not record: in one line each, without what they hold."""
+        """Tells of events that `plugin` could not record: in one line each, without what they hold, and without the
+        query of the request, in which some clients put a token."""
         self._metrics.errors.inc((plugin,), len(records))
         told = records[: _as_many_as_are_read(records)]
-        lines = [event_line(each) for each in told]
+        lines = [event_line(each, with_query=False) for each in told]
         if len(records) > len(told):
             lines.append(f"... and {len(records) - len(told)} more")
         logger.error(

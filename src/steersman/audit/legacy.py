@@ -42,8 +42,8 @@ class _Event(msgspec.Struct, rename="camel"):
 _DECODER: Final = msgspec.json.Decoder(_Event)
 
 
-def event_line(record: bytes) -> str:
-    """A record (see backends.backend) as a line, without its end."""
+def event_line(record: bytes, *, with_query: bool = True) -> str:
+    """A record (see backends.backend) as a line, without its end; `with_query` keeps the query of its URI."""
     event = _DECODER.decode(b"{" + record)
     user, other = event.user, event.impersonated_user
     username, groups = user.username or "<none>", "<none>"
@@ -56,10 +56,11 @@ def event_line(record: bytes) -> str:
             as_groups = _quoted(other.groups)
     namespace = event.object_ref.namespace if event.object_ref is not None else ""
     response = "<deferred>" if event.response_status is None else str(event.response_status.code)
+    uri = event.request_uri if with_query else event.request_uri.partition("?")[0]
     shown = (
         ("id", event.audit_id), ("stage", event.stage), ("ip", next(iter(event.source_ips), "<unknown>")),
         ("method", event.verb), ("user", username), ("groups", groups), ("as", as_user), ("asgroups", as_groups),
-        ("user-agent", event.user_agent), ("namespace", namespace or "<none>"), ("uri", event.request_uri),
+        ("user-agent", event.user_agent), ("namespace", namespace or "<none>"), ("uri", uri),
     )  # fmt: skip
     fields = " ".join(f"{name}={quote(value)}" for name, value in shown)
     return f'{_nano(event.request_received_timestamp)} AUDIT: {fields} response="{response}"'

@@ -20,7 +20,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from steersman.machinery.go.pem import decode_block
-from steersman.machinery.private_files import read_private, write_new
+from steersman.machinery.go.urls import shown_url
+from steersman.machinery.private_files import make_folders, read_own, read_private, warn_of_access, write_new
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey, EllipticCurvePublicKey
@@ -101,11 +102,12 @@ class ServiceAccountKeys:
         """
         path = Path(path)
         try:
-            pem = read_private(path)
+            pem = read_own(path)
         except FileNotFoundError:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_folders(path.parent)
             write_new(path, make_signing_key())
-            pem = read_private(path)  # another server may have been first
+            pem = read_own(path)  # another server may have been first
+        warn_of_access(path)
         if is_sound(pem) and not key_files:
             return cls(pem, trusted=True)
         keys = cls(pem, [pem, *(Path(each).read_bytes() for each in key_files)])
@@ -179,7 +181,7 @@ def openid_configuration(keys: Iterable[VerificationKey], issuer: str, jwks_uri:
     """The discovery document of an issuer who signs with these keys. Raises ValueError."""
     check_issuer(issuer)
     if urlsplit(jwks_uri).scheme != "https":
-        raise ValueError(f"jwksURI requires https scheme, parsed as: {jwks_uri}")
+        raise ValueError(f"jwksURI requires https scheme, parsed as: {shown_url(jwks_uri)}")
     return _JSON.encode(
         {
             "issuer": issuer,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from asyncio import CancelledError
 from collections.abc import Awaitable, Callable
 from time import perf_counter
@@ -22,11 +23,14 @@ from steersman.machinery.codec.serializer import encode
 from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.machinery.limited_log import LimitedLog
 from steersman.webhooks.client import WebhookClient, WebhookError
 from steersman.webhooks.reviews import check_values, read_review
 
 if TYPE_CHECKING:  # expressions take long to import
     from steersman.authorization.match_conditions import Match, MatchConditions
+
+log: Final = LimitedLog(logging.getLogger(__name__))
 
 USER_AGENT: Final = "Go-http-client/1.1"
 """As upstream, which says no more of itself here."""
@@ -85,6 +89,7 @@ class WebhookReviews:
         try:
             return self._read(await self._client.post(self._body(review.spec), self._attempt))
         except (StatusError, WebhookError, DecodeError) as error:
+            log.warning(self._name, "Failed to make webhook authorizer request: %s", error)
             if self._fails_open:
                 self._metrics.failed_open.inc((self._name, _result_of(error)))
             if isinstance(error, StatusError):

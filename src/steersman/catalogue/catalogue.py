@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Final
 
 from steersman.catalogue.rest_mapper import RESTMapper
+from steersman.endpoints.defined_routes import DefinedRoutes
 from steersman.endpoints.discovery import ServedResource, served_versions
 from steersman.endpoints.installer import Routes, offered, routes_of
 from steersman.endpoints.scope import Shared, root_of
@@ -63,6 +64,8 @@ class Catalogue:
         self.mapper = mapper or RESTMapper()
         self.routes: Routes = {}
         """By template."""
+        self.defined: dict[tuple[str, str, str], DefinedRoutes] = {}
+        """By group, version and plural: resources that definitions make."""
         self.roots: dict[str, int] = {}
         """How many resources there are below the path of a group version, e.g. "/apis/apps/v1"."""
         self._entries: dict[tuple[str, str], CatalogueEntry] = {}
@@ -116,6 +119,11 @@ class Catalogue:
             self.roots[root] = self.roots.get(root, 0) + 1
             if resource.by_definition and each.group not in self._by_version:
                 self._defined.add(f"/apis/{each.group}")
+            if resource.by_definition:
+                self.defined[each.group, each.version, resource.plural] = DefinedRoutes(
+                    [route for route in routes.values() if route.version == each.version],
+                    namespaced=resource.namespaced, warning=each.deprecation_warning,
+                )  # fmt: skip
             self.mapper.add(each)  # whoever judges requests finds what they are about, announced or not
         if announced or known is not None:
             self._announce(entry, *([known] if known is not None else []))
@@ -165,6 +173,7 @@ class Catalogue:
             self.roots[root] -= 1
             if not self.roots[root]:
                 del self.roots[root]
+            self.defined.pop((each.group, each.version, plural), None)
             self.mapper.remove(each)
             if is_hidden:
                 if each.group not in self._by_version:

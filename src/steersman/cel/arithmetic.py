@@ -223,7 +223,7 @@ def _cannot(value: Any, wanted: str) -> EvaluationError:
 _INT: Final = re.compile(r"[+-]?[0-9]{1,400}", re.ASCII)
 _UINT: Final = re.compile(r"[0-9]{1,400}", re.ASCII)
 _FLOAT: Final = re.compile(
-    r"[+-]?(?:inf(?:inity)?|nan|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?)", re.ASCII | re.IGNORECASE
+    r"[+-]?(?:inf(?:inity)?|nan|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?)", re.ASCII | re.IGNORECASE
 )
 _MAX_DOUBLE_TEXT: Final = 4096
 _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})

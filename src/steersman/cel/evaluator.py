@@ -61,6 +61,11 @@ class Frame:
         if self.cost > self.limit:
             raise CostLimitExceeded
 
+    def afford(self, cost: int) -> None:
+        """Raises CostLimitExceeded if so much would be too much, and charges it then."""
+        if self.cost + cost > self.limit:
+            self.charge(cost)
+
     def work(self, steps: int) -> None:
         """Charges for steps that the cost of no call tells, beyond those that are free. Raises CostLimitExceeded."""
         self._free -= steps

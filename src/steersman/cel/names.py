@@ -17,11 +17,22 @@ _WRITTEN: Final = {"underscores": "__", "dot": ".", "dash": "-", "slash": "/"}
 _NAME: Final = re.compile("[a-zA-Z_./-][a-zA-Z0-9_./-]*")
 _ESCAPED: Final = re.compile("__|[-./]")
 _ESCAPE: Final = re.compile("__[^_]+__")
+_LONGEST_KEPT: Final = 256
+"""Characters of a name that is remembered: objects may have names of any length."""
+
+
+def escape(name: str) -> str | None:
+    """The name that stands for a member in expressions; None for one that they cannot name."""
+    return _escaped(name) if len(name) <= _LONGEST_KEPT else _escaped.__wrapped__(name)
+
+
+def unescape(escaped: str) -> str | None:
+    """The member that a name stands for; None if it stands for none."""
+    return _unescaped(escaped) if len(escaped) <= _LONGEST_KEPT else _unescaped.__wrapped__(escaped)
 
 
 @lru_cache(maxsize=8192)
-def escape(name: str) -> str | None:
-    """The name that stands for a member in expressions; None for one that they cannot name."""
+def _escaped(name: str) -> str | None:
     if name in RESERVED:
         return f"__{name}__"
     if _NAME.fullmatch(name) is None:
@@ -30,8 +41,7 @@ def escape(name: str) -> str | None:
 
 
 @lru_cache(maxsize=8192)
-def unescape(escaped: str) -> str | None:
-    """The member that a name stands for; None if it stands for none."""
+def _unescaped(escaped: str) -> str | None:
     if "__" not in escaped:
         return escaped
     out: list[str] = []

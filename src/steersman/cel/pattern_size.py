@@ -31,7 +31,7 @@ _TOKEN: Final = re.compile(
     r"(?P<quoted>\\Q(?s:.*?)(?:\\E|\Z))"
     r"|(?P<unicode>\\[pP](?:\{[^{}]*\}|(?s:.))?)"
     r"|(?P<escape>\\(?s:.)?)"
-    rf"|(?P<class>\[\^?\]?(?:{_CLASS_PART})*(?:\]|\Z))"
+    rf"|(?P<class>\[\^?\]?(?:{_CLASS_PART})*+(?:\]|\Z))"
     r"|(?P<open>\((?:\?P?<\w*>)?)(?P<flags>\?[a-zA-Z-]*[:)])?"
     r"|(?P<close>\))|(?P<or>\|)|(?P<repeat>[*+?]|\{\d+(?:,\d*)?\})\??"
     r"|(?P<any>\.)|(?P<literal>[^\\\[()|*+?{.]+|(?s:.))",

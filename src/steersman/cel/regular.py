@@ -9,12 +9,15 @@ from typing import Any, Final
 import re2
 
 from steersman.cel.pattern_size import too_large_to_compile, too_large_to_read
+from steersman.cel.runtime_cost import matching_cost
 from steersman.cel.values import EvaluationError, TextList
-from steersman.cel.work import spend, spend_on_text
+from steersman.cel.work import afford, spend, spend_on_text
 from steersman.machinery.lane.taking_long import takes_long
 
 _MAX_MEMORY = 8 * 1024 * 1024
 _STEPS_OF_A_MATCH: Final = 8
+_LONGEST_KEPT: Final = 4096
+"""Characters of an expression of which many stay compiled; of longer ones few do."""
 
 
 _GO_REASONS: Final = {
@@ -47,9 +50,22 @@ def _refused(reason: str, what: str) -> PatternError:
     return PatternError(f"error parsing regexp: {reason}: `{what}`")
 
 
+def compiled(pattern: str) -> Any:
+    """A compiled expression, kept for the next use. Raises PatternError; TakesLong on the loop where it is not
+    compiled yet."""
+    return compile_pattern(pattern) if len(pattern) <= _LONGEST_KEPT else compile_long_pattern(pattern)
+
+
 @lru_cache(maxsize=256)
 def compile_pattern(pattern: str) -> Any:
-    """A compiled expression. Raises PatternError; TakesLong on the loop where it is not compiled yet."""
+    """Compile a short expression, see `compiled`."""
+    takes_long()
+    return compiled_at_once(pattern)
+
+
+@lru_cache(maxsize=8)
+def compile_long_pattern(pattern: str) -> Any:
+    """Compile a long expression, see `compiled`."""
     takes_long()
     return compiled_at_once(pattern)
 
@@ -97,17 +113,18 @@ def _options() -> Any:
 def matches(text: Any, pattern: Any) -> bool:
     """Whether the expression is found anywhere in the text."""
     try:
-        compiled = compile_pattern(pattern)
+        found = compiled(pattern)
     except PatternError as error:
         raise EvaluationError(str(error)) from None
-    spend_on_text(len(text))
-    return compiled.search(text) is not None
+    _spend_on_search(text, pattern)
+    return found.search(text) is not None
 
 
 def find(text: Any, pattern: Any) -> str:
     """The first place where the expression matches; empty if there is none."""
-    spend_on_text(len(text))
-    found = _compiled(pattern).search(text)
+    compiled_pattern = _compiled(pattern)
+    _spend_on_search(text, pattern)
+    found = compiled_pattern.search(text)
     return "" if found is None else str(found.group())
 
 
@@ -116,8 +133,10 @@ def find_all(text: Any, pattern: Any, limit: int = -1) -> TextList:
     found = TextList()
     if limit == 0:
         return found
+    compiled_pattern = _compiled(pattern)
+    _spend_on_search(text, pattern)
     previous = -1
-    for match in _compiled(pattern).finditer(text):
+    for match in compiled_pattern.finditer(text):
         spend(_STEPS_OF_A_MATCH)
         if match.start() == match.end() == previous:
             # Go does not count an empty match right behind another one.
@@ -129,8 +148,15 @@ def find_all(text: Any, pattern: Any, limit: int = -1) -> TextList:
     return found
 
 
+def _spend_on_search(text: Any, pattern: Any) -> None:
+    """To be called before a search, which may take as long as there are characters in the text times the pattern, in
+    one piece: what costs too much is not begun. Raises CostLimitExceeded."""
+    afford(matching_cost(text, pattern))
+    spend_on_text(len(text))
+
+
 def _compiled(pattern: Any) -> Any:
     try:
-        return compile_pattern(pattern)
+        return compiled(pattern)
     except PatternError as error:
         raise EvaluationError(f"Illegal regex: {error}") from None

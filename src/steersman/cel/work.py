@@ -25,6 +25,9 @@ class Worker(Protocol):
     def work(self, steps: int) -> None:
         """Counts steps. Raises CostLimitExceeded."""
 
+    def afford(self, cost: int) -> None:
+        """Raises CostLimitExceeded if so much cannot be charged any more."""
+
 
 class Here(local):
     """The evaluation that this thread is at."""
@@ -44,6 +47,14 @@ def spend(steps: int) -> None:
     worker = HERE.worker
     if worker is not None:
         worker.work(steps)
+
+
+def afford(cost: int) -> None:
+    """To be called before what will be charged when it has come to an end, if it takes long in one piece. Raises
+    CostLimitExceeded."""
+    worker = HERE.worker
+    if worker is not None:
+        worker.afford(cost)
 
 
 @contextmanager

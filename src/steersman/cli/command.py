@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import click
 from click.shell_completion import CompletionItem
 
-from steersman.cli.flags import SECTIONS, Flag
+from steersman.cli.flags import FLAGS, SECTIONS, Flag
 from steersman.cli.flags.readers import SHOWN, file, folder, one_file
 
 _NAMES: Final = 0.36
 """Part of the width that is the column of names at most; what is longer has its line for itself."""
+_ALL: Final = "steersman.all_flags"
+"""Key under which a context keeps that help is to show all flags."""
 _LONGEST: Final = 120
 """Columns of help on a terminal that has more."""
 
@@ -26,6 +28,12 @@ class Option(click.Option):
             attributes.setdefault("show_default", False)
         super().__init__(*arguments, **attributes)
         self.section = section
+
+    def get_help_extra(self, ctx: click.Context) -> Any:
+        """Leave out the range, which the text says where it matters."""
+        extra = super().get_help_extra(ctx)
+        extra.pop("range", None)
+        return extra
 
 
 class SectionedCommand(click.Command):
@@ -52,17 +60,42 @@ class SectionedCommand(click.Command):
         return ()
 
 
+def _show_all_help(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        context.meta[_ALL] = True
+        with context:
+            click.echo(context.get_help())
+        context.exit()
+
+
+def _is_all_wanted(context: click.Context) -> bool:
+    return bool(context.meta.get(_ALL))
+
+
+_HELP_ALL: Final = Option(
+    ["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=_show_all_help, section="Global",
+    help=f"show all {len(FLAGS)} flags of the server, kube-apiserver's own",
+)  # fmt: skip
+
+
 class FlagsCommand(SectionedCommand):
     """A command that takes the flags of `steersman serve` unread: `parse` reads them as Go does.
 
-    `defaults` are texts of flags that are others here than those of Options, by the names of the flags.
+    `defaults` are texts of flags that are others here than those of Options, by the names of the flags. With
+    `most_used`, --help shows these alone of the server's flags, and --help-all the others too.
     """
 
-    def __init__(self, *arguments: Any, defaults: Mapping[str, str] | None = None, **attributes: Any) -> None:
+    def __init__(
+        self, *arguments: Any, defaults: Mapping[str, str] | None = None, most_used: Sequence[str] = (),
+        **attributes: Any,
+    ) -> None:  # fmt: skip
         # Were -h one of click's names, an argument such as -authorization-mode would ask for help: it has an h in it.
         settings = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": ["--help"]}
         super().__init__(*arguments, **{**attributes, "context_settings": settings})
         self._defaults = dict(defaults or {})
+        self._most_used = tuple(most_used)
+        if most_used:
+            self.params.append(_HELP_ALL)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if "-h" in args and not ctx.resilient_parsing:
@@ -82,7 +115,10 @@ class FlagsCommand(SectionedCommand):
     def further_sections(self) -> Iterable[tuple[str, list[tuple[str, str]]]]:
         """Those of the flags."""
         defaults = {**_defaults(), **self._defaults}
-        for title, flags in SECTIONS.items():
+        sections: Mapping[str, Mapping[str, Flag]] = SECTIONS
+        if self._most_used and not _is_all_wanted(click.get_current_context()):
+            sections = {"Server": {name: FLAGS[name] for name in self._most_used}}
+        for title, flags in sections.items():
             yield title, [_row(name, flag, defaults.get(name, "")) for name, flag in flags.items()]
 
 

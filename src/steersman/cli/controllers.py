@@ -9,7 +9,7 @@ import click
 
 from steersman.cli.command import Option, SectionedCommand
 from steersman.cli.controller_settings import SettingsError, settings_flags, settings_of
-from steersman.cli.elsewhere import kubeconfig_option, leader_elect_option, run_on
+from steersman.cli.elsewhere import kubeconfig_option, leader_elect_option, log_options, run_on
 from steersman.cli.serve import fail
 
 
@@ -32,10 +32,12 @@ from steersman.cli.serve import fail
     section="Generic",
     help="Each controller is a service account of its own.",
 )
+@log_options
 @leader_elect_option
 def controllers(
-    kubeconfig: Path, names: tuple[str, ...], use_service_account_credentials: bool, leader_elect: bool, **given: Any
-) -> None:
+    kubeconfig: Path, names: tuple[str, ...], use_service_account_credentials: bool, leader_elect: bool, verbosity: int,
+    logging_format: str, **given: Any,
+) -> None:  # fmt: skip
     """Run the controllers of kube-controller-manager on any API server.
 
     The lease kube-system/kube-controller-manager says which instance works: beside a kube-controller-manager that runs,
@@ -55,4 +57,4 @@ def controllers(
     standalone = Standalone(
         settings, chosen, use_service_account_credentials=use_service_account_credentials, leader_elect=leader_elect
     )
-    run_on(kubeconfig, standalone.run)
+    run_on(kubeconfig, standalone.run, verbosity, logging_format)

@@ -9,6 +9,8 @@ from types import ModuleType
 
 import click
 
+from steersman.machinery.suggestions import did_you_mean
+
 
 @click.command()
 @click.argument("where", metavar="MODULE[:CLASS]")
@@ -30,10 +32,11 @@ def crd(where: str) -> None:
         except TypeError:  # any other class, or another version of one
             continue
         models[each] = model
+    hint = did_you_mean(wanted, models) if wanted else ""
     if wanted:
         models = {each: model for each, model in models.items() if each == wanted}
     if not models:
-        raise click.ClickException(f"{where}: no class there is declared with @resource")
+        raise click.ClickException(f"{where}: no class there is declared with @resource{hint}")
     texts: dict[str, str] = {}
     for each, model in models.items():
         try:

@@ -5,14 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import time
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from steersman.cli import logs
 from steersman.cli.command import Option
-from steersman.cli.serve import LOG_FORMAT, fail
+from steersman.cli.flags import FLAGS
+from steersman.cli.serve import fail
+from steersman.controlplane.options import LOGGING_FORMATS
 
 if TYPE_CHECKING:
     from steersman.client.over_tls import TLSTransport
@@ -38,18 +43,33 @@ leader_elect_option: Final[Callable[[F], F]] = click.option(
 )
 
 
-def run_on(kubeconfig: Path, work: Work) -> None:
+def log_options(command: F) -> F:
+    """Adds `-v` and `--logging-format`, which the command is given as `verbosity` and `logging_format`."""
+    section = partial(click.option, cls=Option, section="Logs")
+    shown = section(
+        "--logging-format", type=click.Choice(LOGGING_FORMATS), default=logs.TEXT, help="Form of its lines."
+    )
+    level = section(
+        "-v", "--v", "verbosity", type=click.IntRange(0), default=0, help=FLAGS["v"].help.capitalize() + "."
+    )
+    return shown(level(command))
+
+
+def run_on(kubeconfig: Path, work: Work, verbosity: int = 0, logging_format: str = logs.TEXT) -> None:
     """Runs `work` on the server that the kubeconfig names. Exits with 1, after one line, if it cannot begin, or if it
-    ends by itself. The log says from when on it leads, and warnings."""
-    logging.basicConfig(level=logging.WARNING, format=LOG_FORMAT)
+    ends by itself. The log says when it begins and ends, from when on it leads, and warnings."""
+    logs.configure_logging(verbosity, logging_format)
+    began = time.monotonic()
     logging.getLogger("steersman.client.leader_election").setLevel(logging.INFO)
     from steersman.client.over_tls import TLSTransport
     from steersman.client.transport import Unreachable
     from steersman.machinery.errors.status import StatusError
-    from steersman.webhooks.kubeconfig import KubeconfigError
+    from steersman.webhooks.kubeconfig import KubeconfigError, load_kubeconfig
 
     try:
-        transport = TLSTransport.of_kubeconfig(kubeconfig)
+        endpoint = load_kubeconfig(kubeconfig)
+        transport = TLSTransport(endpoint)
+        logs.log_work(kubeconfig, endpoint.shown)
         import uvloop
 
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -58,6 +78,7 @@ def run_on(kubeconfig: Path, work: Work) -> None:
         fail(str(error))
     if not was_stopped:
         fail("the lease was lost")
+    logs.log_end(time.monotonic() - began)
 
 
 async def _until_stopped(transport: TLSTransport, work: Work) -> bool:

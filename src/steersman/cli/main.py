@@ -9,16 +9,18 @@ from steersman.cli.completion import completion
 from steersman.cli.controllers import controllers
 from steersman.cli.crd import crd
 from steersman.cli.envtest.command import envtest
-from steersman.cli.in_order import InOrder
 from steersman.cli.kubeconfig import kubeconfig
+from steersman.cli.program import Program
 from steersman.cli.scheduler import scheduler
-from steersman.cli.serve import serve
+from steersman.cli.serve_command import serve
 from steersman.cli.storage import storage
 from steersman.cli.up.commands import down, status, up
+from steersman.cli.up.reset import reset
 
 
 @click.group(
-    cls=InOrder,
+    name="steersman",
+    cls=Program,
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 110},
 )
 @click.version_option(steersman.__version__, prog_name="steersman")
@@ -31,5 +33,5 @@ def main() -> None:
     """
 
 
-for each in (up, status, down, kubeconfig, serve, controllers, scheduler, storage, envtest, crd, completion):
+for each in (up, status, down, reset, kubeconfig, serve, controllers, scheduler, storage, envtest, crd, completion):
     main.add_command(each)

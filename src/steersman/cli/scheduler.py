@@ -7,13 +7,14 @@ from pathlib import Path
 import click
 
 from steersman.cli.command import SectionedCommand
-from steersman.cli.elsewhere import kubeconfig_option, leader_elect_option, run_on
+from steersman.cli.elsewhere import kubeconfig_option, leader_elect_option, log_options, run_on
 
 
 @click.command(cls=SectionedCommand)
 @kubeconfig_option
+@log_options
 @leader_elect_option
-def scheduler(kubeconfig: Path, leader_elect: bool) -> None:
+def scheduler(kubeconfig: Path, leader_elect: bool, verbosity: int, logging_format: str) -> None:
     """Run the scheduler on any API server.
 
     The lease kube-system/kube-scheduler says which instance works: beside a kube-scheduler that runs, this one waits;
@@ -21,4 +22,4 @@ def scheduler(kubeconfig: Path, leader_elect: bool) -> None:
     """
     from steersman.scheduler.standalone import Standalone
 
-    run_on(kubeconfig, Standalone(leader_elect=leader_elect).run)
+    run_on(kubeconfig, Standalone(leader_elect=leader_elect).run, verbosity, logging_format)

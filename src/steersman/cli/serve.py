@@ -1,4 +1,4 @@
-"""`steersman serve`: the API server, until it is interrupted."""
+"""A server or a cluster in this process, until it is interrupted: its start, its log, its end."""
 
 from __future__ import annotations
 
@@ -10,39 +10,26 @@ import resource
 import signal
 import socket
 import sys
+import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, NoReturn, Protocol
 
 import click
 
-import steersman
-from steersman.cli.command import FlagsCommand
-from steersman.cli.flags import parse
-from steersman.cli.paths import default_data_dir
+from steersman.cli import logs
+from steersman.cli.service_manager import ServiceManager
+from steersman.controlplane.option_ties import warnings_of
 from steersman.controlplane.options import Options, OptionsError
 
 if TYPE_CHECKING:
     from steersman.controlplane.addresses import Address
 
-LOG_FORMAT: Final = "%(levelname).1s %(asctime)s %(name)s: %(message)s"
+logger = logging.getLogger(__name__)
 
-
-@click.command(cls=FlagsCommand)
-@click.version_option(steersman.__version__, prog_name="steersman")
-@click.argument("flags", nargs=-1, type=click.UNPROCESSED)
-def serve(flags: tuple[str, ...]) -> None:
-    """Serve the Kubernetes API.
-
-    The flags are kube-apiserver's, by the same names, plus --data-dir, --storage, --controllers and
-    --debug-loop-watchdog.
-    Defaults are kube-apiserver's too where it has any that a server by itself can use; RBAC is on. When the server is
-    ready it says so in one line: where it is, and the kubeconfig of its administrator.
-    """
-    try:
-        options = parse(list(flags), default_data_dir())
-    except OptionsError as error:
-        fail(str(error))
-    run(options)
+_LAST_WAIT: Final = 1.0
+"""Seconds that threads have when the server has ended: nothing that they do counts any more."""
 
 
 class Started(Protocol):
@@ -66,30 +53,54 @@ def run(
 
     if make is not None and options.workers > 1:
         fail("--workers: only for `steersman serve`, as controllers and nodes are in one process", program=program)
-    configure_logging(options.verbosity)
+    logs.configure_logging(options.verbosity, options.logging_format)
+    for warning in warnings_of(options):
+        logging.getLogger(__name__).warning("%s", warning)
     allow_many_files()
+    began = time.monotonic()
+    service_manager = ServiceManager()
+
+    def started(address: Address) -> None:
+        seconds = time.monotonic() - began
+        (ready or say_ready)(address)  # first, for programs that read both streams as one
+        logs.log_start(options, address.url, seconds)
+        service_manager.ready(f"serves on {address.url}")
+
+    def ending(why: str) -> None:
+        service_manager.stopping()
+        logs.log_ending(why)
+
     try:
-        code = _run(options, tied_to, make or _control_plane, ready or say_ready)
+        code = _run(options, tied_to, make or _control_plane, started, ending)
     except (OptionsError, OSError, StorageFormatError, StorageLocked, StorageUnavailable) as error:
-        fail(str(error), program=program)
+        _failed(options, str(error), program)
     except BaseExceptionGroup as group:
-        fail("; ".join(str(error) for error in group.exceptions), program=program)
+        _failed(options, "; ".join(str(error) for error in group.exceptions), program)
+    logs.log_end(time.monotonic() - began)
     sys.stdout.flush()
+    _end(code)
+
+
+def _end(code: int) -> None:
+    """Ends the process if it is not well, or if threads still work for requests that nobody waits for any more: the
+    interpreter would not end before they have."""
+    until = time.monotonic() + _LAST_WAIT
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join(max(0.0, until - time.monotonic()))
+            if thread.is_alive():
+                logger.warning("%s still works: it is not waited for", thread.name)
+                logging.shutdown()
+                os._exit(code)
     os._exit(code) if code else None
 
 
-def configure_logging(verbosity: int, who: str = "") -> None:
-    """What is logged, and how; `who` stands in each line where several processes write."""
-    from steersman.server.debug_paths import log_level
-
-    logging.basicConfig(level=log_level(verbosity), format=LOG_FORMAT.replace("%(name)s", f"{who}%(name)s"))
-    for handler in logging.getLogger().handlers:
-        handler.addFilter(_is_ours_or_a_warning)
-
-
-def _is_ours_or_a_warning(record: logging.LogRecord) -> bool:
-    """Keeps out what packages log for those who look into them, at any -v: it may hold what passes through them."""
-    return record.levelno >= logging.WARNING or record.name.partition(".")[0] == "steersman"
+def _failed(options: Options, why: str, program: str) -> NoReturn:
+    """End the program with 1. Who reads the log as JSON finds the reason in it too."""
+    if options.logging_format == logs.JSON:
+        logs.log_failure(why)
+        sys.exit(1)
+    fail(why, program=program)
 
 
 def fail(text: str, *, program: str = "steersman") -> NoReturn:
@@ -134,7 +145,7 @@ def ready_line(address: Address) -> str:
 
 def _run(
     options: Options, tied_to: socket.socket | None, make: Callable[[Options], Started],
-    ready: Callable[[Address], None],
+    ready: Callable[[Address], None], ending: Callable[[str], None],
 ) -> int:  # fmt: skip
     import uvloop
 
@@ -142,27 +153,33 @@ def _run(
     gc.disable()  # until the server is ready
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(_serve(lambda: make(options), tied_to, ready))
+            return runner.run(_serve(lambda: make(options), tied_to, ready, ending))
     finally:
         if collecting:
             gc.enable()
 
 
 async def _serve(
-    make: Callable[[], Started], tied_to: socket.socket | None, ready: Callable[[Address], None]
+    make: Callable[[], Started], tied_to: socket.socket | None, ready: Callable[[Address], None],
+    ending: Callable[[str], None],
 ) -> int:  # fmt: skip
     loop = asyncio.get_running_loop()
+    let_go = own_threads(loop)
     stop = asyncio.Event()
 
-    def interrupted() -> None:
-        if stop.is_set():
-            os._exit(1)
+    def end(why: str) -> None:
+        ending(why)
         stop.set()
 
+    def interrupted(number: signal.Signals) -> None:
+        if stop.is_set():
+            os._exit(1)
+        end(f"{number.name}: the server ends")
+
     for each in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(each, interrupted)
+        loop.add_signal_handler(each, interrupted, each)
     if tied_to is not None:
-        _follow(tied_to, stop)
+        _follow(tied_to, lambda: end("the etcd has ended, and this server with it"))
     plane = make()
     replace = getattr(plane, "replace_workers", None)
     if replace is not None:
@@ -181,7 +198,20 @@ async def _serve(
     ready(address)
     await stopping
     await plane.stop()
+    let_go()
     return 0
+
+
+def own_threads(loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
+    """Gives a loop threads that it does not wait for at its end, once the function that this gives was called."""
+    threads = ThreadPoolExecutor(thread_name_prefix="asyncio")
+    loop.set_default_executor(threads)
+
+    def let_go() -> None:
+        threads.shutdown(wait=False, cancel_futures=True)
+        loop.set_default_executor(ThreadPoolExecutor(1))
+
+    return let_go
 
 
 def _wait_for_no_start() -> None:
@@ -201,14 +231,13 @@ def settle() -> None:
     gc.set_threshold(10_000, 2, 2_500)
 
 
-def _follow(connection: socket.socket, stop: asyncio.Event) -> None:
-    """Sets `stop` at the end of the connection. Nothing is sent on it."""
+def _follow(connection: socket.socket, gone: Callable[[], None]) -> None:
+    """Calls `gone` at the end of the connection. Nothing is sent on it."""
     loop = asyncio.get_running_loop()
 
     def ended() -> None:
         loop.remove_reader(connection)
-        logging.getLogger(__name__).warning("the etcd has ended, and this server with it")
-        stop.set()
+        gone()
 
     connection.setblocking(False)
     loop.add_reader(connection, ended)

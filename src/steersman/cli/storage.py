@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from steersman.cli.in_order import InOrder
-from steersman.cli.paths import DEFAULT_DATA_DIR, default_data_dir
+from steersman.cli.paths import DEFAULT_DATA_DIR, AbsolutePath, default_data_dir
 
 if TYPE_CHECKING:
     from steersman.storage.moving.cluster import Cluster
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_FILE: Final = click.Path(path_type=Path, dir_okay=False)
+_FILE: Final = AbsolutePath(dir_okay=False)
 _MIB: Final = 1 << 20
 
 
 def _data_dir(command: Command) -> Command:
     return click.option(
-        "--data-dir", type=click.Path(path_type=Path, file_okay=False), metavar="folder",
+        "--data-dir", type=AbsolutePath(file_okay=False), metavar="folder",
         help=f"the server's folder  [default: {DEFAULT_DATA_DIR}]",
     )(command)  # fmt: skip
 
@@ -45,7 +45,7 @@ def _of_etcd(command: Command) -> Command:
 
 @click.group(cls=InOrder)
 def storage() -> None:
-    """Save, restore and move what is stored."""
+    """Save, restore, check and move what is stored."""
 
 
 @storage.command()
@@ -92,6 +92,41 @@ def restore(file: Path, data_dir: Path | None, replace: bool, bump_revision: int
     click.echo(f"restored {target}: revision {made.revision}")
 
 
+@storage.command()
+@_data_dir
+@click.option(
+    "--accept-data-loss", is_flag=True,
+    help="make a new file of all that is sound; the damaged one is kept as steersman.db.damaged",
+)  # fmt: skip
+def check(data_dir: Path | None, accept_data_loss: bool) -> None:
+    """Look whether the SQLite storage is what was written, and exit with 1 if it is not.
+
+    While a server runs on it, its log of writes is not judged. With --accept-data-loss no server may run; revisions go
+    on a million beyond those that are known, and watches from before begin anew.
+    """
+    from steersman.storage.sqlite import salvage
+    from steersman.storage.sqlite.file import DamagedFile, advice
+
+    file = _file(data_dir)
+    try:
+        found = _told(lambda: salvage.examine(file), passes=DamagedFile)
+    except DamagedFile as error:
+        if not accept_data_loss:
+            raise click.ClickException(f"{error}{advice(file)}") from None
+        click.echo(str(error), err=True)
+        made = _told(lambda: salvage.salvage(file))
+        for each in made.lost:
+            click.echo(f"lost: {each}", err=True)
+        click.echo(f"made {file} anew: revision {made.revision}, {made.keys} keys; the damaged file is {made.aside}")
+        return
+    details = [f"revision {found.revision}", f"{found.rows} rows"]
+    if found.unchecked:
+        details.append(f"{found.unchecked} of them written by a version without checksums (save and restore adds them)")
+    if found.in_use:
+        details.append("a server has it, so its log of writes was not judged")
+    click.echo(f"{file} is sound: {', '.join(details)}")
+
+
 @storage.command("to-etcd")
 @_data_dir
 @_of_etcd
@@ -123,22 +158,26 @@ def to_sqlite(data_dir: Path | None, **etcd: str) -> None:
 
 
 def _file(data_dir: Path | None) -> Path:
-    from steersman.controlplane.data_folder import FILE
+    from steersman.controlplane.data_files import FILE, check_files
 
-    return (data_dir or default_data_dir()) / FILE
+    folder = data_dir or default_data_dir()
+    _told(lambda: check_files(folder))
+    return folder / FILE
 
 
 def _tell(text: str) -> None:
     click.echo(text, err=True)
 
 
-def _told(work: Callable[[], T]) -> T:
-    """What `work` gives; what it cannot do is told in one line."""
+def _told(work: Callable[[], T], *, passes: type[Exception] | tuple[()] = ()) -> T:
+    """What `work` gives; what it cannot do is told in one line, but for the error that is passed on."""
     from steersman.controlplane.options import OptionsError
     from steersman.storage.interface import StorageFormatError, StorageLocked, StorageUnavailable
 
     try:
         return work()
+    except passes:
+        raise
     except (OptionsError, OSError, StorageFormatError, StorageLocked, StorageUnavailable) as error:
         raise click.ClickException(str(error).replace("\n", " ")) from None
 

@@ -7,14 +7,19 @@ import os
 import signal
 import socket
 import sys
+from typing import Final
 
-from steersman.cli.serve import allow_many_files, configure_logging, settle
+from steersman.cli.logs import configure_logging
+from steersman.cli.serve import allow_many_files, own_threads, settle
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.options import OptionsError
 from steersman.controlplane.workers.messages import decode_given, first_frame
 from steersman.controlplane.workers.worker import Sockets, Worker
 from steersman.machinery.shared_words import SharedWords
 from steersman.storage.interface import StorageFormatError, StorageLocked, StorageUnavailable
+
+_PR_SET_PDEATHSIG: Final = 1
+"""Of prctl(2)."""
 
 
 def main() -> None:
@@ -23,6 +28,7 @@ def main() -> None:
 
     import uvloop
 
+    end_with(os.getppid())
     for each in (signal.SIGINT, signal.SIGTERM):  # a terminal sends them to all; the owner knows what is to be done
         signal.signal(each, signal.SIG_IGN)
     words, *descriptors = map(int, sys.argv[1:])
@@ -34,7 +40,7 @@ def main() -> None:
         given = decode_given(first_frame(link))
     except EOFError:
         sys.exit(1)
-    configure_logging(given.options.verbosity, f"worker {given.number} ")
+    configure_logging(given.options.verbosity, given.options.logging_format, given.number)
     allow_many_files()
     gc.disable()  # until the server is ready
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -43,7 +49,22 @@ def main() -> None:
     os._exit(code)
 
 
+def end_with(owner: int) -> None:
+    """Have the kernel kill this process when its owner is gone, whatever this process does then.
+
+    A process that works no more does not see that the connection to its owner is closed. On Linux only.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    import ctypes
+
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    if os.getppid() != owner:  # it was gone before
+        sys.exit(1)
+
+
 async def _work(worker: Worker) -> int:
+    let_go = own_threads(asyncio.get_running_loop())
     await worker.begin()
     plane = ControlPlane(worker.given.options, worker=worker)
     try:
@@ -59,6 +80,7 @@ async def _work(worker: Worker) -> int:
     await worker.ended.wait()
     await plane.stop()
     await worker.over()
+    let_go()
     return 0
 
 

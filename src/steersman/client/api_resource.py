@@ -11,7 +11,7 @@ from urllib.parse import quote
 import msgspec
 
 from steersman.api.meta.v1 import ListMeta, ObjectMeta, PartialObjectMetadata
-from steersman.machinery.codec.serializer import decode_plain, decoder, encode
+from steersman.machinery.codec.serializer import decode_plain, decoder, encode_in_order
 from steersman.machinery.errors.field import quote as go_quote
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.schema import GroupKind, GroupResource
@@ -110,11 +110,14 @@ class APIResource(Generic[T]):
         return _list_decoder(self.type)
 
     def encode(self, obj: T) -> bytes:
-        """JSON of an object, with kind and apiVersion."""
+        """JSON of an object, with kind and apiVersion; maps as they are, which the server puts in order."""
         if isinstance(obj, dict):
-            return encode({"kind": self.kind, "apiVersion": self.api_version, **obj})
+            return encode_in_order({"kind": self.kind, "apiVersion": self.api_version, **obj})
         whole: Any = obj
-        return b'{"kind":"%s","apiVersion":"%s",' % (self.kind.encode(), self.api_version.encode()) + encode(whole)[1:]
+        return (
+            b'{"kind":"%s","apiVersion":"%s",' % (self.kind.encode(), self.api_version.encode())
+            + encode_in_order(whole)[1:]
+        )
 
 
 @dataclass(frozen=True, slots=True)

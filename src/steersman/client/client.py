@@ -17,6 +17,7 @@ from steersman.client.errors import error_of, seconds_of, status_error
 from steersman.client.transport import Fields, Response, Transport
 from steersman.machinery.codec.serializer import decode_plain, encode
 from steersman.machinery.errors.status import StatusError
+from steersman.machinery.large_work.slow_lane import is_large
 
 T = TypeVar("T")
 
@@ -69,13 +70,17 @@ class Client:
         self._fields: Fields = (("user-agent", manager),)
         self._places = asyncio.Semaphore(_AT_ONCE)
 
+    def beside(self) -> Client:
+        """Return a client on the same connections whose requests do not wait for those of this client."""
+        return Client(self._transport, self.manager)
+
     async def aclose(self) -> None:
         """Closes what is kept open."""
         await self._transport.aclose()
 
     async def get(self, resource: APIResource[T], name: str, namespace: str = "") -> T:
         """An object as it is now."""
-        return resource.decode(await self._ask("GET", resource.path(namespace, name), resource.accept()))
+        return await _decoded(resource, await self._ask("GET", resource.path(namespace, name), resource.accept()))
 
     async def list(
         self, resource: APIResource[T], namespace: str = "", *, label_selector: str = "", field_selector: str = "",
@@ -89,14 +94,16 @@ class Client:
         return resource.decode_list(await self._ask("GET", target, resource.accept(as_list=True)))
 
     async def each(
-        self, resource: APIResource[T], namespace: str = "", *, label_selector: str = "", page: int = 500
-    ) -> AsyncIterator[T]:
+        self, resource: APIResource[T], namespace: str = "", *, label_selector: str = "", field_selector: str = "",
+        page: int = 500,
+    ) -> AsyncIterator[T]:  # fmt: skip
         """All objects, a page at a time. Raises StatusError: Expired if that takes longer than history is kept,
         InternalError if there is no end of pages."""
         token = ""
         for _ in range(_MOST_PAGES):
             found = await self.list(
-                resource, namespace, label_selector=label_selector, limit=page, continue_token=token
+                resource, namespace, label_selector=label_selector, field_selector=field_selector, limit=page,
+                continue_token=token,
             )  # fmt: skip
             for obj in found.items:
                 yield obj
@@ -108,14 +115,14 @@ class Client:
     async def create(self, resource: APIResource[T], obj: T, namespace: str = "") -> T:
         """Makes an object, in `namespace` or that of its metadata. Raises StatusError (AlreadyExists)."""
         target = _target(resource.path(namespace or _namespace(obj)), fieldManager=self.manager)
-        return resource.decode(await self._ask("POST", target, resource.accept(), resource.encode(obj)))
+        return await _decoded(resource, await self._ask("POST", target, resource.accept(), resource.encode(obj)))
 
     async def create_subresource(
         self, resource: APIResource[Any], name: str, namespace: str, subresource: str, obj: APIResource[T], body: T
     ) -> T:
         """Creates by a subresource that takes and answers objects of another kind: a binding, an eviction, a token."""
         target = _target(resource.path(namespace, name, subresource), fieldManager=self.manager)
-        return obj.decode(await self._ask("POST", target, obj.accept(), obj.encode(body)))
+        return await _decoded(obj, await self._ask("POST", target, obj.accept(), obj.encode(body)))
 
     async def act(self, resource: APIResource[Any], name: str, namespace: str, subresource: str, body: bytes) -> None:
         """Creates by a subresource whose answer does not matter."""
@@ -125,7 +132,7 @@ class Client:
         """Puts an object in the place of the one of its name. Raises StatusError (Conflict) if that has changed."""
         metadata = cast(Object, obj).metadata
         target = _target(resource.path(metadata.namespace, metadata.name, subresource), fieldManager=self.manager)
-        return resource.decode(await self._ask("PUT", target, resource.accept(), resource.encode(obj)))
+        return await _decoded(resource, await self._ask("PUT", target, resource.accept(), resource.encode(obj)))
 
     async def update_status(self, resource: APIResource[T], obj: T) -> T:
         """Puts the status of an object. Raises StatusError (Conflict) if the object has changed."""
@@ -136,7 +143,7 @@ class Client:
         media: str = MERGE_PATCH, subresource: str = "",
     ) -> T:  # fmt: skip
         """Changes an object by a patch of plain data."""
-        return resource.decode(await self._patch(resource, name, namespace, patch, media, subresource))
+        return await _decoded(resource, await self._patch(resource, name, namespace, patch, media, subresource))
 
     async def change(
         self, resource: APIResource[Any], name: str, namespace: str, patch: object, *,
@@ -160,7 +167,9 @@ class Client:
             resource.path(namespace, name, subresource), fieldManager=manager or self.manager,
             force="true" if force else "",
         )  # fmt: skip
-        return resource.decode(await self._ask("PATCH", target, resource.accept(), encode(configuration), APPLY_PATCH))
+        return await _decoded(
+            resource, await self._ask("PATCH", target, resource.accept(), encode(configuration), APPLY_PATCH)
+        )
 
     async def delete(
         self, resource: APIResource[Any], name: str, namespace: str = "", options: DeleteOptions | None = None
@@ -258,15 +267,26 @@ def _delete_options(options: DeleteOptions) -> bytes:
     return b'{"kind":"DeleteOptions","apiVersion":"v1",' + encode(options)[1:] if encode(options) != b"{}" else b""
 
 
+async def _decoded(resource: APIResource[T], data: bytes) -> T:
+    """The object of an answer; a large one is read beside the loop."""
+    return await asyncio.to_thread(resource.decode, data) if is_large(data) else resource.decode(data)
+
+
 async def _events(resource: APIResource[T], response: Response) -> AsyncIterator[Sequence[Event[T]]]:
-    """The events of a watch, those that came together together."""
+    """The events of a watch, those that came together together; large ones are read beside the loop."""
     rest = b""
     async for piece in response.pieces():
         *whole, rest = (rest + piece).split(b"\n")
-        if whole:
-            yield [_event(resource, line) for line in whole if line]
+        if any(map(is_large, whole)):
+            yield await asyncio.to_thread(_read, resource, whole)
+        elif whole:
+            yield _read(resource, whole)
         if len(rest) > _MAX_EVENT:
             raise msgspec.DecodeError("an event of a watch is too large")
+
+
+def _read(resource: APIResource[T], lines: Sequence[bytes]) -> Sequence[Event[T]]:
+    return [_event(resource, line) for line in lines if line]
 
 
 def _event(resource: APIResource[T], line: bytes) -> Event[T]:

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any, Final, Protocol
 
 from steersman.api.core.v1 import Event, EventSource, ObjectReference
@@ -25,6 +26,8 @@ logger = logging.getLogger(__name__)
 
 _QUEUED: Final = 1000
 _MOST_KNOWN: Final = 4096
+_LONGEST_KEPT: Final = 512
+"""Characters of a message that is remembered as it is."""
 _SIMILAR: Final = 10
 _SIMILAR_WITHIN: Final = 600.0
 _BURST: Final = 25
@@ -146,7 +149,7 @@ class Broadcaster:
         if now - similar.at > _SIMILAR_WITHIN:
             similar.messages.clear()
         similar.at = now
-        similar.messages.add(event.message)
+        similar.messages.add(_short(event.message))
         if len(similar.messages) >= _SIMILAR:
             similar.messages.pop()
             event.message = f"(combined from similar events): {event.message}"
@@ -181,7 +184,7 @@ class Broadcaster:
         combined = event.message.startswith("(combined from")
         key = (
             event.source.component, event.source.host, event.involved_object.uid, event.involved_object.name,
-            event.involved_object.field_path, event.type, event.reason, "" if combined else event.message,
+            event.involved_object.field_path, event.type, event.reason, "" if combined else _short(event.message),
         )  # fmt: skip
         told: _Told | None = self._told.get(key)
         if told is not None:
@@ -201,6 +204,13 @@ class Broadcaster:
         self._told.use(key, lambda: _Told(
             event.metadata.name, event.metadata.namespace, event.count, event.first_timestamp or ""
         ))  # fmt: skip
+
+
+def _short(message: str) -> str:
+    """The message, or a digest of a long one: messages repeat what users write, and many are remembered."""
+    if len(message) <= _LONGEST_KEPT:
+        return message
+    return sha256(message.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class _ComponentRecorder:

@@ -133,6 +133,7 @@ class Informer(Generic[O]):
         backoff = Backoff(0.8, 30.0)
         while True:
             started = asyncio.get_running_loop().time()
+            was_known = bool(self._version)
             try:
                 await self._watch()
             except TooLarge as error:
@@ -141,7 +142,8 @@ class Informer(Generic[O]):
             except _CANNOT_FOLLOW as error:
                 if isinstance(error, StatusError) and is_expired(error):
                     self._version = ""
-                    continue
+                    if was_known:
+                        continue  # from all objects on, where no version can be too old
                 logger.warning("watch of %s: %s", self.resource.group_resource, error)
             except Exception:
                 logger.exception("watch of %s", self.resource.group_resource)

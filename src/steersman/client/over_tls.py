@@ -48,7 +48,7 @@ class TLSTransport:
                 self._endpoint.address, method, self._prefix + target, headers, whole=body
             )
         except _FAILED as error:
-            raise Unreachable(f"{method} {self._endpoint.url}: {error}") from None
+            raise Unreachable(f"{method} {self._endpoint.shown}: {error}") from None
         return _Response(answer)
 
     async def aclose(self) -> None:

@@ -52,6 +52,18 @@ RESOURCE_QUOTAS: Final = _core("resourcequotas", core.ResourceQuota)
 SECRETS: Final = _core("secrets", core.Secret)
 SERVICE_ACCOUNTS: Final = _core("serviceaccounts", core.ServiceAccount)
 SERVICES: Final = _core("services", core.Service)
+MUTATING_WEBHOOK_CONFIGURATIONS: Final = _of(
+    "admissionregistration.k8s.io",
+    "mutatingwebhookconfigurations",
+    admissionregistration.MutatingWebhookConfiguration,
+    namespaced=False,
+)
+VALIDATING_WEBHOOK_CONFIGURATIONS: Final = _of(
+    "admissionregistration.k8s.io",
+    "validatingwebhookconfigurations",
+    admissionregistration.ValidatingWebhookConfiguration,
+    namespaced=False,
+)
 VALIDATING_ADMISSION_POLICIES: Final = _of(
     "admissionregistration.k8s.io",
     "validatingadmissionpolicies",

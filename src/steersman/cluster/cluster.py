@@ -56,7 +56,10 @@ class Cluster:
         self._configuration = configuration or Configuration()
         self._nodes = self._configuration.simulated_nodes()
         self._stages = _stages(self._configuration)
-        self._servers = NodeServers(self._nodes, Containers(), serves_local=self._configuration.serve_local)
+        self._servers = NodeServers(
+            self._nodes, Containers(), serves_local=self._configuration.serve_local,
+            answers_webhooks=self._configuration.answer_webhooks,
+        )  # fmt: skip
         if not options.kubelet_preferred_address_types:  # the names of nodes lead nowhere
             options = replace(options, kubelet_preferred_address_types=("InternalIP",))
         given = options.controllers or ("*",)
@@ -99,7 +102,7 @@ class Cluster:
         if self._configuration.schedules:
             controllers = (*controllers, LoadBalancerController, *VOLUME_DRIVER)
         self._movers = Movers(
-            self, self._settings, controllers, self._nodes, self._servers, self._stages,
+            self, self._settings, controllers, self._configuration.node_set(self._nodes), self._servers, self._stages,
             schedules=self._configuration.schedules,
         )  # fmt: skip
         await self._movers.start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, field
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -10,7 +11,10 @@ from typing import Any, Final
 import msgspec
 
 from steersman.api.core.v1 import Taint
+from steersman.machinery.suggestions import explained
 from steersman.machinery.values.quantity import QuantityError, parse
+from steersman.nodes.node_set import Networks, NodeSet
+from steersman.nodes.rehearsal import Unknown
 from steersman.nodes.simulated_node import CAPACITY, NodeTemplate, SimulatedNode
 
 HOSTS: Final = IPv4Network("172.16.0.0/12")
@@ -44,6 +48,9 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     seed: int | None = None
     serve_local: bool = msgspec.field(name="serveLocal", default=False)
     missing_images: list[str] = msgspec.field(name="missingImages", default_factory=list)
+    manage_all_nodes: bool = msgspec.field(name="manageAllNodes", default=False)
+    unknown_programs: Unknown | None = msgspec.field(name="unknownPrograms", default=None)
+    answer_webhooks: bool = msgspec.field(name="answerWebhooks", default=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +72,12 @@ class Configuration:
     """Whether annotations of pods may have their ports served by addresses that this machine can reach."""
     missing_images: tuple[str, ...] = ()
     """Images that no registry has: names with registry and tag, `*` in them for anything."""
+    manage_all_nodes: bool = False
+    """Whether every node that is made through the API is simulated, or those alone that ask for it."""
+    unknown_programs: Unknown | None = None
+    """What becomes of programs that are not simulated; None for what suits each container."""
+    answer_webhooks: bool = False
+    """Whether pods answer as webhooks that allow everything, and as APIs without resources."""
 
     @classmethod
     def load(cls, path: Path) -> Configuration:
@@ -75,11 +88,14 @@ class Configuration:
             documents: list[Any] = [each for each in yaml.safe_load_all(path.read_text()) if each is not None]
             own = [each for each in documents if not _is_object(each)]
             if len(own) > 1:
-                raise ConfigurationError(f"{path}: {len(own)} documents say what the cluster is")
-            found = msgspec.convert(own[0] if own else {}, _File)
+                raise ConfigurationError(f"{len(own)} documents say what the cluster is")
+            plain = own[0] if own else {}
+            found = msgspec.convert(plain, _File)
         except OSError as error:
             raise ConfigurationError(f"{path}: {error.strerror}") from None
-        except (yaml.YAMLError, msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
+        except msgspec.ValidationError as error:
+            raise ConfigurationError(f"{path}: {explained(error, _File)}") from None
+        except (ConfigurationError, yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
             raise ConfigurationError(f"{path}: {error}") from None
         objects = tuple(path.parent / each for each in found.objects)
         stages = tuple(path.parent / each for each in found.stages)
@@ -94,6 +110,9 @@ class Configuration:
             seed=found.seed,
             serve_local=found.serve_local,
             missing_images=tuple(found.missing_images),
+            manage_all_nodes=found.manage_all_nodes,
+            unknown_programs=found.unknown_programs,
+            answer_webhooks=found.answer_webhooks,
         )
 
     def simulated_nodes(self) -> list[SimulatedNode]:
@@ -101,7 +120,7 @@ class Configuration:
         nodes: list[SimulatedNode] = []
         names: set[str] = set()
         for group in self.nodes:
-            template = _template(group, self.missing_images)
+            template = _template(group, self.missing_images, self.unknown_programs)
             if group.count < 0 or len(nodes) + group.count > MOST_NODES:
                 raise ConfigurationError(f"{group.count} nodes: from 0 to {MOST_NODES} can be simulated")
             for number in range(group.count):
@@ -112,12 +131,17 @@ class Configuration:
                 nodes.append(SimulatedNode(name, len(nodes), template, HOSTS, PODS))
         return nodes
 
+    def node_set(self, nodes: Iterable[SimulatedNode]) -> NodeSet:
+        """Return the set of `simulated_nodes`, which nodes that are made through the API join."""
+        usual = NodeTemplate(missing_images=self.missing_images, unknown_programs=self.unknown_programs)
+        return NodeSet(nodes, Networks(HOSTS, PODS), adopts_all=self.manage_all_nodes, usual=usual)
+
 
 def _is_object(document: Any) -> bool:
     return isinstance(document, dict) and "kind" in document
 
 
-def _template(group: NodeGroup, missing_images: tuple[str, ...]) -> NodeTemplate:
+def _template(group: NodeGroup, missing_images: tuple[str, ...], unknown_programs: Unknown | None) -> NodeTemplate:
     for name, quantity in group.capacity.items():
         try:
             parse(quantity)
@@ -126,4 +150,5 @@ def _template(group: NodeGroup, missing_images: tuple[str, ...]) -> NodeTemplate
     return NodeTemplate(
         capacity={**CAPACITY, **group.capacity}, labels=group.labels, annotations=group.annotations,
         taints=tuple(group.taints), architecture=group.architecture, missing_images=missing_images,
+        unknown_programs=unknown_programs,
     )  # fmt: skip

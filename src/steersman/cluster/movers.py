@@ -11,8 +11,8 @@ from steersman.client.client import Client
 from steersman.controllers.controller import Controller, Settings
 from steersman.controllers.manager import ControllerManager
 from steersman.nodes.kubelets import Kubelets
+from steersman.nodes.node_set import NodeSet
 from steersman.nodes.server.servers import NodeServers
-from steersman.nodes.simulated_node import SimulatedNode
 from steersman.scheduler.scheduler import Scheduler
 
 if TYPE_CHECKING:  # most clusters have no stages
@@ -41,7 +41,7 @@ class Movers:
 
     def __init__(
         self, clients: Clients, settings: Settings, controllers: Sequence[type[Controller[Any]]],
-        nodes: Sequence[SimulatedNode], servers: NodeServers, stages: Stages | None, *, schedules: bool,
+        nodes: NodeSet, servers: NodeServers, stages: Stages | None, *, schedules: bool,
     ) -> None:  # fmt: skip
         manager = ControllerManager(
             clients.client(UserInfo(f"system:{MANAGER}"), MANAGER), clients.client_of_account, settings, controllers
@@ -53,7 +53,12 @@ class Movers:
             self._scheduler = Scheduler(clients.client(UserInfo(f"system:{SCHEDULER}"), SCHEDULER), manager.informers)
         client = clients.client(_NODES, "kubelet")
         players = None if stages is None else _players(client, manager, nodes, stages)
-        self._kubelets = Kubelets(client, manager.informers, manager.events, nodes, servers, players)
+
+        def account(namespace: str, name: str) -> Client:
+            groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
+            return clients.client(UserInfo(f"system:serviceaccount:{namespace}:{name}", groups=groups), name)
+
+        self._kubelets = Kubelets(client, manager.informers, manager.events, nodes, servers, players, account)
         self._running = AsyncExitStack()
 
     async def start(self) -> None:
@@ -80,8 +85,8 @@ class Movers:
 
 
 def _players(
-    client: Client, manager: ControllerManager, nodes: Sequence[SimulatedNode], stages: Stages
+    client: Client, manager: ControllerManager, nodes: NodeSet, stages: Stages
 ) -> StagePlayers:  # fmt: skip
     from steersman.nodes.stages.players import StagePlayers
 
-    return StagePlayers(client, manager.informers, manager.events, {each.name: each for each in nodes}, stages)
+    return StagePlayers(client, manager.informers, manager.events, nodes, stages)

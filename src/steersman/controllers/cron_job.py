@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
@@ -25,7 +26,7 @@ from steersman.controllers.workloads.controller_ref import (
     new_controller_ref,
     resolve,
 )
-from steersman.machinery.codec.serializer import deep_copy
+from steersman.controllers.workloads.copies import changeable
 from steersman.machinery.cron.schedules import Schedule, ScheduleError, check_time_zone, parse_schedule
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError
@@ -36,6 +37,18 @@ _SLACK: Final = 0.1
 """Seconds after a scheduled time at which it is looked at."""
 _MANY: Final = 100
 """So many missed times are warned of."""
+
+
+_LONG: Final = 1000
+"""Characters of a schedule that are read in less than a millisecond."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A long schedule with its zone, and what was found in it."""
+
+    text: str
+    found: Schedule | ScheduleError
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +70,10 @@ class CronJobController(Controller[Key]):
         super().__init__(given)
         self._cron_jobs = self.informers.of(CRON_JOBS)
         self._jobs = self.informers.of(JOBS)
+        self._schedules: dict[Key, _Read] = {}
+        """Of CronJobs whose schedules take long to read."""
+        self._rescheduled: set[Key] = set()
+        """CronJobs that have another schedule or time zone than when they were last looked at."""
         add_controller_index(self._jobs)
         self._cron_jobs.on_change(self._changed)
         self._jobs.on_change(self._job_changed)
@@ -65,18 +82,12 @@ class CronJobController(Controller[Key]):
         one = new or old
         assert one is not None
         key = key_of(one)
-        if old is None or new is None or _timing(old) == _timing(new):
-            self.queue.add(key)
-            return
-        # another schedule counts from now on: what has come of it by now is not made up for
-        try:
-            schedule = parse_schedule(_schedule_text(new))
-        except ScheduleError:
-            text = f"unparseable schedule for cronjob: {new.spec.schedule}"
-            self._say(new, "Warning", "UnParseableCronJobSchedule", text)
-            return
-        now = _now()
-        self.queue.add_after(key, _seconds_to_next(new, schedule, now))
+        if new is None:
+            self._schedules.pop(key, None)
+            self._rescheduled.discard(key)
+        elif old is not None and _timing(old) != _timing(new):
+            self._rescheduled.add(key)
+        self.queue.add(key)
 
     def _job_changed(self, old: Job | None, new: Job | None) -> None:
         for each in (old, new):
@@ -89,14 +100,18 @@ class CronJobController(Controller[Key]):
         known = self._cron_jobs.get(*key)
         if known is None:
             return
-        cron_job = deep_copy(known)
+        cron_job = changeable(known)
         jobs = controlled_by(self._jobs, known.metadata.uid)
         error: StatusError | TryLater | None = None
         seconds: float | None = None
         await self._clean_up(cron_job, jobs)
         try:
             await self._look_at_jobs(cron_job, jobs)
-            seconds = await self._start(cron_job)
+            if key in self._rescheduled:
+                seconds = await self._until_next(cron_job)
+                self._rescheduled.discard(key)
+            else:
+                seconds = await self._start(cron_job)
         except (StatusError, TryLater) as failure:
             error = failure
         if cron_job.status != known.status:
@@ -158,20 +173,33 @@ class CronJobController(Controller[Key]):
             text = f"Saw a job that the controller did not create or forgot: {job.metadata.name}"
             self._say(cron_job, "Warning", "UnexpectedJob", text)
 
+    async def _until_next(self, cron_job: CronJob) -> float | None:
+        """Return the seconds until a new schedule comes for the first time, None if it is none.
+
+        It counts from now on: what has come of it by now is not made up for.
+        """
+        try:
+            schedule = await self._schedule_of(cron_job)
+        except ScheduleError:
+            text = f"unparseable schedule for cronjob: {_shown(cron_job.spec.schedule)}"
+            self._say(cron_job, "Warning", "UnParseableCronJobSchedule", text)
+            return None
+        return _seconds_to_next(cron_job, schedule, _now())
+
     async def _start(self, cron_job: CronJob) -> float | None:
         """Starts a Job if it is time, and says in how many seconds to look again; None if that is not needed."""
         spec = cron_job.spec
         zone = self._zone(cron_job)
         if cron_job.metadata.deletion_timestamp or zone is None or spec.suspend:
             return None
-        schedule = self._schedule(cron_job)
+        schedule = await self._schedule(cron_job)
         if schedule is None:
             return None
         now = _now()
         try:
             missed = missed_times(cron_job, schedule, int(now), with_deadline=True)
         except ScheduleError as error:
-            self._say(cron_job, "Warning", "InvalidSchedule", f"invalid schedule: {spec.schedule} : {error}")
+            self._say(cron_job, "Warning", "InvalidSchedule", f"invalid schedule: {_shown(spec.schedule)} : {error}")
             return None
         scheduled = missed.last
         if scheduled is not None and missed.count > _MANY:
@@ -195,20 +223,34 @@ class CronJobController(Controller[Key]):
             return None
         return ZoneInfo(name)
 
-    def _schedule(self, cron_job: CronJob) -> Schedule | None:
+    async def _schedule(self, cron_job: CronJob) -> Schedule | None:
         text = cron_job.spec.schedule
         if "TZ" in text:
             warning = (
-                f"CRON_TZ or TZ used in schedule {quote(text)} is not officially supported, see "
+                f"CRON_TZ or TZ used in schedule {quote(_shown(text))} is not officially supported, see "
                 "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"
             )
             self._say(cron_job, "Warning", "UnsupportedSchedule", warning)
         try:
-            return parse_schedule(_schedule_text(cron_job))
+            return await self._schedule_of(cron_job)
         except ScheduleError as error:
-            told = f"unparseable schedule: {quote(text)} : {error}"
+            told = f"unparseable schedule: {quote(_shown(text))} : {_shown(str(error))}"
             self._say(cron_job, "Warning", "UnparseableSchedule", told)
             return None
+
+    async def _schedule_of(self, cron_job: CronJob) -> Schedule:
+        """Return the schedule of a CronJob; a long text is read beside the loop, and once. Raises ScheduleError."""
+        text = _schedule_text(cron_job)
+        if len(text) <= _LONG:
+            return parse_schedule(text)
+        key, known = key_of(cron_job), self._schedules.get(key_of(cron_job))
+        if known is None or known.text != text:
+            known = _Read(text, await asyncio.to_thread(_schedule_or_error, text))
+            if self._cron_jobs.get(*key) is not None:
+                self._schedules[key] = known
+        if isinstance(known.found, ScheduleError):
+            raise known.found
+        return known.found
 
     def _may_start(self, cron_job: CronJob, scheduled: int, now: float) -> bool:
         """Whether a Job for that time is to be started, and is not yet."""
@@ -262,6 +304,18 @@ class CronJobController(Controller[Key]):
 
     def _say(self, cron_job: CronJob, type_: str, reason: str, message: str) -> None:
         self.recorder.event(reference(CRON_JOBS, cron_job), type_, reason, message)
+
+
+def _schedule_or_error(text: str) -> Schedule | ScheduleError:
+    try:
+        return parse_schedule(text)
+    except ScheduleError as error:
+        return error
+
+
+def _shown(text: str) -> str:
+    """Text of a CronJob as events tell it, cut off where it is long."""
+    return text if len(text) <= _LONG else f"{text[:_LONG]}..."
 
 
 def _now() -> float:

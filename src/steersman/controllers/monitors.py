@@ -18,6 +18,7 @@ from steersman.client.informer import Informer, Informers
 from steersman.client.transport import Unreachable
 from steersman.controllers.other_servers import OtherServers
 from steersman.machinery.errors.status import StatusError
+from steersman.net.upkeep import upkeep
 
 logger = logging.getLogger(__name__)
 
@@ -107,8 +108,9 @@ class Monitors:
                 delay = _AGAIN_SOON
             was_all = is_all
             try:
-                async with asyncio.timeout(delay):
-                    await self._look.wait()
+                with upkeep():
+                    async with asyncio.timeout(delay):
+                        await self._look.wait()
             except TimeoutError:
                 delay = min(delay * 2, _AGAIN_AFTER)
                 continue

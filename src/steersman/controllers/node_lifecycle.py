@@ -19,6 +19,7 @@ from steersman.machinery.built_in.taints import NOT_READY, UNREACHABLE, UNSCHEDU
 from steersman.machinery.codec.serializer import deep_copy, to_plain
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
+from steersman.net.upkeep import upkeep
 
 GRACE: Final = 50.0
 """Seconds without a sign of a node, after which it counts as gone (`--node-monitor-grace-period`)."""
@@ -125,7 +126,8 @@ class NodeLifecycleController(Controller[str]):
         grace = STARTUP_GRACE if ready is None else GRACE
         left = self._seen[name] + grace - asyncio.get_running_loop().time()
         if left > 0:
-            self.queue.add_after(name, left + 0.001)
+            with upkeep():  # the next sign of life moves it on
+                self.queue.add_after(name, left + 0.001)
         return left <= 0
 
     async def _mark_silent(self, node: Node) -> Node | None:

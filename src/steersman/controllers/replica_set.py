@@ -5,8 +5,10 @@ ReplicationControllers are kept by the same code, see `replication_controller`.
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
@@ -39,14 +41,18 @@ from steersman.controllers.workloads.pod_state import (
     is_terminating,
     next_availability,
 )
-from steersman.controllers.workloads.selectors import compiled
+from steersman.controllers.workloads.selectors import compiled, may_select
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.turn import Turn
-from steersman.machinery.selectors.labels import Selector, from_label_selector, selector_from_set
+from steersman.machinery.selectors.labels import Selector, from_label_selector
 from steersman.machinery.values import times
+
+logger = logging.getLogger(__name__)
 
 R = TypeVar("R", ReplicaSet, ReplicationController)
 
+_TELLS_EVERY: Final = 2.0
+"""Seconds between two writes of the status while pods are made."""
 _BURST: Final = 500
 """How many pods are made or deleted before what came of it has been seen."""
 _WAIT_FOR_EACH: Final = 50e-6
@@ -78,6 +84,11 @@ class ReplicasController(Controller[Key], Generic[R]):
     async def compiled(self, owner: R) -> Selector:
         """The same; one that takes long to read is read beside the loop."""
         return self.selector(owner)
+
+    def may_select(self, owner: R, labels: Mapping[str, str]) -> bool:
+        """Return True if pods with these labels may be the set's; whoever is told so looks again."""
+        selector = self.selector(owner)
+        return not selector.empty and selector.matches(labels)
 
     @abstractmethod
     def condition(self, **members: str) -> Any:
@@ -141,8 +152,7 @@ class ReplicasController(Controller[Key], Generic[R]):
         if not pod.metadata.labels:
             return
         for each in self._sets.list(pod.metadata.namespace):
-            selector = self.selector(each)
-            if not selector.empty and selector.matches(pod.metadata.labels):
+            if self.may_select(each, pod.metadata.labels):
                 yield each
 
     def _enqueue_all(self, sets: Iterable[R]) -> None:
@@ -176,7 +186,10 @@ class ReplicasController(Controller[Key], Generic[R]):
             await turn.give()
         error: Exception | None = None
         if may_act and not owner.metadata.deletion_timestamp:
+            began = asyncio.get_running_loop().time()
             error = await self._manage(key, owner, active)
+            if asyncio.get_running_loop().time() - began > _TELLS_EVERY:  # what was told meanwhile is newer
+                active, terminating = self._counted(owner)
         now = times.unix(times.now())
         status = await self._status(owner, active, terminating, error, now)
         await self._write(owner, status)
@@ -210,9 +223,34 @@ class ReplicasController(Controller[Key], Generic[R]):
                 if not is_namespace_terminating(error):
                     raise
 
-        succeeded, error = await slow_start(count, create)
+        telling = asyncio.create_task(self._tell_meanwhile(key, owner), name=f"status of {'/'.join(key)}")
+        try:
+            succeeded, error = await slow_start(count, create)
+        finally:
+            telling.cancel()
+            await asyncio.wait([telling])
         self._expected.created(key, count - succeeded)
         return error
+
+    def _counted(self, owner: R) -> tuple[list[Pod], int]:
+        """The active pods of a set, and how many end, as they are known now."""
+        pods = controlled_by(self._pods, owner.metadata.uid)
+        return list(filter(is_active, pods)), sum(map(is_terminating, pods))
+
+    async def _tell_meanwhile(self, key: Key, owner: R) -> None:
+        """Keeps the status up while many pods are made, which takes long where others need the loop as well."""
+        while True:
+            await asyncio.sleep(_TELLS_EVERY)
+            current = self._sets.get(*key)
+            if current is None or current.metadata.uid != owner.metadata.uid:
+                return
+            active, terminating = self._counted(owner)
+            status = await self._status(current, active, terminating, None, times.unix(times.now()))
+            status["conditions"] = current.status.conditions
+            try:
+                await self._write(current, status)
+            except (StatusError, Unreachable) as error:
+                logger.debug("%s: status of %s: %s", self.name, key, error)
 
     async def _delete(self, key: Key, owner: R, active: Sequence[Pod], count: int) -> Exception | None:
         chosen = pods_to_delete(active, self._related(owner), count, times.unix(times.now()))
@@ -255,12 +293,12 @@ class ReplicasController(Controller[Key], Generic[R]):
     async def _status(
         self, owner: R, active: Sequence[Pod], terminating: int, error: Exception | None, now: int
     ) -> dict[str, Any]:  # fmt: skip
-        labelled = selector_from_set(owner.spec.template.metadata.labels if owner.spec.template else {}).matches
+        labels = (owner.spec.template.metadata.labels if owner.spec.template else {}).items()
         seconds = owner.spec.min_ready_seconds
         fully_labelled = ready = available = 0
         turn = Turn()
         for pod in active:
-            fully_labelled += labelled(pod.metadata.labels)
+            fully_labelled += labels <= pod.metadata.labels.items()
             if is_ready(pod):
                 ready += 1
                 available += seconds == 0 or is_available(pod, seconds, now)
@@ -298,6 +336,9 @@ class ReplicaSetController(ReplicasController[ReplicaSet]):
 
     async def compiled(self, owner: ReplicaSet) -> Selector:
         return await compiled(owner.spec.selector)
+
+    def may_select(self, owner: ReplicaSet, labels: Mapping[str, str]) -> bool:
+        return may_select(owner.spec.selector, labels)
 
     def condition(self, **members: str) -> ReplicaSetCondition:
         return ReplicaSetCondition(**members)

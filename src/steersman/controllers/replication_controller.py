@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from steersman.api.core.v1 import ReplicationController, ReplicationControllerCondition
+from steersman.api.meta.v1 import LabelSelector
 from steersman.client.resources import REPLICATION_CONTROLLERS
 from steersman.controllers.replica_set import ReplicasController
+from steersman.controllers.workloads.selectors import compiled
 from steersman.machinery.selectors.labels import Selector, selector_from_set
 
 
@@ -19,6 +22,12 @@ class ReplicationControllerController(ReplicasController[ReplicationController])
 
     def selector(self, owner: ReplicationController) -> Selector:
         return selector_from_set(owner.spec.selector)
+
+    async def compiled(self, owner: ReplicationController) -> Selector:
+        return await compiled(LabelSelector(match_labels=owner.spec.selector))
+
+    def may_select(self, owner: ReplicationController, labels: Mapping[str, str]) -> bool:
+        return bool(owner.spec.selector) and owner.spec.selector.items() <= labels.items()
 
     def condition(self, **members: str) -> ReplicationControllerCondition:
         return ReplicationControllerCondition(**members)

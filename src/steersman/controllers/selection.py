@@ -7,19 +7,22 @@ from typing import Any, Final
 
 from steersman.controllers.all import CONTROLLERS
 from steersman.controllers.controller import Controller
+from steersman.machinery.suggestions import known_are
 
 ALL: Final = "*"
 
 
-def selected(given: Sequence[str]) -> tuple[type[Controller[Any]], ...]:
+def selected(given: Sequence[str], elsewhere: Sequence[str] = ()) -> tuple[type[Controller[Any]], ...]:
     """Those that are named: `*` for all that are on by default, `foo` for that one, `-foo` for none such.
 
-    What is said first of one counts. Raises ValueError for a name that no controller has.
+    What is said first of one counts; `elsewhere` are names of others, for messages. Raises ValueError for a
+    name that no controller has.
     """
     known = {each.name for each in CONTROLLERS}
     for each in given:
         if each != ALL and each.removeprefix("-") not in known:
-            raise ValueError(f'"{each}" is not in the list of known controllers')
+            names = known_are(each.removeprefix("-"), {*known, *elsewhere})
+            raise ValueError(f'"{each}" is not in the list of known controllers{names}')
     return tuple(each for each in CONTROLLERS if _is_selected(each, given))
 
 

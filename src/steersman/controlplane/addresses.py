@@ -54,6 +54,12 @@ def service_node_ports(options: Options) -> range:
     return range(int(first), int(last) + 1)
 
 
+def public_address(options: Options) -> str:
+    """Return the address that others reach this server by: the flag's, or one of this host's if it names none."""
+    given = options.advertise_address
+    return given if given and not ip_address(given).is_unspecified else advertised_address(options.bind_address)
+
+
 def advertised_address(bind_address: str) -> str:
     """The address that others reach this host by."""
     if bind_address:

@@ -129,14 +129,14 @@ LOOPBACK: Final = UserInfo("system:apiserver", groups=(SYSTEM_MASTERS,))
 
 
 def jwt_authentication(
-    options: Options, registry: Registry, running: AsyncExitStack, egress: Egress
+    options: Options, registry: Registry, lane: SlowLane, running: AsyncExitStack, egress: Egress
 ) -> JWTAuthentication | None:
     """Who knows users by JSON Web Tokens, if anybody does; `running` ends it. Raises OptionsError."""
     if not (options.authentication_config or options.has_oidc_flags):
         return None
     from steersman.controlplane.jwt_authentication import JWTAuthentication  # which most servers never need
 
-    found = JWTAuthentication(options, registry, egress)
+    found = JWTAuthentication(options, registry, lane, egress)
     running.push_async_callback(found.stop)
     found.start()
     return found
@@ -248,5 +248,5 @@ def authenticator(
 
 def _anonymous(options: Options, configured: AnonymousConfiguration | None) -> Authenticator | None:
     if configured is None:
-        return AnonymousAuthenticator() if options.anonymous_auth else None
+        return AnonymousAuthenticator() if options.lets_anonymous_in else None
     return AnonymousAuthenticator([each.path for each in configured.conditions]) if configured.enabled else None

@@ -25,6 +25,7 @@ from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.metrics import Registry
 from steersman.machinery.private_files import read_bounded
 from steersman.net.client.egress import USUAL, Egress
+from steersman.net.log_levels import NOTICE
 from steersman.store.store import Store
 
 if TYPE_CHECKING:  # most servers have no webhook and no graph
@@ -135,7 +136,7 @@ class AuthorizerChain:
         self._data = data
         from steersman.authorization.configuration import read_configuration
 
-        logger.info("found new authorization config data")
+        logger.log(NOTICE, "found new authorization config data")
         try:
             steps = await asyncio.to_thread(read_configuration, data, self._lasting)
             if steps == self._steps:
@@ -145,7 +146,7 @@ class AuthorizerChain:
             logger.error("reloading authorization config: %s", error)
             self._reloads.failed()
             return
-        logger.info("reloaded authz config")
+        logger.log(NOTICE, "reloaded authz config")
         self._reloads.succeeded(data)
 
     # What is made of it

@@ -19,8 +19,8 @@ from steersman.authentication.issued_tokens import IssuedTokens
 from steersman.authentication.user import UserInfo
 from steersman.controlplane.addresses import (
     Address,
-    advertised_address,
     listen,
+    public_address,
     reachable_address,
     service_ranges,
 )
@@ -70,10 +70,11 @@ from steersman.controlplane.kubernetes_service.service import KubernetesService,
 from steersman.controlplane.legacy_token_tracking import TokenUse
 from steersman.controlplane.metrics import install_metrics
 from steersman.controlplane.objects import StoreObjects
+from steersman.controlplane.option_ties import check_families
 from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.runtime_config import RuntimeConfig
-from steersman.controlplane.storage_health import wrong_with
-from steersman.controlplane.storage_metrics import install_storage_metrics
+from steersman.controlplane.storage_health import not_ready, wrong_with
+from steersman.controlplane.storage_metrics import install_refusals, install_storage_metrics
 from steersman.controlplane.stored_versions.rewriting import agreement_on
 from steersman.controlplane.stores import Stores
 from steersman.controlplane.token_keys import OwnTokenKeys, TokenKeys
@@ -118,6 +119,12 @@ _READ_BY_THE_SERVER: Final = (
     ("scheduling.k8s.io", "priorityclasses"),
 )  # fmt: skip
 """What judges requests: without their caches no answer is right."""
+_STARTED_BEFORE_HOOKS: Final = (
+    "start-apiserver-admission-initializer", "generic-apiserver-start-informers", "storage-object-count-tracker-hook",
+    "peer-endpoint-reconciler-controller", "storage-readiness",
+)  # fmt: skip
+"""Hooks of kube-apiserver for parts that run before the server listens: admission, the caches that it reads, the counts
+of objects, leases of peers, and the wait for storage."""
 
 
 class ControlPlane:
@@ -326,6 +333,8 @@ class ControlPlane:
         check_proxy_client(options)
         make_data_folder(options)
         ranges = service_ranges(options)
+        host = public_address(options)
+        check_families(options, ranges, host)
         egress = egress_of(options, common)
         clusters = etcd_clusters(options, common.registry)
         open_it = open_storage if worker is None else worker.open_storage
@@ -338,11 +347,10 @@ class ControlPlane:
         stores = self._stores = Stores(storage, common.slow_lane, encryption, options.storage_media_type, located)
         running.push_async_callback(stores.stop)
         keys = self._keys = await token_keys(options, common.registry, running)  # ends before the folder's lock
-        host = options.advertise_address or advertised_address(options.bind_address)
         files = self._files = certificate_files(options, host, str(ranges[0][1]))
         token_use = TokenUse(lambda: stores.objects("", "secrets"))
         running.push_async_callback(token_use.stop)
-        jwt = jwt_authentication(options, common.registry, running, egress)
+        jwt = jwt_authentication(options, common.registry, common.slow_lane, running, egress)
         tokens = token_authenticator(
             options, keys, stores, self._issued, token_use.note, jwt, running, egress, common.registry, common.slow_lane
         )
@@ -438,6 +446,7 @@ class ControlPlane:
         install_storage_metrics(
             common.registry, stores, counts_objects=options.etcd_count_metric_poll_period > 0, file=file_of(options)
         )
+        install_refusals(common.registry, [storage] if clusters is None else clusters.storages)
         if watchdog is not None:
             if options.profiling and options.contention_profiling:
                 from steersman.server.profiling import install_contention_profiling
@@ -486,11 +495,16 @@ class ControlPlane:
         return definitions
 
     def _add_checks(self, server: Server, stores: Stores) -> None:
+        loopback = HealthCheck("loopback-serving-certificate", lambda: None)  # requests to itself need no certificate
+        server.healthz.add(loopback)
+        server.livez.add(loopback)
+        for name in _STARTED_BEFORE_HOOKS:
+            server.add_post_start_hook(name, _nothing_to_start)
         health, ready = self.options.etcd_healthcheck_timeout, self.options.etcd_readycheck_timeout
         server.add_checks(HealthCheck("etcd", lambda: wrong_with(self.storage, health)))
         needed = [stores.store(*key) for key in _READ_BY_THE_SERVER]
         server.add_checks(
-            HealthCheck("etcd-readiness", lambda: wrong_with(self.storage, ready)),
+            HealthCheck("etcd-readiness", lambda: not_ready(self.storage, ready)),
             HealthCheck(
                 "informer-sync",
                 lambda: next((f"{each.resource.plural} not synced" for each in needed if not each.cacher.ready), None),
@@ -508,4 +522,4 @@ def _install_seats(server: Server, fair: FlowControl | None) -> None:
 
 
 async def _nothing_to_start() -> None:
-    """That of a filter which keeps its own marks."""
+    """Stand for a hook whose part runs already."""

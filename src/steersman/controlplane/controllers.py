@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from steersman.machinery.suggestions import known_are
+
 POLICY_STATUS: Final = "validatingadmissionpolicy-status-controller"
 CONTROLLERS: Final = (POLICY_STATUS,)
 _ALL: Final = "*"
@@ -21,14 +23,15 @@ def check_controllers(given: Sequence[str]) -> None:
     if others:
         from steersman.controllers.selection import selected  # which a server alone never needs
 
-        selected(others)
+        selected(others, CONTROLLERS)
 
 
 def check_own(given: Sequence[str]) -> None:
     """Raises ValueError for the name of a controller that does not run in a server alone."""
     for each in beside(given):
         if each != _ALL:
-            raise ValueError(f'"{each}" is not in the list of known controllers')
+            known = known_are(each.removeprefix("-"), CONTROLLERS)
+            raise ValueError(f'"{each}" is not in the list of known controllers{known}')
 
 
 def own(given: Sequence[str]) -> tuple[str, ...]:

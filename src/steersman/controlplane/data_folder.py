@@ -7,15 +7,17 @@ import logging
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from steersman.controlplane.data_files import FILE, check_files
 from steersman.controlplane.options import Options, OptionsError
 from steersman.machinery.metrics import Registry
 from steersman.machinery.private_files import make_private_folder
 from steersman.server.certificates import CertificateError, CertificateFiles, ensure_certificates
-from steersman.storage.interface import OwnStorage, Storage, StorageUnavailable
+from steersman.storage.interface import OwnStorage, Storage, StorageDamaged, StorageUnavailable
 from steersman.storage.memory import MemoryStorage
 from steersman.storage.sqlite import SQLiteStorage
+from steersman.storage.sqlite.file import advice
 from steersman.store.storage_errors import StorageNotReady
 from steersman.store.store import Store
 
@@ -26,15 +28,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-FILE: Final = "steersman.db"
-"""In the data folder: what is stored."""
-
 
 def make_data_folder(options: Options) -> None:
-    """Makes the folder unless it is there. Raises OptionsError."""
+    """Makes the folder unless it is there, and checks whose it is and all in it. Raises OptionsError."""
     path = options.data_dir
     try:
         make_private_folder(path)
+        check_files(path)
     except OSError as error:
         why = f"the folder {path} cannot be made: {error.strerror}" if error.strerror else error
         raise OptionsError(f"--data-dir: {why}") from None
@@ -63,6 +63,9 @@ async def fill(stores: Stores, options: Options) -> None:
     try:
         async with asyncio.timeout(limit or None):
             await stores.start()
+    except StorageDamaged as error:
+        file = file_of(options)
+        raise error if file is None else StorageDamaged(f"{file}: {error}{advice(file)}") from error
     except TimeoutError:
         logger.warning(
             "after %g seconds (--storage-initialization-timeout) the start goes on without the caches of %s", limit,

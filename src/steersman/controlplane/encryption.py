@@ -20,6 +20,7 @@ from steersman.controlplane.periodic import Periodic
 from steersman.controlplane.reload_metrics import ReloadMetrics
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.metrics import Registry
+from steersman.net.log_levels import NOTICE
 from steersman.server.health import HealthCheck
 from steersman.server.server import Server
 from steersman.storage.encryption.ciphers import Identity
@@ -135,7 +136,7 @@ class Encryption:
             return
         before, self._providers, self._data = self._providers, providers, data
         self._reloads.succeeded(data)
-        logger.info("the encryption configuration in %s counts from now on", self._path)
+        logger.log(NOTICE, "the encryption configuration in %s counts from now on", self._path)
         self._ending.later(2 * before.plugin_seconds, before.stop)
 
     def _failed(self, why: str) -> None:

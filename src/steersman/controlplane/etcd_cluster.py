@@ -9,7 +9,7 @@ from typing import Final
 
 from steersman.controlplane.options import Options, OptionsError, parse_override
 from steersman.controlplane.periodic import Periodic
-from steersman.controlplane.storage_health import wrong_with
+from steersman.controlplane.storage_health import not_ready, wrong_with
 from steersman.machinery.go.os_errors import reason
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.metrics import Gauge, Histogram, Registry
@@ -84,6 +84,11 @@ class EtcdClusters:
         """Where a resource is stored; its calls are counted."""
         return MeasuredStorage(self._of(resource), resource, self._calls)
 
+    @property
+    def storages(self) -> Sequence[Storage]:
+        """All clusters, that for everything else first."""
+        return self._storages
+
     def keys_of(self, resource: GroupResource) -> KeysAt:
         """What tells the keys of a resource, and their revisions, as they are there."""
         return self._of(resource).revisions
@@ -96,7 +101,7 @@ class EtcdClusters:
         options = self._options
         for number, storage in enumerate(self._storages[1:]):
             server.add_checks(_check(f"etcd-override-{number}", storage, options.etcd_healthcheck_timeout))
-            ready = _check(f"etcd-override-readiness-{number}", storage, options.etcd_readycheck_timeout)
+            ready = _readiness(f"etcd-override-readiness-{number}", storage, options.etcd_readycheck_timeout)
             server.add_checks(ready, only_ready=True)
         if options.etcd_db_metric_poll_interval:
             measuring = Periodic("storage size", self._measure, options.etcd_db_metric_poll_interval)
@@ -111,6 +116,10 @@ class EtcdClusters:
 
 def _check(name: str, storage: Storage, seconds: float) -> HealthCheck:
     return HealthCheck(name, lambda: wrong_with(storage, seconds))
+
+
+def _readiness(name: str, storage: Storage, seconds: float) -> HealthCheck:
+    return HealthCheck(name, lambda: not_ready(storage, seconds))
 
 
 def tls_context(options: Options, servers: Sequence[str]) -> ssl.SSLContext | None:

@@ -18,7 +18,6 @@ from steersman.controlplane import tls_parameters
 from steersman.controlplane.options import Options, OptionsError
 from steersman.machinery.go.strings import trim_space
 from steersman.machinery.private_files import check_regular, read_private
-from steersman.net.ascii import lower
 from steersman.net.tls import HTTP1, HTTP2, Certificate, ServerTLS
 from steersman.server.certificates import CertificateFiles
 
@@ -111,12 +110,6 @@ def check_proxy_authorities(options: Options) -> None:
                 "specified to ensure regular client certificates cannot set authenticating proxy headers for arbitrary "
                 "users"
             )
-    headers = options.requestheader_uid_headers
-    if headers and "x-remote-uid" not in map(lower, headers):
-        raise OptionsError(
-            "--requestheader-uid-headers is set without specifying the standard X-Remote-Uid header - API aggregation "
-            "will not work"
-        )
 
 
 def check_proxy_client(options: Options) -> None:

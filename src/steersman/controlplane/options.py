@@ -8,6 +8,7 @@ from typing import Final
 
 from steersman.controlplane.audit_options import DURATIONS as AUDIT_DURATIONS
 from steersman.controlplane.audit_options import AuditOptions
+from steersman.machinery.suggestions import none_of
 from steersman.machinery.values.durations import format_duration
 
 
@@ -148,6 +149,19 @@ class Options(AuditOptions):
     """Names of kube-controller-manager's controllers to run here, see `controllers`."""
     debug_loop_watchdog: float = 0.0
     verbosity: int = 0
+    logging_format: str = "text"
+
+    def __post_init__(self) -> None:
+        """Raises OptionsError for a value that is none of the few that an option can have."""
+        for name, allowed in ALLOWED.items():
+            value = getattr(self, name)
+            if value not in allowed:
+                raise OptionsError(f"--{name.replace('_', '-')}: {none_of(value, allowed)}")
+
+    @property
+    def lets_anonymous_in(self) -> bool:
+        """True if requests without credentials are let in, which AlwaysAllow among the modes rules out."""
+        return self.anonymous_auth and "AlwaysAllow" not in self.authorization_mode
 
     @property
     def audiences(self) -> tuple[str, ...]:
@@ -188,8 +202,17 @@ def parse_override(text: str) -> tuple[str, str, tuple[str, ...]]:
 
 STORAGE_MEDIA_TYPES: Final = ("application/json", "application/vnd.kubernetes.protobuf", "application/yaml")
 """What `--storage-media-type` may be."""
+LOGGING_FORMATS: Final = ("json", "text")
+"""What `--logging-format` may be."""
 ENDPOINT_RECONCILERS: Final = ("lease", "master-count", "none")
 """What `--endpoint-reconciler-type` may be."""
+STORAGES: Final = ("sqlite", "memory")
+"""What `--storage` may be."""
+ALLOWED: Final = {
+    "storage": STORAGES, "storage_media_type": STORAGE_MEDIA_TYPES, "endpoint_reconciler_type": ENDPOINT_RECONCILERS,
+    "logging_format": LOGGING_FORMATS,
+}  # fmt: skip
+"""Options that have one of few values, and these."""
 NO_FLAGS: Final = ("listen", "anonymous_auth_is_given")
 """Options that are no flags."""
 _DURATIONS: Final = (

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from steersman.machinery.errors.status import StatusError
+from steersman.net.upkeep import upkeep
 from steersman.storage.interface import StorageUnavailable
 
 logger = logging.getLogger(__name__)
@@ -41,7 +42,7 @@ class Periodic:
     async def _run(self) -> None:
         while True:
             # asyncio.wait_for would lose a cancellation that comes with the wake, and then nothing ended this task.
-            with suppress(TimeoutError):  # the interval is over
+            with suppress(TimeoutError), upkeep():  # the interval is over
                 async with asyncio.timeout(self._interval):
                     await self._woken.wait()
             self._woken.clear()

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +12,8 @@ from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.metrics import Computed, ComputedHistogram, Labels, Metric, Registry
 from steersman.storage.cache.cacher import Cacher
 from steersman.storage.cache.counts import READ_WAITS
+from steersman.storage.interface import Storage
+from steersman.storage.refusals import Operation, Refusals
 from steersman.store.store import Store
 
 _BY_RESOURCE: Final = ("group", "resource")
@@ -138,6 +141,35 @@ def install_storage_metrics(
             lambda: _size(file),
         ))  # fmt: skip
     registry.add(*made)
+
+
+def install_refusals(registry: Registry, storages: Sequence[Storage]) -> None:
+    """Registers the requests that storages refuse."""
+
+    def each() -> Iterator[tuple[Refusals, Labels]]:
+        for storage in storages:
+            yield storage.refusals.reads, (Operation.READ,)
+            yield storage.refusals.writes, (Operation.WRITE,)
+
+    def totals() -> Iterator[tuple[Labels, float]]:
+        sums: Counter[Labels] = Counter()
+        for refusals, labels in each():
+            sums[labels] += refusals.total
+        return iter(sums.items())
+
+    def ongoing() -> Iterator[tuple[Labels, float]]:
+        refusing: dict[Labels, float] = {}
+        for refusals, labels in each():
+            refusing[labels] = max(refusing.get(labels, 0), refusals.wrong() is not None)
+        return iter(refusing.items())
+
+    registry.add(
+        Computed("counter", "steersman_storage_refused_requests_total",
+                 "Requests that storage refused for its own state: a full disk, a damaged file, no connection.",
+                 ("operation",), totals),
+        Computed("gauge", "steersman_storage_refuses", "1 while storage refuses what is asked of it.", ("operation",),
+                 ongoing),
+    )  # fmt: skip
 
 
 def _size(file: Path) -> list[tuple[Labels, float]]:

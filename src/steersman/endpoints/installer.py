@@ -30,9 +30,8 @@ from steersman.endpoints.request import Request
 from steersman.endpoints.request_info import NAME, NAMESPACE, PATH, VERBS, RequestInfo, Target
 from steersman.endpoints.responses import method_not_allowed
 from steersman.endpoints.scope import Scope, Shared
-from steersman.machinery.errors.status import StatusError, bad_request, method_not_supported, plain_internal
+from steersman.machinery.errors.status import bad_request, plain_internal
 from steersman.machinery.identity.action import Action
-from steersman.machinery.identity.schema import GroupResource
 from steersman.net.message import Response
 from steersman.rest.bound import BoundResource
 from steersman.rest.capabilities import (
@@ -93,10 +92,8 @@ class Route:
     """By method."""
     warning: str = ""
     """What every request is told that a handler answers, whatever the answer."""
-    is_across: bool = False
-    """Whether the path is that of a namespaced resource without its namespace."""
     by_definition: bool = False
-    """Whether a CustomResourceDefinition makes the resource."""
+    """Whether a CustomResourceDefinition makes the resource; see `defined_routes` for its other requests."""
     number: int = field(default_factory=partial(next, count(1)))
     """Another for each route there ever was."""
 
@@ -107,7 +104,7 @@ class Route:
         """
         method = self.methods.get(request.method)
         if method is None:
-            raise self._not_allowed(request)
+            raise method_not_allowed()
         info = request.info
         if info.agreed != self.number:
             self._check(info, method)
@@ -116,15 +113,9 @@ class Route:
         request.subpath = info.target.path
         return method.handle
 
-    def is_nowhere(self, method: str) -> bool:
-        """Whether upstream has no such path of a definition's resource for this method: across all namespaces one can
-        only read."""
-        return self.is_across and method not in self.methods
-
-    def _not_allowed(self, request: Request) -> StatusError:
-        if self.by_definition:
-            return method_not_supported(GroupResource(self.group, self.resource), request.info.action.verb)
-        return method_not_allowed()
+    def is_usual(self, request: Request) -> bool:
+        """Return True if a request for a defined resource is answered as its method and path say."""
+        return request.method in self.methods and bool(request.info.target.name or not self.level.named)
 
     def _check(self, info: RequestInfo, method: Method) -> None:
         target = info.target
@@ -213,7 +204,7 @@ class _Installer:
                 level = Level.SUBRESOURCE if subresource else Level.OBJECT
             route = Route(
                 scope.group, scope.version, plural, subresource, level, warning=self._warning,
-                by_definition=scope.resource.by_definition, is_across=scope.resource.namespaced and not in_namespace,
+                by_definition=scope.resource.by_definition,
             )  # fmt: skip
             self._routes[template] = route
         route.methods[method] = Method(handle, verbs)

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from steersman.authentication.user import SYSTEM_MASTERS
 from steersman.endpoints.bodies import APPLY_YAML, large_length
 from steersman.endpoints.compression import COMPRESS_OVER, compressed
-from steersman.endpoints.installer import Route
+from steersman.endpoints.installer import Handle
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Handler, Request
 from steersman.endpoints.responses import error_response
@@ -47,7 +47,17 @@ class Instruments(Protocol):
     def executor(self) -> Executor: ...
 
 
-async def instrumented(config: Instruments, route: Route, request: Request) -> Response:
+class Routed(Protocol):
+    """A route, or the routes of a defined resource: `warning` is what every request is told that a handler answers."""
+
+    @property
+    def warning(self) -> str: ...
+
+    def handler(self, request: Request) -> Handle:
+        """Return what answers the request. Raises StatusError."""
+
+
+async def instrumented(config: Instruments, route: Routed, request: Request) -> Response:
     """What the route's handler answers to the request; a StatusError becomes its Status."""
     info, metrics = request.info, config.metrics
     try:

@@ -7,7 +7,9 @@ before the first is sent, a slice after that; of protobuf, whose length comes fi
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 from typing import Any, Final, NamedTuple, Protocol
 
 from isal import isal_zlib
@@ -30,6 +32,8 @@ from steersman.net.turns import next_slice
 from steersman.rest.capabilities import Item, Listing
 from steersman.storage.cache.cacher import REPRESENTATIONS_LIMIT
 
+_FEW_ROWS: Final = 100
+"""Objects whose rows are put in order at once."""
 _WHOLE: Final = 2 << 20
 """Bytes up to which an answer is made before it is sent, and has a Content-Length."""
 _KEPT: Final = 16 << 20
@@ -57,6 +61,9 @@ async def list_response(scope: Scope, request: Request, listing: Listing, wanted
         )
     if request.audit is not None and request.audit.wants_response:
         request.audit.response_object(await _audited(scope, request, listing, wanted))
+    if wanted.as_kind == "Table" and scope.resource.row_order is not None and len(listing.items) > 1:
+        lane = scope.lane(request) if len(listing.items) > _FEW_ROWS else None
+        listing = replace(listing, items=await done(lane, _in_row_order, scope, listing.items))
     if wanted.media == PROTOBUF:
         response = await _protobuf_response(scope, request, listing, wanted)
     elif not wanted.as_kind and scope.other is None and not wanted.pretty and wanted.media == JSON \
@@ -65,6 +72,12 @@ async def list_response(scope: Scope, request: Request, listing: Listing, wanted
     else:
         response = await _document_response(scope, request, listing, wanted)
     return response
+
+
+def _in_row_order(scope: Scope, items: Sequence[Item]) -> Sequence[Item]:
+    order = scope.resource.row_order
+    assert order is not None
+    return [item for _, item in sorted(((order(scope.row_object(item)), item) for item in items), key=itemgetter(0))]
 
 
 def _metadata(listing: Listing) -> dict[str, Any]:
@@ -252,7 +265,7 @@ def _list(scope: Scope, listing: Listing, wanted: Representation) -> _Document:
 
 
 def _table(scope: Scope, request: Request, listing: Listing, wanted: Representation) -> _Document:
-    including = include_object(request, wanted)
+    including = include_object(request)
     table = table_of(scope, (), wanted, including)
     table["metadata"] = _metadata(listing)
 

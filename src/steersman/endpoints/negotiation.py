@@ -30,7 +30,7 @@ _MEDIA_TYPE: Final = re.compile(
     re.ASCII,
 )
 """What mime.ParseMediaType takes, whose errors nobody sees."""
-_PARAMETER: Final = re.compile(rf"({_TOKEN}){_SPACE}={_SPACE}({_VALUE})", re.ASCII)
+_PARAMETER: Final = re.compile(rf";{_SPACE}({_TOKEN}){_SPACE}={_SPACE}({_VALUE})", re.ASCII)
 _ESCAPED: Final = re.compile(r"\\(.)", re.ASCII)
 _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 
@@ -229,15 +229,16 @@ def wants_pretty(query_value: str | None, user_agent: str) -> bool:
 
 
 @lru_cache(256)
-def discovery_form(accept: str) -> str:
-    """Which form of /api and /apis an Accept header asks for first: the aggregated one's media type, or "plain"."""
+def discovery_form(accept: str, *, routed: bool) -> str:
+    """Return the form of /api or /apis that an Accept header asks for first: the aggregated one's media type, or
+    "plain". `routed` as for `negotiate`."""
     for clause in _clauses(accept) if accept else ():
-        if clause.media not in ("*/*", *_ENCODED):
+        if clause.media not in _ENCODED and clause.media != "*/*" and (routed or clause.media != _ANY_APPLICATION):
             continue
         parameters = dict(clause.parameters)
         if parameters.get("as") == "APIGroupDiscoveryList" and parameters.get("g") == "apidiscovery.k8s.io":
-            if parameters.get("v") == "v2" and clause.media in (JSON, PROTOBUF):
-                return clause.media
+            if parameters.get("v") == "v2":
+                return clause.media if clause.media in _ENCODED else JSON
             continue
         if not parameters.get("as"):
             return "plain"

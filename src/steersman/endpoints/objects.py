@@ -76,7 +76,7 @@ def _rendered(scope: Scope, request: Request, item: Item, wanted: Representation
             f"(*{scope.go_package}.{scope.kind.name})"
         )
     if wanted.as_kind == "Table":
-        including = include_object(request, wanted)
+        including = include_object(request)
         table = table_of(scope, [item], wanted, including, revision=str(item.revision) if item.revision else "")
         return object_response(request, encode_in_order(table), wanted, code)
     return object_response(request, partial_object(scope, item, wanted.as_version), wanted, code)

@@ -7,20 +7,20 @@ from functools import lru_cache, partial
 from typing import Any, Final, TypeVar
 
 from steersman.api.meta import v1 as meta
-from steersman.api.meta.v1 import CreateOptions, DeleteOptions, PatchOptions, UpdateOptions
-from steersman.endpoints.query import Query, parse_query, truthy
+from steersman.api.meta.v1 import CreateOptions, GetOptions, PatchOptions, TableOptions, UpdateOptions
+from steersman.endpoints.parameters import decode_parameters
+from steersman.endpoints.query import parse_query, truthy
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.machinery.errors.field import FieldError, quote
-from steersman.machinery.errors.go_numbers import parse_int
 from steersman.machinery.errors.status import bad_request, invalid
 from steersman.machinery.identity.schema import GroupKind
 from steersman.machinery.large_work.slow_lane import done
 from steersman.machinery.selectors import fields, labels
 from steersman.machinery.validation.options import (
-    validate_delete_options,
     validate_list_options,
     validate_patch_options,
+    validate_table_options,
     validate_write_options,
 )
 from steersman.rest.capabilities import ListOptions
@@ -75,105 +75,81 @@ def _kept(read: Callable[[A, str], T], of: A, text: str) -> T:
 
 
 def _write_options(kind: type[W], text: str) -> W:
-    options = kind()
-    _read_write_options(options, parse_query(text))
+    options = decode_parameters(kind, parse_query(text))
     _refuse(kind.__name__, validate_write_options(options))
     return options
 
 
 def _patch_options(apply: bool, text: str) -> PatchOptions:
-    options, query = PatchOptions(), parse_query(text)
-    _read_write_options(options, query)
-    if "force" in query:
-        options.force = truthy(query["force"])
+    options = decode_parameters(PatchOptions, parse_query(text))
     _refuse("PatchOptions", validate_patch_options(options, apply=apply))
     return options
 
 
-def _read_write_options(options: CreateOptions | UpdateOptions | PatchOptions, query: Query) -> None:
-    if "dryRun" in query:
-        options.dry_run = query.get_all("dryRun")
-    options.field_manager = query.get("fieldManager", "")
-    options.field_validation = query.get("fieldValidation", "")
+def get_options(request: Request) -> GetOptions:
+    """Return the options of a get. Raises StatusError 400 for an export, which is no longer supported."""
+    query = request.query
+    if query and truthy(query.get("export")):
+        raise bad_request("the export parameter, deprecated since v1.14, is no longer supported")
+    return decode_parameters(GetOptions, query)
 
 
-def delete_options_from_query(query: Query) -> DeleteOptions:
-    """The DeleteOptions of a query. Raises StatusError 400, 422."""
-    options = DeleteOptions()
-    if not query:
-        return options
-    if "dryRun" in query:
-        options.dry_run = query.get_all("dryRun")
-    grace = query.get("gracePeriodSeconds")
-    if grace:
-        options.grace_period_seconds = _integer(grace)
-    if "orphanDependents" in query:
-        options.orphan_dependents = truthy(query["orphanDependents"])
-    policy = query.get("propagationPolicy")
-    if policy:
-        options.propagation_policy = policy
-    _refuse("DeleteOptions", validate_delete_options(options))
+def table_options(request: Request) -> TableOptions:
+    """Return the options of a Table. Raises StatusError 400."""
+    options = decode_parameters(TableOptions, request.query)
+    for error in validate_table_options(options):
+        raise bad_request(f"Unable to convert to Table as requested: {error}")
     return options
 
 
-def _integer(text: str) -> int:
-    try:
-        return parse_int(text)
-    except ValueError as error:
-        raise bad_request(str(error)) from None
-
-
-async def list_options(scope: Scope, request: Request, *, watching: bool) -> ListOptions:
-    """The options of a list, watch or deletecollection; long selectors are read in the slow lane.
+async def list_options(scope: Scope, request: Request) -> ListOptions:
+    """Return the options of a list, watch or deletecollection; long selectors are read in the slow lane.
 
     Raises StatusError 400, 422.
     """
     lane = scope.lane(request) if len(request.http.query) > _LONG else None
-    return await done(lane, partial(_list_options, scope, request, watching=watching))
+    return await done(lane, partial(_list_options, scope, request))
 
 
-def _list_options(scope: Scope, request: Request, *, watching: bool) -> ListOptions:
-    query = request.query
-    if not query and not request.action.name:
-        return ListOptions(send_initial_events=None)
-    options = ListOptions()
-    options.resource_version = query.get("resourceVersion", "")
-    options.resource_version_match = query.get("resourceVersionMatch", "")
-    options.continue_token = query.get("continue", "")
-    if query.get("limit"):
-        options.limit = _integer(query["limit"])
-    if query.get("timeoutSeconds"):
-        options.timeout_seconds = _integer(query["timeoutSeconds"])
-    options.allow_watch_bookmarks = truthy(query.get("allowWatchBookmarks"))
-    if "sendInitialEvents" in query:
-        options.send_initial_events = truthy(query["sendInitialEvents"])
-    _parse_selectors(scope, options, query)
-    checked = meta.ListOptions(
-        watch=watching, resource_version=options.resource_version, continue_=options.continue_token,
-        resource_version_match=options.resource_version_match, send_initial_events=options.send_initial_events,
-    )  # fmt: skip
-    _refuse("ListOptions", validate_list_options(checked))
-    options.limit = max(options.limit, 0)
-    name = request.action.name
+def _list_options(scope: Scope, request: Request) -> ListOptions:
+    query, name = request.query, request.action.name
+    if not query and not name:
+        return ListOptions()
+    given = decode_parameters(meta.ListOptions, query)
+    try:
+        label_selector, field_selector = labels.parse(given.label_selector), fields.parse(given.field_selector)
+    except (labels.SelectorError, fields.SelectorError) as error:
+        raise bad_request(str(error)) from None
+    _set_list_defaults(given)
+    _refuse("ListOptions", validate_list_options(given))
+    if given.field_selector:
+        field_selector = field_selector.transform(lambda field, value: (_known_field(scope, field), value))
+    options = ListOptions(
+        label_selector=label_selector,
+        field_selector=field_selector,
+        resource_version=given.resource_version,
+        resource_version_match=given.resource_version_match,
+        limit=max(given.limit, 0),
+        continue_token=given.continue_,
+        allow_watch_bookmarks=given.allow_watch_bookmarks,
+        send_initial_events=given.send_initial_events,
+        timeout_seconds=given.timeout_seconds,
+    )
     if name:
         _narrow_to_name(options, name)
     return options
 
 
-def _parse_selectors(scope: Scope, options: ListOptions, query: Query) -> None:
-    text = query.get("labelSelector")
-    if text:
-        try:
-            options.label_selector = labels.parse(text)
-        except labels.SelectorError as error:
-            raise bad_request(str(error)) from None
-    text = query.get("fieldSelector")
-    if text:
-        try:
-            parsed = fields.parse(text)
-        except fields.SelectorError as error:
-            raise bad_request(str(error)) from None
-        options.field_selector = parsed.transform(lambda field, value: (_known_field(scope, field), value))
+def _set_list_defaults(options: meta.ListOptions) -> None:
+    """A watch that is to begin with the objects there are, in the old way, is one that asks for initial events.
+
+    This goes by the parameter `watch`; an old path of watches (`/watch/`) alone has no such default.
+    """
+    if options.send_initial_events is not None or options.resource_version_match or not options.watch:
+        return
+    if options.resource_version in ("", "0"):
+        options.send_initial_events = True
+        options.resource_version_match = "NotOlderThan"
 
 
 def _known_field(scope: Scope, field: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import msgspec
@@ -20,6 +20,8 @@ from steersman.machinery.managed_fields import (
     FieldManager,
     Filter,
     ManagedFieldsError,
+    OwnedKind,
+    TypedError,
     Version,
     VersionConverter,
     decode_managers,
@@ -111,6 +113,23 @@ def applier_of(scope: Scope, subresource: str) -> Applier:
 
 def _converter(resource: Resource[Any], kind: Kind[Any]) -> Convert:
     """Among the versions of one group: what was written in another group, as events are, has no owner in this one."""
+    if resource.by_definition:
+        return partial(_of_definition, _converter_of_all(resource, kind))
+    return _converter_of_all(resource, kind)
+
+
+def _of_definition(convert: Convert, obj: Any, api_version: str) -> tuple[OwnedKind, Any]:
+    """Raises TypedError for a version that the definition does not have any more: upstream fails where it has none.
+
+    An apply tells of that, and another write leaves no owner.
+    """
+    found = convert(obj, api_version)
+    if found is None:
+        raise TypedError(f"request to convert CR to an invalid group/version: {api_version}")
+    return found
+
+
+def _converter_of_all(resource: Resource[Any], kind: Kind[Any]) -> Convert:
     if resource.conversion is not None:  # among all there are, those too that are served no more
         return _settled_converter(resource.conversion, kind)
     if not resource.other_versions:

@@ -113,7 +113,11 @@ def _json_patched(patch: Write, document: dict[str, Any], kind: Kind[Any]) -> An
     try:
         value = decode_untyped(patch.data)
     except DecodeError as error:
-        raise bad_request(f"error decoding patch: {error}" if _is_strict(patch) else str(error)) from None
+        if not _is_strict(patch):
+            raise bad_request(str(error)) from None
+        # where a number that is too large stands in all likelihood
+        text = str(error).replace("Go value of type float64", "Go struct field jsonPatchOp.value of type float64")
+        raise bad_request(f"error decoding patch: {text}") from None
     operations, objections = json_patch.decode(value, strict=_is_strict(patch))
     objections += [f"json patch {text}" for text in _duplicates(patch, value)]
     try:

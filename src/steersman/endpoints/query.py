@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from steersman.machinery.go.strings import to_lower
-from steersman.machinery.go.urls import has_bad_escape, unescape
+from steersman.machinery.go.urls import has_bad_escape, unescape, unescaped_parts
 
 _MOST_PARAMETERS: Final = 10_000
 """Go takes a query of more for one that cannot be read: it has none (net/url `urlmaxqueryparams`)."""
+
+_FEW_ESCAPES: Final = 64
+"""Escapes that are read one by one."""
 
 
 class Query(dict[str, str]):
@@ -27,11 +31,22 @@ NO_QUERY: Final = Query()
 NO_QUERY.pairs = []
 
 
+def query_of(pairs: Iterable[tuple[str, str]]) -> Query:
+    """Return a query of these parameters."""
+    query = Query()
+    query.pairs = list(pairs)
+    for name, value in query.pairs:
+        query.setdefault(name, value)
+    return query
+
+
 def parse_query(text: str) -> Query:
     """The parameters of a query string. As in Go, pairs that cannot be unescaped or hold a semicolon are left out."""
     if not text or text.count("&") >= _MOST_PARAMETERS:
         return NO_QUERY
     query = Query()
+    if text.count("%") > _FEW_ESCAPES and "\n" not in text and "\r" not in text:
+        return _parse_escaped(text)
     query.pairs = pairs = []
     for part in text.split("&"):
         if not part or ";" in part:
@@ -46,16 +61,36 @@ def parse_query(text: str) -> Query:
     return query
 
 
+def _parse_escaped(text: str) -> Query:
+    """The same of a text of many escapes."""
+    is_good = not has_bad_escape(text)
+    parts = [
+        part for part in text.split("&")
+        if part and ";" not in part and (is_good or not has_bad_escape(part))
+    ]  # fmt: skip
+    query = Query()
+    query.pairs = unescaped_parts("&".join(parts)) if parts else []
+    for key, value in query.pairs:
+        query.setdefault(key, value)
+    return query
+
+
 def first_parameter(text: str, name: str) -> str | None:
     """The same as `parse_query(text).get(name)`, but nothing else of a long query is unescaped."""
     if text.count("&") >= _MOST_PARAMETERS:
         return None
     longest = 3 * len(name)  # with every character escaped
     first = name[0]
+    tried = 0
     for part in text.split("&"):
         if part[:1] != first and part[:1] != "%":
             continue
         key, _, value = part.partition("=")
+        if len(key) - 2 * key.count("%") != len(name):
+            continue
+        tried += 1
+        if tried > _FEW_ESCAPES:
+            return parse_query(text).get(name)
         if len(key) > longest or ";" in part or has_bad_escape(key) or _unescape_parameter(key) != name:
             continue
         if not has_bad_escape(value):
@@ -69,5 +104,8 @@ def _unescape_parameter(text: str) -> str:
 
 
 def truthy(text: str | None) -> bool:
-    """How a boolean query parameter reads: anything but an absent value, "false" and "0"."""
-    return text is not None and to_lower(text) not in ("false", "0")
+    """Return a boolean query parameter: True for anything but an absent value, "0" and, in any case, "false"."""
+    if text is None or text == "0" or text == "false":
+        return False
+    # the cases of Go's strings.EqualFold: U+017F is an "s"
+    return len(text) != len("false") or to_lower(text).replace("\u017f", "s") != "false"

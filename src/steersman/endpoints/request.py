@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from steersman.authentication.interface import NO_REMARKS
 from steersman.endpoints.negotiation import LONGEST_ACCEPT, bounded
-from steersman.endpoints.query import NO_QUERY, Query, first_parameter, parse_query
+from steersman.endpoints.query import NO_QUERY, Query, first_parameter, parse_query, query_of
 from steersman.endpoints.request_info import RequestInfo
 from steersman.machinery.identity.action import NO_ACTION
 from steersman.net.message import Headers, Response
@@ -89,6 +89,17 @@ class Request:
         if not text:
             return None
         return self.query.get(name) if len(text) < _SHORT else first_parameter(text, name)
+
+    def parameters(self, names: Iterable[str]) -> Query:
+        """Return a query with the first value of each of these parameters, without reading the others of a long one.
+
+        A short query is returned as it is, with all that it has.
+        """
+        text = self.http.query
+        if len(text) < _SHORT:
+            return self.query
+        found = ((name, first_parameter(text, name)) for name in names)
+        return query_of((name, value) for name, value in found if value is not None)
 
 
 Handler = Callable[[Request], Awaitable[Response]]

@@ -172,7 +172,9 @@ def _selected_name(query_text: str) -> str:
         name = fields.parse(text).requires_exact_match("metadata.name") or ""
         labels.parse(first_parameter(query_text, "labelSelector") or "")
         for number in ("limit", "timeoutSeconds"):
-            parse_int(first_parameter(query_text, number) or "0")
+            value = first_parameter(query_text, number)
+            if value is not None:
+                parse_int(value)
     except ValueError:
         return ""
     return "" if name in (".", "..") or "/" in name or "%" in name else name

@@ -9,16 +9,14 @@ import msgspec
 
 from steersman.api.meta.v1 import PartialObjectMetadata
 from steersman.endpoints.negotiation import Representation
+from steersman.endpoints.options import table_options
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.machinery.codec.serializer import encode
-from steersman.machinery.errors.field import INVALID, FieldError
-from steersman.machinery.errors.status import bad_request
 from steersman.machinery.values import times
 from steersman.rest.capabilities import Item
 from steersman.rest.resource import NAME, Column
 
-_INCLUDES = ("", "Metadata", "Object", "None")
 NAME_TEXT = (
     "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a "
     "client to request the generation of an appropriate name automatically. Name is primarily intended for creation "
@@ -35,13 +33,9 @@ _AGE_TEXT = (
 _TEXTS = {"Name": NAME_TEXT, "Age": _AGE_TEXT}
 
 
-def include_object(request: Request, wanted: Representation) -> str:
+def include_object(request: Request) -> str:
     """What of each object its row carries: Metadata, Object or None. Raises StatusError 400."""
-    asked = request.query.get("includeObject", "")
-    if asked not in _INCLUDES:
-        why = FieldError(INVALID, "includeObject", asked, "must be 'Metadata', 'Object', 'None', or empty")
-        raise bad_request(f"Unable to convert to Table as requested: {why}")
-    return asked or "Metadata"
+    return table_options(request).include_object or "Metadata"
 
 
 def table_of(

@@ -16,11 +16,13 @@ from steersman.library.hooks import CREATE, DELETE, UPDATE, HookSet, Objects, Re
 from steersman.library.instances import Instances, StoredInstances
 from steersman.library.merging import changed, difference
 from steersman.library.models import ModelError, Plain
+from steersman.library.user_code import NoJson, check_values, kept_running
 from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.field import FieldError, Path, invalid
 from steersman.registry.services import Services
 from steersman.rest.allocator import Allocator, Inquiry
 from steersman.rest.context import Context
+from steersman.store.write_rules import judged
 
 logger = logging.getLogger(__name__)
 
@@ -54,8 +56,9 @@ class Hooked:
         before = self._instances.content(instance, version.declared.name, new)
         request = self._request(ctx, new, old, subresource)
         for each in hooks:
-            with _same_identity(new, each):
+            with _same_identity(new, each), kept_running(each.__qualname__):
                 each(instance, request)
+                _check_prepared(each, instance)
         try:
             after = self._instances.content(instance, version.declared.name, new)
             if after != before:
@@ -98,8 +101,9 @@ class Hooked:
             return
         request = self._request(ctx, new, old, subresource)
         for each in self._hooks.validate:
-            with _same_identity(new, each):
-                yield from _errors_of(each, each(instance, request))
+            with _same_identity(new, each), kept_running(each.__qualname__):
+                errors_of_hook = list(_errors_of(each, each(instance, request)))
+            yield from errors_of_hook
 
     def _wrong_as_stored(self, new: OpenObject, instance: Any) -> list[FieldError]:
         """What the stored version's schema has against an object of another, of which `prepare` has set more than that
@@ -114,7 +118,7 @@ class Hooked:
     ) -> None:  # fmt: skip
         """Asks whether a write may go on. What the schema refuses is left to those who judge it. Raises StatusError."""
         version = self._versions.of(ctx)
-        if version.kind.structural.validate(version.kind.whole(new)):
+        if await judged(ctx, services.slow_lane, version.kind.structural.validate, version.kind.whole(new)):
             return
         try:
             instance = self._instances.of_hub(new, version.declared.name)
@@ -122,7 +126,7 @@ class Hooked:
             raise errors.invalid(version.kind.group_kind, new.metadata.name, list(_unfit(new, error))) from None
         request = self._request(ctx, new, old, subresource, services=services)
         for each in self._hooks.of(subresource).admit:
-            with _same_identity(new, each):
+            with _same_identity(new, each), kept_running(each.__qualname__, may_wait=True):
                 await each(instance, request)
 
     async def written(
@@ -134,9 +138,10 @@ class Hooked:
             instance = self._instances.of_hub(obj, self._version(ctx, operation))
             request = self._request(ctx, obj, old, subresource, operation, services)
             for each in self._hooks.of(subresource).after_write:
-                waiting = each(instance, request)
-                if inspect.isawaitable(waiting):
-                    await waiting
+                with kept_running(each.__qualname__, may_wait=True):
+                    waiting = each(instance, request)
+                    if inspect.isawaitable(waiting):
+                        await waiting
         except Exception:
             logger.exception("what is to be done after a write of %s has failed", obj.metadata.name)
 
@@ -175,6 +180,14 @@ def _same_identity(obj: OpenObject, hook: Callable[..., Any]) -> Iterator[None]:
             f"the hook {hook.__qualname__} has changed {fields}: it may change labels, annotations, finalizers and "
             f"owner_references"
         )
+
+
+def _check_prepared(hook: Callable[..., Any], instance: Any) -> None:
+    """Raises StatusError 500 if a hook has put values into an object that cannot be stored."""
+    try:
+        check_values(instance)
+    except NoJson as error:
+        raise errors.plain_internal(f"the hook {hook.__qualname__} has made what cannot be stored: {error}") from None
 
 
 def _errors_of(hook: Callable[..., Any], given: Any) -> Iterator[FieldError]:

@@ -11,6 +11,7 @@ from steersman.kinds.open import OpenObject
 from steersman.library.declaration import Declaration, Version
 from steersman.library.merging import merged
 from steersman.library.models import Plain, instance_of, member_names, plain_of
+from steersman.library.user_code import NoJson, check_values, kept_running
 from steersman.machinery.codec.serializer import deep_copy, from_plain, to_plain
 from steersman.machinery.errors.status import plain_internal
 from steersman.rest.objects import Objects
@@ -51,10 +52,14 @@ class Instances:
         webhook does."""
         model = (source if name == "convert_to" else target).model
         try:
-            found = function(*args)
+            with kept_running(f"{model.__name__}.{name}"):
+                found = function(*args)
             if isinstance(found, target.model):
+                check_values(found)
                 return found
             why = f"has given {type(found).__name__}, not {target.model.__name__}"
+        except NoJson as error:
+            why = f"has made what cannot be stored: {error}"
         except Exception as error:
             logger.exception("%s.%s has failed", model.__name__, name)
             why = f"has raised {type(error).__name__}: {error}"

@@ -14,7 +14,9 @@ from typing import Any, Final, get_type_hints
 
 import msgspec
 
+from steersman.library.user_code import kept_running
 from steersman.machinery.codec.serializer import encode
+from steersman.machinery.lane.sorted_maps import presorted
 
 Plain = dict[str, Any]
 
@@ -87,6 +89,11 @@ def fields_of(model: type[Any]) -> Iterator[Field]:
 
 def instance_of(model: type[Any], plain: Mapping[str, Any]) -> Any:
     """An instance of a class. Raises ModelError."""
+    with kept_running(model.__name__):
+        return _instance_of(model, plain)
+
+
+def _instance_of(model: type[Any], plain: Mapping[str, Any]) -> Any:
     if _is_pydantic(model):
         try:
             return model.model_validate(plain)
@@ -103,6 +110,11 @@ def instance_of(model: type[Any], plain: Mapping[str, Any]) -> Any:
 
 def plain_of(instance: Any) -> Plain:
     """What an instance is as JSON; what is None is left out, and sets are sorted."""
+    with kept_running(type(instance).__name__):
+        return _plain_of(instance)
+
+
+def _plain_of(instance: Any) -> Plain:
     if _is_pydantic(type(instance)):
         dumped: Plain = instance.model_dump(mode="json", by_alias=True, exclude_none=True)
         _sort_sets(dumped, instance.model_dump(by_alias=True, exclude_none=True))
@@ -110,7 +122,7 @@ def plain_of(instance: Any) -> Plain:
     if hasattr(instance, _METADATA):
         whole: Plain = _without_none(msgspec.json.decode(encode(instance)))
         return whole
-    found: Plain = _without_none(msgspec.to_builtins(instance, str_keys=True, order="deterministic"))
+    found: Plain = _without_none(msgspec.to_builtins(presorted(instance), str_keys=True, order="deterministic"))
     return found
 
 
@@ -118,7 +130,7 @@ def _sort_sets(dumped: Any, given: Any) -> None:
     """Sorts what pydantic has made of the sets in `given`: their order is another in each process."""
     if isinstance(dumped, list):
         if isinstance(given, AbstractSet):
-            dumped.sort(key=lambda each: msgspec.json.encode(each, order="sorted"))
+            dumped.sort(key=lambda each: msgspec.json.encode(presorted(each), order="sorted"))
         elif isinstance(given, Sequence):
             for each, own in zip(dumped, given, strict=False):
                 _sort_sets(each, own)
@@ -191,4 +203,4 @@ def _plain_default(default: Any) -> Any:
         return NO_DEFAULT
     if is_model(type(default)):
         return plain_of(default)
-    return msgspec.to_builtins(default, str_keys=True, order="deterministic")
+    return msgspec.to_builtins(presorted(default), str_keys=True, order="deterministic")

@@ -29,7 +29,7 @@ async def mount(plane: ControlPlane, *resources: type[Any]) -> None:
     """
     declarations = [declaration_of(each) for each in resources]
     for declaration in declarations:
-        check_definition(declaration)
+        await plane.slow_lane.run(check_definition, declaration)
     for declaration in declarations:
         resource = resource_of_declaration(declaration, plane.slow_lane)
         on = None if declaration.storage is None else partial(_own, plane, declaration)

@@ -16,6 +16,7 @@ from steersman.library.hooks import DELETE, UPDATE, Objects, Request
 from steersman.library.instances import Instances
 from steersman.library.models import ModelError
 from steersman.library.storage import Event, verbs_of_storage
+from steersman.library.user_code import NoJson, check_values, kept_running
 from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.names import generate_name
@@ -95,7 +96,20 @@ class _OwnObjects(WriteRules[OpenObject]):
         except ModelError as error:
             raise errors.plain_internal(f"{self.kind.name} {obj.metadata.name} does not fit: {error}") from None
 
+    def _named(self, verb: str) -> str:
+        return f"{type(self._own).__name__}.{verb}"
+
+    async def _called(self, verb: str, *given: Any) -> Any:
+        """Call a method of the storage, and return what it gives. Raises what it raises, UserCodeFailed."""
+        with kept_running(self._named(verb), may_wait=True):
+            return await getattr(self._own, verb)(*given)
+
     def _opened(self, instance: Any) -> OpenObject:
+        """Raises StatusError 500 for values that no JSON has."""
+        try:
+            check_values(instance)
+        except NoJson as error:
+            raise errors.plain_internal(f"the storage of {self.kind.name} has given no JSON: {error}") from None
         return self._instances.opened(instance)
 
     def item(self, instance: Any) -> tuple[OpenObject, Encoded]:
@@ -110,12 +124,15 @@ class _OwnObjects(WriteRules[OpenObject]):
 class OwnAnswers(_OwnObjects):
     """What a class's own storage answers, where nothing can be got again."""
 
-    async def answer(self, ctx: Context, obj: OpenObject) -> OpenObject:
-        """See rest.capabilities.Answerer."""
+    def _validate(self, ctx: Context, obj: OpenObject) -> None:
         found = list(self.strategy.validate(ctx, obj))
         if found:
             raise errors.invalid(self.resource.group_kind, obj.metadata.name, found)
-        made = self._opened(await self._own.create(self._request(CREATE, ctx, obj.metadata), self._instance(obj)))
+
+    async def answer(self, ctx: Context, obj: OpenObject) -> OpenObject:
+        """See rest.capabilities.Answerer."""
+        await self.prepared(ctx, self._validate, ctx, obj)
+        made = self._opened(await self._called("create", self._request(CREATE, ctx, obj.metadata), self._instance(obj)))
         made.metadata.managed_fields = []
         return made
 
@@ -141,15 +158,17 @@ class OwnStorage(_OwnObjects):
         initial = None
         if options.send_initial_events or (not version and options.send_initial_events is None):
             initial = [self._item(each) for each in await self._listed(ctx, options)]
-        events = self._own.watch(self._request(WATCH, ctx, self._place(ctx, "")), version)
+        with kept_running(self._named("watch")):
+            events = self._own.watch(self._request(WATCH, ctx, self._place(ctx, "")), version)
         watching = _Watching(self, ctx, options, sink, events)
         revision = max((each.revision for each in initial or ()), default=_revision(version))
         watching.revision = revision
         return WatchStart(initial, revision, watching, lambda: watching.revision, lambda: watching.revision)
 
     async def _listed(self, ctx: Context, options: ListOptions) -> Sequence[OpenObject]:
-        found: Iterable[Any] = await self._own.list(self._request(LIST, ctx, self._place(ctx, "")))
-        return [each for each in map(self._opened, found) if self.is_wanted(ctx, options, each)]
+        found: Iterable[Any] = await self._called("list", self._request(LIST, ctx, self._place(ctx, "")))
+        with kept_running(self._named("list")):
+            return [each for each in map(self._opened, found) if self.is_wanted(ctx, options, each)]
 
     def is_wanted(self, ctx: Context, options: ListOptions, obj: OpenObject) -> bool:
         """Whether an object is in the namespace and among those that the selectors select."""
@@ -173,7 +192,7 @@ class OwnStorage(_OwnObjects):
         return self._opened(found)
 
     async def _got(self, ctx: Context, name: str) -> Any:
-        return await self._own.get(self._request(GET, ctx, self._place(ctx, name)))
+        return await self._called("get", self._request(GET, ctx, self._place(ctx, name)))
 
     # Writing
 
@@ -190,7 +209,7 @@ class OwnStorage(_OwnObjects):
         if ctx.dry_run:
             return self._item(obj)
         settle = await self._taken(ctx, obj, None)
-        made = self._opened(await self._own.create(self._request(CREATE, ctx, meta), self._instance(obj)))
+        made = self._opened(await self._called("create", self._request(CREATE, ctx, meta), self._instance(obj)))
         await settle()
         return self._item(made)
 
@@ -216,7 +235,7 @@ class OwnStorage(_OwnObjects):
             return Updated(self._item(new), False)
         settle = await self._taken(ctx, new, old, change.subresource)
         request = self._request(UPDATE, ctx, new.metadata, self._instance(old), change.subresource)
-        changed = self._opened(await self._own.update(request, self._instance(new)))
+        changed = self._opened(await self._called("update", request, self._instance(new)))
         await settle()
         return Updated(self._item(changed), False)
 
@@ -242,7 +261,7 @@ class OwnStorage(_OwnObjects):
             await check(obj)
         if not ctx.dry_run:
             instance = self._instance(obj)
-            await self._own.delete(self._request(DELETE, ctx, obj.metadata, instance), instance)
+            await self._called("delete", self._request(DELETE, ctx, obj.metadata, instance), instance)
             if self._bound.allocator is not None:
                 await self._bound.allocator.give_back(ctx, obj)
         return self._item(obj)
@@ -290,17 +309,18 @@ class _Watching:
     async def _follow(self) -> None:
         error: StatusError | None = None
         try:
-            async for event in self._events:
-                self._tell(event)
-                await self._sink.drain()
+            with kept_running(f"a watch of {self._storage.kind.name}", may_wait=True):
+                async for event in self._events:
+                    self._tell(event)
+                    await self._sink.drain()
         except StatusError as found:
             error = found
         except Exception:
             logger.exception("a watch of %s has failed", self._storage.kind.name)
             error = errors.plain_internal("the watch has failed")
         finally:
-            with suppress(RuntimeError):  # it is being closed already
-                await self._events.aclose()
+            with suppress(RuntimeError), kept_running(f"a watch of {self._storage.kind.name}", may_wait=True):
+                await self._events.aclose()  # RuntimeError: it is being closed already
         self._sink.failed(error)
 
     def _tell(self, event: Event[Any]) -> None:

@@ -183,7 +183,7 @@ class Parts:
         around = self._surroundings
         executor, mapper = new_executor(), RESTMapper()
         running.callback(executor.shutdown, wait=False, cancel_futures=True)
-        check_definitions(self._declarations, options.data_dir)
+        await lane.run(check_definitions, self._declarations, options.data_dir)
         services = _services(options, stores, around, lane)
         built_in = [bind(each, services) for each in around.resources]
         served: list[tuple[BoundResource[Any], ResourceStorage, _Serves]] = [

@@ -15,6 +15,7 @@ from steersman.library.aggregation import Aggregation, manifests
 from steersman.library.declaration import Declaration, declaration_of
 from steersman.library.definition_error import DefinitionError
 from steersman.library.models import Plain
+from steersman.machinery.suggestions import none_of
 
 if TYPE_CHECKING:  # a start imports them, with no collections of garbage between
     from steersman.library.client import ObjectsClient
@@ -24,6 +25,8 @@ if TYPE_CHECKING:  # a start imports them, with no collections of garbage betwee
 T = TypeVar("T")
 
 _MODES: Final = ("RBAC", "AlwaysAllow", "AlwaysDeny")
+_STORAGES: Final = ("sqlite", "memory")
+_LAST_PORT: Final = 65535
 
 
 class Server:
@@ -45,14 +48,18 @@ class Server:
         authorization_mode: tuple[str, ...] = ("RBAC",), listen: bool = True, aggregation: Aggregation | None = None,
     ) -> None:  # fmt: skip
         """Raises DefinitionError for a class that is not declared, and for two that would be served as the same,
-        ValueError for modes of authorization that there are not, and for users or rights of its own beside those of a
-        cluster."""
+        ValueError for a storage, a port or modes of authorization that there are not, and for users or rights of its
+        own beside those of a cluster."""
         _check_modes(authorization_mode)
+        if storage not in _STORAGES:
+            raise ValueError(f"storage: {none_of(storage, _STORAGES)}")
+        if isinstance(secure_port, bool) or not isinstance(secure_port, int) or not 0 <= secure_port <= _LAST_PORT:
+            raise ValueError(f"secure_port is a number from 0, any free port, to {_LAST_PORT}, not {secure_port!r}")
         if aggregation is not None and (client_ca_file or token_auth_file or authorization_mode != ("RBAC",)):
             raise ValueError("the cluster says who the users of an aggregated server are, and what they may do")
         self._declarations = [declaration_of(each) for each in resources]
         _check_distinct(self._declarations)
-        folder = Path(data_dir) if data_dir is not None else _default_folder(self._declarations)
+        folder = Path(os.path.abspath(data_dir)) if data_dir is not None else _default_folder(self._declarations)
         self._folder = folder
         self._aggregation = aggregation
         self._options: dict[str, Any] = {
@@ -194,7 +201,7 @@ def _check_modes(modes: object) -> None:
         raise ValueError(f"authorization_mode is a tuple of {', '.join(_MODES)}, not {modes!r}")
     for each in modes:
         if each not in _MODES:
-            raise ValueError(f"authorization_mode has {each!r}, which is none of {', '.join(_MODES)}")
+            raise ValueError(f"authorization_mode has a mode that there is not: {none_of(each, _MODES)}")
 
 
 def _check_distinct(declarations: list[Declaration]) -> None:

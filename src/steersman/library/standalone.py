@@ -56,7 +56,7 @@ class Standalone:
         self.tokens: TokenAuthenticator = _tokens(options, issued)
         self.authenticator: Authenticator = UnionAuthenticator(
             [ClientCertificateAuthenticator(), BearerTokenAuthenticator(self.tokens, options.audiences)],
-            AnonymousAuthenticator() if options.anonymous_auth else None,
+            AnonymousAuthenticator() if options.lets_anonymous_in else None,
         )
 
     def lifecycle(self, stores: Stores) -> NamespaceLifecycle:

@@ -18,6 +18,7 @@ _OTHERS_READ: Final = stat.S_IRGRP | stat.S_IROTH
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 _MOST: Final = 64 << 20
 """No file read here is larger: what is (a device, another file by mistake) is refused before memory is taken."""
+_COPIED_AT_ONCE: Final = 1 << 20
 MOST_OF_CONFIGURATION: Final = 3 << 20
 """Bytes of a configuration: as many as of an object."""
 
@@ -122,14 +123,94 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def make_private_folder(path: Path) -> None:
-    """The folder, made (mode 0700) if there is none; warns if others can change it. Raises OSError."""
+def make_folders(path: Path, mode: int = 0o700) -> None:
+    """Make a folder, and those above it that are missing, all with this mode whatever the umask lets through.
+
+    Raises OSError.
+    """
+    missing = []
+    for each in (path, *path.parents):
+        if os.path.lexists(each):
+            break
+        missing.append(each)
+    for each in reversed(missing):
+        each.mkdir(mode, exist_ok=True)
+    path.mkdir(mode, exist_ok=True)  # raises FileExistsError for what is no folder
+
+
+def make_own_folder(path: Path) -> None:
+    """Make a folder (mode 0700) if there is none. Raises OSError for one, or a link to one, that is another user's."""
     try:
-        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folders(path)
     except FileExistsError:
         what = "a link to what is not there" if path.is_symlink() and not path.exists() else "not a folder"
         raise NotADirectoryError(f"{path} is {what}; a folder for the server's data is expected") from None
+    check_owner(path)
+
+
+def check_owner(path: Path) -> None:
+    """Raise OSError if what is at `path`, or a link there, is another user's."""
+    for status in (path.lstat(), path.stat()):
+        _check_owner(path, status)
+
+
+def make_private_folder(path: Path) -> None:
+    """Make a folder as `make_own_folder`, and warn if others can change it. Raises OSError."""
+    make_own_folder(path)
     warn_of_access(path)
+
+
+def check_own(path: Path) -> None:
+    """Raise OSError if what is at `path` is a link, or another user's; nothing has to be there."""
+    with contextlib.suppress(FileNotFoundError):
+        status = path.lstat()
+        _check_owner(path, status)
+        if stat.S_ISLNK(status.st_mode):
+            raise OSError(f"{path} is a link to {os.readlink(path)}, which is not followed: put the file itself there")
+
+
+def open_own(path: Path, flags: int, mode: int = 0o600) -> int:
+    """Open a file of this user, or root's, without following a link; return its descriptor.
+
+    With O_TRUNC only such a file is emptied. Raises OSError.
+    """
+    check_own(path)
+    descriptor = os.open(path, (flags & ~os.O_TRUNC) | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, mode)
+    try:
+        status = os.fstat(descriptor)
+        _check_owner(path, status)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(f"{path} is not a file; a file is expected")
+        os.set_blocking(descriptor, True)
+        if flags & os.O_TRUNC:
+            os.ftruncate(descriptor, 0)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def read_own(path: Path) -> bytes:
+    """Return the contents of a file as `open_own` opens it. Raises FileNotFoundError, OSError."""
+    check_regular(path)
+    with os.fdopen(open_own(path, os.O_RDONLY), "rb") as file:
+        return file.read()
+
+
+def copy_new(source: Path, target: Path) -> None:
+    """Copy a file to a name that nothing has yet (mode 0600). Raises OSError."""
+    import shutil  # slow to load, and no start copies a file
+
+    with source.open("rb") as file, os.fdopen(open_own(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as copy:
+        shutil.copyfileobj(file, copy, _COPIED_AT_ONCE)
+
+
+def _check_owner(path: Path, status: os.stat_result) -> None:
+    if status.st_uid not in (os.geteuid(), 0):
+        raise OSError(
+            f"{path} belongs to another user (uid {status.st_uid}), who could have put anything there: take another "
+            f"folder, or make it yours (chown -R {os.geteuid()})"
+        )
 
 
 def _written_beside(path: Path, data: bytes, mode: int) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
+from steersman.net import upkeep
 from steersman.net.arrivals import BACKLOG, Arrival, Arrivals
 from steersman.net.connection import Connection, Core
 from steersman.net.fields import FieldCache
@@ -157,7 +158,7 @@ class HttpServer:
             return
         shortest = min(limits.header_timeout, limits.idle_timeout, limits.send_timeout)
         interval = min(_LONGEST_CHECK_INTERVAL, shortest / 4)
-        self._checks = core.loop.call_later(interval, self._check)
+        self._checks = upkeep.call_later(core.loop, interval, self._check)
 
     async def send_elsewhere(self, timeout: float) -> None:
         """Stops listening, and answers for at most `timeout` seconds what clients send on connections that they keep,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
+import time
 import zlib
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
@@ -14,6 +15,7 @@ from typing import Final
 
 from steersman.net.ascii import lower
 from steersman.net.message import Upgraded
+from steersman.net.turns import SLICE, next_slice
 
 PROTOCOL: Final = "SPDY/3.1"
 
@@ -38,8 +40,11 @@ _MAX_FIELDS: Final = 256
 _MAX_DATA_FRAME: Final = 32 << 10
 _MAX_UNREAD: Final = 256 << 10
 """Bytes of one stream that wait for their reader; then the session is not read on."""
+_PIECE_ITSELF: Final = 64
+"""Bytes that each piece of unread data takes beside its contents."""
+_MAX_UNREAD_IN_ALL: Final = 4 << 20
+"""Bytes of all streams of a session that wait for their readers; then the session is not read on."""
 _MAX_STREAMS: Final = 1000
-_FRAMES_A_TURN: Final = 128
 
 _WORDS: Final = (
     "options head post put delete trace accept accept-charset accept-encoding accept-language accept-ranges age allow "
@@ -82,6 +87,8 @@ class Stream:
         self._session = session
         self._pieces: deque[bytes] = deque()
         self._unread = 0
+        self._is_counted = True
+        """Whether what is unread counts for the session."""
         self._over = False
         self._reset = False
         self._ignored = False
@@ -101,10 +108,16 @@ class Stream:
             self._changed.clear()
             await self._changed.wait()
         piece = self._pieces.popleft()
-        self._unread -= len(piece)
+        self._has_taken(len(piece) + _PIECE_ITSELF)
+        return piece
+
+    def _has_taken(self, size: int) -> None:
+        """Some of what has come waits for its reader no more."""
+        self._unread -= size
+        if self._is_counted:
+            self._session.has_taken(size)
         if self._unread <= _MAX_UNREAD:
             self._room.set()
-        return piece
 
     async def read_all(self, limit: int) -> bytes:
         """The bytes up to the end. Raises SpdyError, also over `limit` bytes."""
@@ -140,8 +153,7 @@ class Stream:
         """What comes is not wanted: it is thrown away."""
         self._ignored = True
         self._pieces.clear()
-        self._unread = 0
-        self._room.set()
+        self._has_taken(self._unread)
 
     @property
     def done(self) -> bool:
@@ -154,12 +166,22 @@ class Stream:
         """Bytes have come; returns when there is room for more."""
         if self._ignored or self._over:
             return
+        size = len(data) + _PIECE_ITSELF
         self._pieces.append(data)
-        self._unread += len(data)
+        self._unread += size
+        if self._is_counted:
+            self._session.has_come(size)
         self._changed.set()
         if self._unread > _MAX_UNREAD:
             self._room.clear()
             await self._room.wait()
+        await self._session.has_room()
+
+    def uncount(self) -> None:
+        """What is unread holds up the session no more."""
+        if self._is_counted:
+            self._is_counted = False
+            self._session.has_taken(self._unread)
 
     def finish(self) -> None:
         """No more bytes will come."""
@@ -168,6 +190,7 @@ class Stream:
 
     def break_off(self) -> None:
         """It is over both ways."""
+        self.uncount()
         self._reset = True
         self._changed.set()
         self._room.set()
@@ -195,6 +218,9 @@ class Session:
         self._last_seen = 0
         self._parity = 1 if server else 0
         self._closed = False
+        self._unread = 0
+        self._room = asyncio.Event()
+        self._room.set()
         self._order = asyncio.Lock()
         self._compressor = zlib.compressobj(zdict=DICTIONARY)
         self._decompressor = zlib.decompressobj(zdict=DICTIONARY)
@@ -231,12 +257,12 @@ class Session:
 
     async def run(self) -> None:
         """Reads the connection until it ends, or is closed. Raises SpdyError if the other side breaks the protocol."""
-        frames = 0
+        end = 0.0
         try:
             while await self._fill(8):
-                frames += 1
-                if not frames % _FRAMES_A_TURN:
-                    await asyncio.sleep(0)  # what has come already would be taken without a wait
+                if time.monotonic() >= end:  # what has come already would be taken without a wait
+                    await next_slice()
+                    end = time.monotonic() + SLICE
                 first, second = struct.unpack(">II", self._take(8))
                 flags, size = second >> 24, second & 0xFFFFFF
                 if first & 0x80000000:
@@ -251,6 +277,22 @@ class Session:
             self._closed = True
             self._break_streams()
 
+    def has_come(self, size: int) -> None:
+        """Called by a stream with what waits for its reader."""
+        self._unread += size
+        if self._unread > _MAX_UNREAD_IN_ALL:
+            self._room.clear()
+
+    def has_taken(self, size: int) -> None:
+        """Called by a stream with what does so no more."""
+        self._unread -= size
+        if self._unread <= _MAX_UNREAD_IN_ALL:
+            self._room.set()
+
+    async def has_room(self) -> None:
+        """Returns when more may be read."""
+        await self._room.wait()
+
     def _break_streams(self) -> None:
         for stream in list(self._streams.values()):
             stream.break_off()
@@ -260,6 +302,7 @@ class Session:
         """Called by a stream when one of its ways has ended."""
         if stream.done:
             self._streams.pop(stream.number, None)
+            stream.uncount()
 
     # Reading
 

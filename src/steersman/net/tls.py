@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from steersman.net.ascii import lower
 from steersman.net.asked_tls import AskingTLS, asking_context
+from steersman.net.log_levels import NOTICE
 
 log = logging.getLogger("steersman.net")
 
@@ -168,7 +169,7 @@ class ServerTLS:
             log.warning("TLS files changed but cannot be used, keeping the ones loaded before: %s", error)
             return
         self._stamps = stamps
-        log.info("TLS files loaded anew")
+        log.log(NOTICE, "TLS files loaded anew")
 
     def _look(self) -> tuple[Any, ...]:
         names = [name for item in self._certificates for name in (item.cert_file, item.key_file)]

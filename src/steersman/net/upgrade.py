@@ -47,6 +47,11 @@ class UpgradedConnection:
         self._transport = transport
 
     @property
+    def transport(self) -> asyncio.Transport:
+        """The transport below, also after it was handed over."""
+        return self._transport
+
+    @property
     def protocol(self) -> str:
         """What both sides have agreed on to speak (ALPN), "" for nothing."""
         tls = self._transport.get_extra_info("ssl_object")

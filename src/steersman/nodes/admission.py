@@ -14,9 +14,11 @@ from steersman.machinery.built_in.node_affinity import required
 from steersman.machinery.built_in.pod_resources import compute_qos_class, pod_requests, requests_of_spec
 from steersman.machinery.built_in.taints import tolerates
 from steersman.machinery.values.quantity import nanos
+from steersman.nodes.sysctls import REASON, forbidden
 
 _CRITICAL: Final = 2_000_000_000
 """The priority from which on pods are taken and kept under pressure."""
+_OS: Final = "linux"
 _UNITS: Final = {"cpu": 10**6}
 """Billionths in which messages count; of all others in whole ones."""
 _WHOLE: Final = 10**9
@@ -109,6 +111,10 @@ def refusal(pod: Pod, node: Node, allocated: Allocated, pressure: Collection[str
     """Why a node does not take a pod; None if it does. `pressure` are conditions of the node, in their order."""
     if pressure and not _is_taken_under(pod, pressure):
         return Refusal("Evicted", f"The node had condition: [{' '.join(pressure)}]. ")
+    if why := forbidden(pod):
+        return Refusal(REASON, why)
+    if pod.spec.os is not None and pod.spec.os.name != _OS:
+        return Refusal("PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS")
     if (lacking := allocated.lacking(pod, node.status.allocatable)) is not None:
         return lacking
     matcher = required(pod.spec)

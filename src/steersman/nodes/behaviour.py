@@ -1,8 +1,8 @@
 """What a simulated container does: how long it runs, and how it ends.
 
 An annotation of the pod says it, for one container or for all; else the command, where that is a script of programs
-that there are (`rehearsal`); else it runs for ever, but for init containers and the pods of Jobs, where it ends well
-after a moment, unless its image is that of a pause.
+that there are (`rehearsal`); else it runs for ever, but for init containers, the pods of Jobs, and commands of pods
+that are not always restarted, where it ends well after a moment, unless its image is that of a pause.
 """
 
 from __future__ import annotations
@@ -12,25 +12,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from steersman.api.core.v1 import Pod
+from steersman.api.core.v1 import EphemeralContainer, Pod
 from steersman.machinery.built_in.pod_resources import AnyContainer, is_sidecar
 from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.net.ascii import lower
-from steersman.nodes.place import LIVENESS, READINESS, STARTUP
-from steersman.nodes.rehearsal import Outcome, Setting, outcome
-from steersman.nodes.surroundings import command_of, identity_of, plain_variables, unexpanded_command_of
+from steersman.nodes.place import LIVENESS, READINESS, STARTUP, Start
+from steersman.nodes.rehearsal import MOST_FILES, Outcome, Setting, Unknown, outcome
+from steersman.nodes.surroundings import expanded_words, identity_of, plain_variables, unexpanded_command_of
+from steersman.nodes.variables import ArgumentsTooLong
 from steersman.nodes.volume_files import folders_with_contents
 
 PREFIX: Final = "simulation.steersman.dev/"
 """Of annotations: `run-for` (a duration, or `forever`), `exit-code`, `ready-after`, `stop-after`, `start-delay`,
-`oom-after`, `pull-error`, `pull-time`, `fails-startup`, `fails-liveness`, `fails-readiness`. With `.NAME` behind, they
-are about one container."""
+`oom-after`, `pull-error`, `pull-time`, `fails-startup`, `fails-liveness`, `fails-readiness`,
+`unknown-programs`. With `.NAME` behind, they are about one container."""
 
 _ENDS_AFTER: Final = 0.0
 _PAUSE: Final = re.compile(r"(^|/)pause([:@]|$)")
 """Images of which nothing is wanted but that they stay."""
+_NOT_ALWAYS: Final = frozenset({"Never", "OnFailure"})
 _KILLED: Final = 137
+_NOT_STARTED: Final = 128
+_MOST_PROGRAM: Final = 256
+_MOST_DURATION: Final = 64
+"""Characters of a duration in an annotation: it is read at each look at its pod."""
 _PROBES: Final = (STARTUP, LIVENESS, READINESS)
+_ENDS: Final = ("run-for", "exit-code", "oom-after")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,35 +63,54 @@ class Behaviour:
     """How long a pull takes where the node has the image not yet."""
     fails_after: Mapping[str, float] = field(default_factory=dict)
     """After which its probes fail, by their kind; those that are not here do as they find."""
+    is_said: bool = False
+    """Whether annotations say how it ends, and not its command."""
+    not_simulated: str = ""
+    """The first program that its command uses and that is not simulated, where nobody has said what it does."""
 
 
-def behaviour_of(pod: Pod, container: AnyContainer, earlier_runs: int = 0) -> Behaviour:
-    """What a container of a pod does that has run so often before."""
-    runs_for, exit_code, is_known, message = _by_command(pod, container, earlier_runs)
-    if runs_for is None and not is_known and _is_to_end(pod, container):
+def behaviour_of(
+    pod: Pod, container: AnyContainer, start: Start | None = None, *, default: Unknown | None = None
+) -> Behaviour:  # fmt: skip
+    """What a container of a pod does that has found something when it began. `default` is what becomes of programs that
+    are not simulated, where nobody says it of the container."""
+    reason = ""
+    try:
+        found = _by_command(pod, container, start, unknown_programs(pod, container, default))
+    except ArgumentsTooLong:
+        found, reason = Outcome(0.0, _NOT_STARTED, message=_too_long(container)), "StartError"
+    runs_for, exit_code, message = found.seconds, found.exit_code, found.message
+    if found.cannot_start:
+        message, reason = _not_started(found.missing, "executable file not found in $PATH: unknown"), "StartError"
+    if runs_for is None and not (found.is_known or found.missing) and _is_to_end(pod, container):
         runs_for = _ENDS_AFTER
+    missing = "" if isinstance(container, EphemeralContainer) else found.missing
+    if missing and not container.command and missing == container.args[0]:  # it may be an argument of the image's own
+        missing = container.image.rpartition("/")[2][:_MOST_PROGRAM]
     annotations = pod.metadata.annotations
     if not any(key.startswith(PREFIX) for key in annotations):
-        return Behaviour(runs_for, exit_code, message=message)
+        return Behaviour(runs_for, exit_code, reason=reason, message=message, not_simulated=missing)
 
     def said(what: str) -> str:
         return said_of(pod, container.name, what)
 
     if said("run-for"):
+        reason = ""
         runs_for = None if said("run-for") == "forever" else duration_of(said("run-for"))
     if said("exit-code"):
         exit_code = _exit_code(said("exit-code"))
         runs_for = 0.0 if runs_for is None else runs_for
-    reason = ""
     if said("oom-after"):
         runs_for, exit_code, reason = duration_of(said("oom-after")), _KILLED, "OOMKilled"
     return Behaviour(
-        runs_for, exit_code, duration_of(said("ready-after")), duration_of(said("stop-after")), reason, "",
+        runs_for, exit_code, duration_of(said("ready-after")), duration_of(said("stop-after")), reason,
+        message if reason == "StartError" else "",
         duration_of(said("start-delay")) if said("start-delay") else None, said("pull-error"),
         duration_of(said("pull-time")), {
             kind: 0.0 if value == "true" else duration_of(value)
             for kind in _PROBES if (value := said(f"fails-{lower(kind)}")) not in ("", "false")
         },
+        any(map(said, _ENDS)), "" if any(map(said, _ENDS)) else missing,
     )  # fmt: skip
 
 
@@ -94,35 +120,77 @@ def said_of(pod: Pod, container: str, what: str) -> str:
     return annotations.get(f"{PREFIX}{what}.{container}") or annotations.get(PREFIX + what, "")
 
 
+def unknown_programs(pod: Pod, container: AnyContainer, default: Unknown | None = None) -> Unknown:
+    """What becomes of programs that are not simulated: as the pod's annotation says, or else `default`. Else they end
+    well in a container that is to end, are not found in one for debugging, and run in any other."""
+    said = said_of(pod, container.name, "unknown-programs")
+    for each in Unknown:
+        if each.value == said:
+            return each
+    if isinstance(container, EphemeralContainer):
+        return Unknown.FAIL
+    return default or (Unknown.SUCCEED if _is_to_end(pod, container) else Unknown.RUN)
+
+
 def _is_to_end(pod: Pod, container: AnyContainer) -> bool:
     """Whether nothing goes on before a container has ended."""
-    if any(each.name == container.name and not is_sidecar(each) for each in pod.spec.init_containers):
+    own = next((each for each in pod.spec.init_containers if each.name == container.name), None)
+    if own is not None:
+        return not is_sidecar(own)
+    if any(each.kind == "Job" and each.controller for each in pod.metadata.owner_references):
         return True
-    return any(each.kind == "Job" and each.controller for each in pod.metadata.owner_references)
+    return bool(container.command or container.args) and pod.spec.restart_policy in _NOT_ALWAYS
 
 
-def _by_command(pod: Pod, container: AnyContainer, earlier_runs: int) -> Outcome:
+def _by_command(pod: Pod, container: AnyContainer, start: Start | None, unknown: Unknown) -> Outcome:
+    """Raises ArgumentsTooLong where the command cannot be started."""
     words = tuple(unexpanded_command_of(container))
     if not words:  # the image's own
         return Outcome(None, is_known=_PAUSE.search(container.image) is not None)
     variables: dict[str, str] = {}
     if any("$" in each for each in words):
-        variables = plain_variables(pod, container)
-        words = tuple(command_of(container, variables))
+        variables = plain_variables(pod, container, {} if start is None else start.variables)
+        words = tuple(expanded_words(words, variables))
+    files: tuple[tuple[str, bytes], ...] = ()
+    unread = folders_with_contents(pod, container)
+    if start is not None and start.size <= MOST_FILES:
+        files = tuple(start.files.items())
+    elif start is not None:
+        unread += tuple(each.mount_path.rstrip("/") for each in container.volume_mounts)
     return outcome(words, Setting(
-        tuple(variables.items()), folders_with_contents(pod, container),
+        tuple(variables.items()), unread,
         tuple(each.mount_path.rstrip("/") for each in container.volume_mounts), identity_of(pod, container),
         container.termination_message_path, container.termination_message_policy == "FallbackToLogsOnError",
-        earlier_runs if container.volume_mounts else 0, container.stdin,
+        files, container.stdin, unknown,
     ))  # fmt: skip
 
 
+def _too_long(container: AnyContainer) -> str:
+    """The message of a container whose arguments and variables are too long, as containerd has it."""
+    return _not_started(unexpanded_command_of(container)[0], "argument list too long")
+
+
+def _not_started(program: str, why: str) -> str:
+    """The message of a container whose command could not be started, as containerd has it."""
+    return (
+        "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: "
+        f'unable to start container process: error during container init: exec: "{program[:_MOST_PROGRAM]}": {why}'
+    )
+
+
 def duration_of(text: str) -> float:
-    """The seconds of a duration in an annotation, 0 for what is none."""
+    """The seconds of a duration in an annotation, 0 for what is none or has more than 64 characters."""
+    return duration_or_none(text) or 0.0
+
+
+def duration_or_none(text: str) -> float | None:
+    """The same, and None for what is none."""
+    if not text or len(text) > _MOST_DURATION:
+        return None
     try:
-        return max(0.0, parse_duration(text) / 1e9) if text else 0.0
+        return max(0.0, parse_duration(text) / 1e9)
     except DurationError:
-        return 0.0
+        return None
 
 
 def _exit_code(text: str) -> int:

@@ -11,6 +11,7 @@ from typing import Final
 
 from steersman.api.core.v1 import ContainerStatus, ResourceRequirements
 from steersman.machinery.values.quantity import QuantityError, nanos
+from steersman.nodes.pod_level import limits_in
 
 ROOT: Final = "/sys/fs/cgroup"
 _PERIOD: Final = 100_000
@@ -20,12 +21,16 @@ _LEAST_SHARES: Final = 2
 _MOST_SHARES: Final = 262_144
 
 
-def cgroup_files(asked: ResourceRequirements, status: ContainerStatus | None) -> dict[str, bytes]:
-    """Limits and weight of a container, as it has been given them by now."""
+def cgroup_files(
+    asked: ResourceRequirements, status: ContainerStatus | None, whole: ResourceRequirements | None = None
+) -> dict[str, bytes]:  # fmt: skip
+    """Limits and weight of a container, as it has been given them by now; without limits of its own it is held to those
+    of the pod as a whole."""
     given = status.resources if status is not None and status.resources is not None else asked
-    limit = _milli(given.limits.get("cpu", ""))
+    limits = limits_in(whole, given)
+    limit = _milli(limits.get("cpu", ""))
     quota = str(max(limit * _PERIOD // 1000, _LEAST_QUOTA)) if limit else "max"
-    memory = -(-_nanos(given.limits.get("memory", "")) // 10**9)
+    memory = -(-_nanos(limits.get("memory", "")) // 10**9)
     weight = _weight(_milli(given.requests.get("cpu", "")) or limit)
     return {
         f"{ROOT}/cpu.max": f"{quota} {_PERIOD}\n".encode(), f"{ROOT}/cpu.weight": f"{weight}\n".encode(),

@@ -39,9 +39,10 @@ def never_started(status: ContainerStatus) -> bool:
 
 def mounted(mount: VolumeMount) -> VolumeMountStatus:
     """What its status says of a volume that a container has."""
+    recursive = mount.recursive_read_only in ("Enabled", "IfPossible")
     return VolumeMountStatus(
         name=mount.name, mount_path=mount.mount_path, read_only=mount.read_only,
-        recursive_read_only="Disabled" if mount.read_only else None,
+        recursive_read_only=("Enabled" if recursive else "Disabled") if mount.read_only else None,
     )  # fmt: skip
 
 
@@ -66,3 +67,8 @@ def image_name(image: str) -> str:
 def digest(*parts: str) -> str:
     """A name for an image or a container: 64 hexadecimal digits."""
     return sha256("\0".join(parts).encode()).hexdigest()
+
+
+def sandbox_id(uid: str) -> str:
+    """Return the name of a pod's sandbox, as a container runtime has it."""
+    return digest(uid, "sandbox")

@@ -3,11 +3,12 @@ in it. It is lost when the process ends, as what is in a container is when that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from typing import Final
 
 from steersman.api.core.v1 import ContainerStatus, Pod
 from steersman.client.informer import Key, key_of
+from steersman.nodes.contents import Contents
 from steersman.nodes.place import Ended, Memory
 from steersman.nodes.rehearsal import Printed
 from steersman.nodes.shell.effects import World
@@ -21,8 +22,12 @@ class Inside:
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
+        self.view: MutableMapping[str, bytes] | None = None
+        """The same with what is in volumes that it shares; None where there are none."""
         self.given: dict[str, bytes] = {}
         """Those of its volumes, as they were last."""
+        self.modes: dict[str, int] = {}
+        """Permission bits that commands have given to files and folders."""
         self.around: tuple[float, World] | None = None
         """What it finds around it without tokens, and when that was."""
         self.course: Iterator[Printed | float] | None = None
@@ -38,8 +43,13 @@ class Containers:
         self.look: Callable[[Key], None] = _nobody
         self._ended: dict[str, dict[str, Ended]] = {}
         self._evicted: dict[str, str] = {}
+        self._refused: set[str] = set()
+        """Pods of which it was told that they refuse what they are asked."""
         self._inside: dict[str, Inside] = {}
         self._memory: dict[str, dict[str, Memory]] = {}
+        self.contents: Final = Contents(lambda container_id: self.inside(container_id).files)
+        self.shares: Final = self.contents.shares
+        """CPU time and memory of the programs in them."""
 
     def end(self, pod: Pod, status: ContainerStatus, exit_code: int, at: float) -> None:
         """The container's process ends now."""
@@ -76,15 +86,28 @@ class Containers:
         self._evicted[pod.metadata.uid] = message
         self.look(key_of(pod))
 
+    def is_first_refusal(self, pod: Pod) -> bool:
+        """Return True the first time that it is asked for a pod."""
+        uid = pod.metadata.uid
+        is_first = uid not in self._refused
+        self._refused.add(uid)
+        return is_first
+
     def evicted(self, uid: str) -> str:
         """Why a pod has to go; "" if it may stay."""
         return self._evicted.get(uid, "")
 
-    def forget(self, uid: str) -> None:
-        """The pod is gone."""
+    def forget(self, pod: Pod, *, gone: bool) -> None:
+        """Nothing of a pod runs any more; with `gone` the pod is deleted, and has no volumes either."""
+        uid = pod.metadata.uid
+        if gone:
+            self.contents.forget(pod)
+        else:
+            self.contents.end(pod)
         self._ended.pop(uid, None)
         self._memory.pop(uid, None)
         self._evicted.pop(uid, None)
+        self._refused.discard(uid)
 
 
 def _nobody(_: Key) -> None:

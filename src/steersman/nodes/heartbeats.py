@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from steersman.api.core.v1 import Node
 from steersman.client.client import STRATEGIC_MERGE_PATCH, Client
@@ -13,9 +12,12 @@ from steersman.client.errors import is_already_exists, is_not_found
 from steersman.client.informer import Informer
 from steersman.client.resources import LEASES, NODES
 from steersman.client.transport import Unreachable
+from steersman.machinery.built_in.volumes import CONTROLLER_ATTACHES
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
+from steersman.net import upkeep
+from steersman.nodes.node_set import NodeSet
 from steersman.nodes.simulated_node import LEASE_SECONDS, LEASES_NAMESPACE, SimulatedNode
 
 logger = logging.getLogger(__name__)
@@ -39,20 +41,17 @@ def lease_seconds(nodes: int) -> int:
 class Heartbeats:
     """Of all nodes. `node_objects` is an informer of them; without `reports` others say how nodes are."""
 
-    def __init__(
-        self, client: Client, node_objects: Informer[Node], nodes: Sequence[SimulatedNode], *, reports: bool
-    ) -> None:
+    def __init__(self, client: Client, node_objects: Informer[Node], nodes: NodeSet, *, reports: bool) -> None:
         self._client = client
         self._node_objects = node_objects
-        self._nodes = tuple(nodes)
-        self._lease_seconds = lease_seconds(len(nodes))
+        self._nodes = nodes
         self._reports = reports
         self._reported: dict[str, float] = {}
         """When nodes have last told how they are, on the clock of the loop."""
 
     async def register_all(self) -> None:
         """Makes all nodes, some at once. Raises StatusError, Unreachable."""
-        waiting = iter(self._nodes)
+        waiting = iter(tuple(self._nodes.values()))
 
         async def some() -> None:
             for node in waiting:
@@ -81,28 +80,46 @@ class Heartbeats:
         node.has_pulled(name for image in made.status.images for name in image.names or ())
         await self._renew(node)
 
+    async def join(self, node: SimulatedNode, obj: Node) -> None:
+        """Has a node that was made by somebody else be as those that register. Raises StatusError, Unreachable."""
+        await self._client.change(NODES, node.name, "", _missing_in(obj, node))
+        await self._report(node, uses_volumes=False)
+        await self._renew(node)
+        self._reported[node.name] = asyncio.get_running_loop().time()
+
+    def forget(self, name: str) -> None:
+        """A node is simulated no more."""
+        self._reported.pop(name, None)
+
     async def run(self) -> None:
         """Renews each node's lease in its time, spread evenly; those whose time comes soon after each other together.
 
         Few commits store these, and they cost half of what they do one by one.
         """
         loop = asyncio.get_running_loop()
-        self._reported = {each.name: loop.time() for each in self._nodes}
-        every = self._lease_seconds / 4
-        at_once = max(1, round(len(self._nodes) * _TOGETHER / every))
+        self._reported = {each: loop.time() for each in self._nodes}
         began = loop.time()
-        while self._nodes:
-            for first in range(0, len(self._nodes), at_once):
-                due = self._nodes[first : first + at_once]
-                await asyncio.sleep(began + every * (first + len(due)) / len(self._nodes) - loop.time())
-                await asyncio.gather(*map(self._beat, due))
+        while True:
+            nodes = tuple(self._nodes.values())
+            every = lease_seconds(len(nodes)) / 4
+            at_once = max(1, round(len(nodes) * _TOGETHER / every))
+            done = 0
+            while done < len(nodes):
+                # Where the loop is slow, all whose time has come go together: waiting for each few would lose more.
+                late = int((loop.time() - began) / every * len(nodes))
+                until = min(max(done + at_once, late), len(nodes))
+                await upkeep.sleep(began + every * until / len(nodes) - loop.time())
+                await asyncio.gather(*map(self._beat, nodes[done:until]))
+                done = until
+            if not nodes:
+                await upkeep.sleep(every)
             began = max(began + every, loop.time() - every)
 
     async def _beat(self, node: SimulatedNode) -> None:
-        if node.unreachable:
+        if node.unreachable or self._nodes.get(node.name) is not node:
             return
         now = asyncio.get_running_loop().time
-        due = now() - self._reported[node.name] >= _REPORT_EVERY or self._is_given_up(node)
+        due = now() - self._reported.get(node.name, 0.0) >= _REPORT_EVERY or self._is_given_up(node)
         if await self.send(node, reports=due) and due:
             self._reported[node.name] = now()
 
@@ -131,7 +148,7 @@ class Heartbeats:
         except StatusError as error:
             if not is_not_found(error):
                 raise
-            await self._client.create(LEASES, node.lease(self._lease_seconds))
+            await self._client.create(LEASES, node.lease(lease_seconds(len(self._nodes))))
 
     async def _report(self, node: SimulatedNode, *, uses_volumes: bool = True) -> None:
         """Writes how the node is, unless others say that."""
@@ -143,3 +160,12 @@ class Heartbeats:
             status["volumesInUse"] = None
         patch = {"status": status}
         await self._client.change(NODES, node.name, "", patch, media=STRATEGIC_MERGE_PATCH, subresource="status")
+
+
+def _missing_in(obj: Node, node: SimulatedNode) -> dict[str, Any]:
+    """A patch of what a kubelet gives its node, where the object says nothing of it."""
+    labels = {name: value for name, value in node.usual_labels().items() if name not in obj.metadata.labels}
+    patch: dict[str, Any] = {"metadata": {"labels": labels, "annotations": {CONTROLLER_ATTACHES: "true"}}}
+    if not obj.spec.pod_cidr:
+        patch["spec"] = {"podCIDR": str(node.pod_cidr), "podCIDRs": [str(node.pod_cidr)]}
+    return patch

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import re
+from collections import ChainMap
 from collections.abc import Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
@@ -13,17 +11,19 @@ from steersman.api.core.v1 import ContainerStatus, Pod
 from steersman.client.client import Client
 from steersman.machinery.built_in.pod_resources import AnyContainer
 from steersman.machinery.values import times
+from steersman.nodes.behaviour import unknown_programs
 from steersman.nodes.container.probes import Wanted
 from steersman.nodes.containers import Containers, Inside
-from steersman.nodes.place import POST_START, Ran
+from steersman.nodes.contents import changes_files
+from steersman.nodes.place import NOTHING, POST_START, Ran, moment_of
+from steersman.nodes.processes import processes_of
 from steersman.nodes.rehearsal import attempt, rehearsed
-from steersman.nodes.shell.effects import World
+from steersman.nodes.shares import Slices
+from steersman.nodes.shell.effects import Memory, World
 from steersman.nodes.surroundings import command_of, surroundings
 
 _FRESH: Final = 60.0
 """Seconds for which probes find what was there before."""
-_CHANGES_FILES: Final = re.compile(r">|\b(touch|rm|tar)\b", re.ASCII)
-"""Of commands: any other need not be followed."""
 _MOST_TURNS: Final = 2000
 """That a container's command is followed at once, for what it makes of its files."""
 
@@ -36,8 +36,12 @@ async def world_in(
 
     For a kubelet's `own_use` there are no tokens, and what is around may be a minute old. Raises Unreachable.
     """
-    inside = containers.inside(container_id or status.container_id)
-    world = await _around(client, inside, pod, container, allocatable, own_use=own_use)
+    name = container_id or status.container_id
+    inside, shared = containers.inside(name), containers.contents.known(pod)
+    start = None if shared is None else shared.known_start(name)
+    variables = {} if start is None else start.variables
+    world = await _around(client, inside, pod, container, allocatable, variables, own_use=own_use)
+    world.processes = processes_of(pod, container)
     given = world.files
     for path, data in given.items():
         if inside.given.get(path) != data:
@@ -47,41 +51,60 @@ async def world_in(
             inside.files.pop(path, None)
     inside.given = {**inside.given, **given} if own_use else dict(given)
     running = status.state.running
-    if running is not None and not container.stdin and any(map(_CHANGES_FILES.search, command_of(container, {}))):
-        started = float(times.unix(running.started_at or times.now()))
-        await _follow(inside, container, world, started)
-    return _copy(world, inside)
+    if shared is not None:
+        await shared.go_on(times.moment())
+        inside.view = shared.view(container, inside.files)
+    if running is not None and not container.stdin and changes_files(container) and not (
+        shared is not None and shared.is_followed(name)
+    ):  # fmt: skip
+        known = containers.memory(pod.metadata.uid).get(container.name, NOTHING)
+        began = moment_of(running.started_at, known.began)
+        await _follow(inside, containers, pod, container, world, began)
+    return _copy(world, inside, memory=containers.shares.of(pod.metadata.namespace))
 
 
 async def _around(
-    client: Client, inside: Inside, pod: Pod, container: AnyContainer, allocatable: Mapping[str, str], *, own_use: bool
+    client: Client, inside: Inside, pod: Pod, container: AnyContainer, allocatable: Mapping[str, str],
+    of_files: Mapping[str, str], *, own_use: bool,
 ) -> World:  # fmt: skip
     now = times.moment()
     if own_use and inside.around is not None and now - inside.around[0] < _FRESH:
         return inside.around[1]
-    world = await surroundings(client, pod, container, allocatable=allocatable, tokens=not own_use)
+    world = await surroundings(client, pod, container, allocatable=allocatable, of_files=of_files, tokens=not own_use)
     if own_use:
         inside.around = now, world
     return world
 
 
-def _copy(world: World, inside: Inside) -> World:
-    return replace(world, environment=dict(world.environment), now=times.moment, files=inside.files, steps=0)
+def _copy(world: World, inside: Inside, *, memory: Memory) -> World:
+    files = inside.files if inside.view is None else inside.view
+    return world.copy(
+        environment=dict(world.environment), now=times.moment, files=files, memory=memory,
+        modes=ChainMap(inside.modes, world.modes),
+    )  # fmt: skip
 
 
-async def _follow(inside: Inside, container: AnyContainer, world: World, started: float) -> None:
+async def _follow(
+    inside: Inside, containers: Containers, pod: Pod, container: AnyContainer, world: World, started: float
+) -> None:  # fmt: skip
     """Has the container's own command change the files as it has done by now."""
     now = times.moment()
+    share = containers.shares.of(pod.metadata.namespace)
+    slices = Slices(share)
     if inside.course is None:
         words = command_of(container, world.environment)
-        inside.course = rehearsed(words, _copy(world, inside), started, now)
-        inside.next = next(inside.course, None)
+        own = _copy(world, inside, memory=share)
+        inside.course = rehearsed(words, own, started, now, unknown_programs(pod, container))
+        inside.next = started
     for _ in range(_MOST_TURNS):
         at = inside.next
         if at is None or (at if isinstance(at, float) else at.at) > now:
             return
-        inside.next = next(inside.course, None)
-        await asyncio.sleep(0)
+        await slices.begin()
+        try:
+            inside.next = next(inside.course, None)
+        finally:
+            slices.end()
 
 
 async def ran(client: Client, containers: Containers, pod: Pod, wanted: Wanted) -> Ran:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from steersman.api.core.v1 import Node, ObjectReference, Pod, PodStatus
+from steersman.api.core.v1 import Node, ObjectReference, PersistentVolume, Pod, PodStatus
 from steersman.api.meta.v1 import DeleteOptions, Preconditions
 from steersman.client.client import Client
 from steersman.client.errors import is_conflict, is_not_found
@@ -17,27 +17,36 @@ from steersman.client.events import Broadcaster, reference
 from steersman.client.indexes import BY_NODE
 from steersman.client.informer import Informers, Key, key_of
 from steersman.client.pod_status import patch_pod_status
-from steersman.client.resources import NODES, PODS
+from steersman.client.resources import NODES, PERSISTENT_VOLUMES, PODS
 from steersman.client.transport import Unreachable
 from steersman.client.work_queue import WorkQueue
+from steersman.machinery.built_in.pod_resources import AnyContainer
 from steersman.machinery.codec.serializer import deep_copy, to_plain
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 from steersman.nodes.admission import refusal
+from steersman.nodes.adoption import Adoption
 from steersman.nodes.behaviour import PREFIX, duration_of
 from steersman.nodes.container.probes import wanted
+from steersman.nodes.contents import PodContents
 from steersman.nodes.eviction import CONDITIONS, EVERY, event_of, message_of, pressure_of, victim
 from steersman.nodes.heartbeats import Heartbeats
 from steersman.nodes.inside import ran
 from steersman.nodes.needs import Needs, earliest
+from steersman.nodes.node_set import NodeSet
 from steersman.nodes.place import Happened, Memory, Place, Ran
-from steersman.nodes.pod_life import is_over, step
+from steersman.nodes.pod_life import Step, is_over, step, takes_long
 from steersman.nodes.pod_status import rejected
 from steersman.nodes.resize import Room
-from steersman.nodes.server.servers import NodeServers
+from steersman.nodes.server.servers import WEBHOOKS, NodeServers
+from steersman.nodes.shell.effects import World
 from steersman.nodes.simulated_node import SimulatedNode
 from steersman.nodes.sources import Sources
+from steersman.nodes.surroundings import surroundings
+from steersman.nodes.unsimulated import REASON, fields_without_effect, told
+from steersman.nodes.volume_store import MOST_IN_VOLUME
 from steersman.nodes.volumes import NodeVolumes, uses_claims
+from steersman.nodes.webhook_certificates import ClientOf, made_certificates
 
 if TYPE_CHECKING:  # most clusters have no stages
     from steersman.nodes.stages.players import StagePlayers
@@ -45,6 +54,8 @@ if TYPE_CHECKING:  # most clusters have no stages
 logger = logging.getLogger(__name__)
 
 _WORKERS: Final = 32
+_LONGEST_WAIT: Final = 86400.0
+"""Seconds between two looks at a pod of which something falls due: a timer of the loop takes no time of any length."""
 
 
 class Kubelets:
@@ -52,31 +63,37 @@ class Kubelets:
 
     `pods` and `node_objects` are informers of all of them, which others may share; `client` writes for all nodes;
     `servers` are what the nodes answer, which begin and end with this. `stages` rule the kinds that they are for.
+    `account` gives clients of service accounts, with whose rights containers do what they do.
     """
 
     def __init__(
-        self, client: Client, informers: Informers, events: Broadcaster, nodes: Sequence[SimulatedNode],
-        servers: NodeServers, stages: StagePlayers | None = None,
+        self, client: Client, informers: Informers, events: Broadcaster, nodes: NodeSet,
+        servers: NodeServers, stages: StagePlayers | None = None, account: ClientOf | None = None,
     ) -> None:  # fmt: skip
         self._client = client
+        self._account = account
         self._pods = informers.of(PODS)
         self._node_objects = informers.of(NODES)
+        self._persistent = informers.of(PERSISTENT_VOLUMES)
         self._events = events
-        self._nodes = {each.name: each for each in nodes}
+        self._nodes = nodes
         self._volumes = NodeVolumes(client, informers, self._nodes)
         self._needs = Needs(Sources(client))
         self._servers = servers
         self._stages = stages
         self._stages_rule_pods = stages is not None and stages.rule_pods
         self._heartbeats = Heartbeats(
-            client, self._node_objects, nodes, reports=stages is None or not stages.rule_nodes
+            client.beside(), self._node_objects, nodes, reports=stages is None or not stages.rule_nodes
         )  # fmt: skip
+        self._adoption = Adoption(nodes, servers, self._heartbeats, self._node_objects, self._joined)
         self._queue: WorkQueue[Key] = WorkQueue(base_delay=0.05, max_delay=30)
         self._places: dict[Key, SimulatedNode] = {}
         self._expected: dict[Key, tuple[Pod, PodStatus]] = {}
         """Pods as they were looked at, and what is being written of them, where nothing is to be done after that."""
         self._returned: asyncio.Queue[SimulatedNode] = asyncio.Queue()
         """Nodes that can be reached again."""
+        self._beside = asyncio.Lock()
+        """Held while a pod that takes long is looked at: more threads would do no more, and keep the loop waiting."""
         self._pressed = asyncio.Event()
         """Set while nodes are under pressure."""
         self._tasks: list[asyncio.Task[None]] = []
@@ -85,7 +102,12 @@ class Kubelets:
         """Registers the nodes, then works on their pods. Raises StatusError, Unreachable."""
         await self._heartbeats.register_all()
         self._servers.start(self._client, self._pods)
-        self._servers.containers.look = self._queue.add
+        containers = self._servers.containers
+        containers.look = self._queue.add
+        self._servers.refused = self._tell_of_refusal
+        containers.contents.volume_of = self._volumes.volume_of
+        containers.contents.full = partial(self._volume_is_full, asyncio.get_running_loop())
+        self._persistent.on_change(self._volume_changed)
         self._node_objects.on_change(self._node_changed)
         self._pods.on_change(self._changed)
         self._volumes.start(self._queue.add)
@@ -97,6 +119,7 @@ class Kubelets:
             asyncio.create_task(self._queue.work(self._sync, self._failed), name=f"kubelets {number}")
             for number in range(_WORKERS)
         ]
+        self._adoption.start()
         self._tasks.append(asyncio.create_task(self._heartbeats.run(), name="heartbeats of nodes"))
         self._tasks.append(asyncio.create_task(self._welcome(), name="nodes that return"))
         self._tasks.append(asyncio.create_task(self._relieve(), name="nodes under pressure"))
@@ -107,6 +130,7 @@ class Kubelets:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
+        await self._adoption.stop()
         await self._needs.stop()
         if self._stages is not None:
             await self._stages.stop()
@@ -116,7 +140,19 @@ class Kubelets:
     @property
     def idle(self) -> bool:
         """Whether nothing is to be done about pods now; some of it may fall due later."""
-        return self._queue.idle and (self._stages is None or self._stages.idle)
+        return self._queue.idle and self._adoption.idle and (self._stages is None or self._stages.idle)
+
+    def _volume_changed(self, old: PersistentVolume | None, new: PersistentVolume | None) -> None:
+        if new is None and old is not None:
+            self._servers.containers.contents.forget_volume(old)
+
+    def _joined(self, node: SimulatedNode, obj: Node) -> None:
+        """Sees to a node that is simulated from now on, and to its pods."""
+        self._node_changed(None, obj)
+        if self._stages is not None:
+            self._stages.returned(node)
+        for pod in self._pods.indexed(BY_NODE, node.name):
+            self._changed(None, pod)
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         """Takes what annotations say of the node."""
@@ -149,12 +185,13 @@ class Kubelets:
 
     def _changed(self, old: Pod | None, new: Pod | None) -> None:
         if new is None and old is not None:
-            self._servers.containers.forget(old.metadata.uid)
+            self._servers.containers.forget(old, gone=True)
             self._needs.forget(old)
         pod = new or old
         if pod is not None and (node := self._nodes.get(pod.spec.node_name)) is not None:
             if new is None or is_over(new):
                 node.allocated.remove(key_of(pod))
+                self._servers.end_connections(pod.metadata.uid)
             elif new.status.start_time:
                 node.allocated.put(new)
             if new is not None:
@@ -203,8 +240,11 @@ class Kubelets:
         self._tell(node, pod, found.happened)
         now = times.moment()
         place = self._place(node, address, uid, mounted=mounted and found.mounted)
+        shared = await self._shared(node, pod, place.memory, now) if place.mounted else None
+        made = await self._made(pod) if place.mounted else {}
+        place = replace(place, shared=shared, evicted=containers.evicted(uid), made=made)
         ran = await self._ran(pod, place.memory, now)
-        done = step(pod, replace(place, wrong_with=found.wrong_with, ran=ran), now)
+        done = await self._step(pod, replace(place, wrong_with=found.wrong_with, ran=ran), now)
         containers.remember(uid, done.memory)
         node.has_pulled(done.pulled)
         if done.changed:
@@ -220,11 +260,26 @@ class Kubelets:
             node.allocated.remove(key)
             await self._release_volumes(key, node)
         if is_over(pod):
-            containers.forget(uid)
+            containers.forget(pod, gone=False)
         if done.over:
             await self._delete(pod)
-        elif (again := earliest(done.again, found.again)) is not None:
-            self._queue.add_after(key, max(again - now, 0.001))
+        elif (again := earliest(
+            earliest(done.again, found.again), None if shared is None else shared.look_again(now)
+        )) is not None:  # fmt: skip
+            self._queue.add_after(key, min(max(again - now, 0.001), _LONGEST_WAIT))
+
+    async def _made(self, pod: Pod) -> dict[str, str]:
+        """Has containers that make certificates do so; what went wrong with each by name."""
+        if self._account is None or is_over(pod):
+            return {}
+        return await made_certificates(self._account, pod)
+
+    async def _step(self, pod: Pod, place: Place, now: float) -> Step:
+        """What becomes of a pod; of one that takes long, found out beside the loop."""
+        if not takes_long(pod):
+            return step(pod, place, now)
+        async with self._beside:
+            return await asyncio.to_thread(step, pod, place, now)
 
     async def _is_refused(self, pod: Pod, node: SimulatedNode) -> bool:
         """Whether a node does not take a pod that is new to it."""
@@ -232,6 +287,8 @@ class Kubelets:
         refused = None if known is None else refusal(pod, known, node.allocated, node.pressure)
         if refused is None:
             node.allocated.put(pod)
+            if fields := fields_without_effect(pod):
+                self._tell(node, pod, [Happened("Normal", REASON, told(fields))])
             return False
         self._tell(node, pod, [Happened("Warning", refused.reason, refused.message)])
         status = rejected(pod, refused.reason, refused.message, times.now())
@@ -244,7 +301,7 @@ class Kubelets:
         while True:
             await self._pressed.wait()
             self._pressed.clear()
-            for node in self._nodes.values():
+            for node in tuple(self._nodes.values()):
                 if not node.pressure or node.unreachable:
                     continue
                 self._pressed.set()
@@ -263,6 +320,39 @@ class Kubelets:
             for each in wanted(pod, memory, now)
         }
 
+    async def _shared(
+        self, node: SimulatedNode, pod: Pod, memory: Mapping[str, Memory], now: float
+    ) -> PodContents | None:  # fmt: skip
+        """Returns the files that a pod's containers share, as they are by now; the pod has to go if they are too many.
+        Raises Unreachable."""
+        containers = self._servers.containers
+        found = None if is_over(pod) or self._is_gone(pod) else containers.contents.of(pod)
+        if found is None:
+            return None
+
+        def world_of(container: AnyContainer) -> Awaitable[World]:
+            return surroundings(self._client, pod, container, allocatable=node.template.allocatable, tokens=False)
+
+        await found.catch_up(memory, world_of, now)
+        if (text := found.over_limit()) and not containers.evicted(pod.metadata.uid):
+            self._tell(node, pod, [Happened("Warning", "Evicted", text)])
+            containers.evict(pod, text)
+        return found
+
+    def _is_gone(self, pod: Pod) -> bool:
+        current = self._pods.get(*key_of(pod))
+        return current is None or current.metadata.uid != pod.metadata.uid
+
+    def _volume_is_full(self, loop: asyncio.AbstractEventLoop, pod: Pod, volume: str) -> None:
+        """Called beside the loop too, where a pod is looked at there."""
+        loop.call_soon_threadsafe(self._tell_of_full_volume, pod, volume)
+
+    def _tell_of_full_volume(self, pod: Pod, volume: str) -> None:
+        node = self._nodes.get(pod.spec.node_name)
+        if node is not None:
+            text = f'Volume "{volume}" is full: simulated volumes hold {MOST_IN_VOLUME} bytes of files'
+            self._tell(node, pod, [Happened("Warning", "VolumeFull", text)])
+
     async def _mount(self, pod: Pod, node: SimulatedNode) -> bool:
         """Whether a pod has the volumes of its claims."""
         if not uses_claims(pod) or is_over(pod):
@@ -279,10 +369,11 @@ class Kubelets:
 
     def _place(self, node: SimulatedNode, address: str, uid: str, *, mounted: bool) -> Place:
         containers = self._servers.containers
-        room = Room(node.template.capacity, partial(self._active_pods, node.name))
+        room = Room(node.template.allocatable, partial(self._active_pods, node.name))
         return Place(
             (node.address,), (address,), mounted, containers.ended(uid), containers.memory(uid), node.start_delay, room,
             node.template.missing_images, node.images, containers.evicted(uid),
+            unknown_programs=node.template.unknown_programs,
         )  # fmt: skip
 
     def _active_pods(self, node: str) -> list[Pod]:
@@ -295,6 +386,16 @@ class Kubelets:
         except StatusError as error:
             if not is_not_found(error):
                 raise
+
+    def _tell_of_refusal(self, pod: Pod) -> None:
+        """Tell once that a pod was asked as a webhook or an API, and what can be done."""
+        node = self._nodes.get(pod.spec.node_name)
+        if node is not None and self._servers.containers.is_first_refusal(pod):
+            self._tell(node, pod, [Happened("Warning", "NotSimulated", (
+                "requests by TLS, such as those of webhooks and APIServices, are refused: no container is run. "
+                f'"answerWebhooks: true" in the file of --config, or the annotation {WEBHOOKS}=allow of the pod, has '
+                "all of them allowed"
+            ))])  # fmt: skip
 
     def _tell_of_node(self, node: Node, reason: str) -> None:
         recorder = self._events.recorder("kubelet", node.metadata.name)

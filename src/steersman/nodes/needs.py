@@ -13,7 +13,7 @@ from steersman.machinery.values import times
 from steersman.nodes.container_status import all_statuses
 from steersman.nodes.mounting import Tried, mount
 from steersman.nodes.place import Happened
-from steersman.nodes.references import sources_of, wrong_with
+from steersman.nodes.references import missing_pull_secrets, sources_of, wrong_with
 from steersman.nodes.sources import Sources
 
 
@@ -60,12 +60,19 @@ class Needs:
             self._wait(pod, waits=any(map(wrong, all_containers(pod.spec))))
             return Needed(True, wrong, (), None)
         found = mount(pod, self._tried.get(key, {}), find, times.moment())
+        happened = list(found.happened)
+        if missing := missing_pull_secrets(pod, find):
+            text = (
+                f"Unable to retrieve some image pull secrets ({', '.join(missing)}); attempting to pull the image may "
+                "not succeed."
+            )
+            happened.append(Happened("Warning", "FailedToRetrieveImagePullSecret", text))
         if found.tried:
             self._tried[key] = found.tried
         else:
             self._tried.pop(key, None)
         self._wait(pod, waits=bool(found.tried) or any(map(wrong, all_containers(pod.spec))))
-        return Needed(not found.tried, wrong, found.happened, found.again)
+        return Needed(not found.tried, wrong, happened, found.again)
 
     def _wait(self, pod: Pod, *, waits: bool) -> None:
         self._sources.wait_for(key_of(pod), sources_of(pod) if waits else ())

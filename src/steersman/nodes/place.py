@@ -7,11 +7,13 @@ how often a probe has failed in a row, since when it tries something. Times are 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple, Protocol
 
 from steersman.machinery.built_in.pod_resources import AnyContainer
+from steersman.machinery.values import times
 from steersman.nodes.images import Pulls
+from steersman.nodes.rehearsal import Unknown
 from steersman.nodes.resize import Room
 
 STARTUP: Final = "Startup"
@@ -93,9 +95,24 @@ class Memory:
     stop: Stop | None = None
     ticks: Mapping[str, Ticks] = field(default_factory=dict)
     """By the kind of probe."""
+    began: float | None = None
+    """The moment of its last start, of which its status has the second."""
+    ended: float | None = None
+    """The moment of its last end."""
+
+    @property
+    def is_active(self) -> bool:
+        """Return True if something is under way that is remembered here."""
+        return replace(self, began=None, ended=None) != NOTHING
 
 
 NOTHING: Final = Memory()
+
+
+def moment_of(second: str | None, known: float | None) -> float:
+    """Return the moment of a time in a status: `known` if that is in the same second, the second's beginning else."""
+    whole = float(times.unix(second or times.now()))
+    return known if known is not None and whole <= known < whole + 1 else whole
 
 
 def _is_configured(_: AnyContainer) -> str:
@@ -124,10 +141,62 @@ class Place:
     """The full names of images that the node has already."""
     evicted: str = ""
     """Why the pod has to go, as its node says it."""
+    made: Mapping[str, str] = field(default_factory=dict)
+    """Containers that do something to the API and end, with what went wrong, by name; "" for nothing."""
+    unknown_programs: Unknown | None = None
+    """What becomes of programs that are not simulated; None for what suits each container."""
     wrong_with: Callable[[AnyContainer], str] = _is_configured
     """Why a container cannot be made as its pod wants it, "" if it can."""
+    shared: SharedFiles | None = None
+    """Files that containers share; None where there are none."""
     ran: Mapping[tuple[str, str], Ran] = field(default_factory=dict)
     """Commands of probes and hooks that were run for this look, by container and kind."""
+
+
+class Start(NamedTuple):
+    """What a container has found when it began."""
+
+    name: str
+    """Of the container."""
+    files: Mapping[str, bytes]
+    """In volumes that it shares with others, by absolute path."""
+    variables: Mapping[str, str]
+    """Those that are in files."""
+    size: int = 0
+    """Bytes of the files, with their names."""
+
+
+class Progress(NamedTuple):
+    """How far the command of a container has come."""
+
+    next: float | None
+    """When it goes on; None where that is not known, or at its end."""
+    ended: float | None
+    exit_code: int | None
+
+
+class SharedFiles(Protocol):
+    """Files of a pod that its containers share."""
+
+    def start_of(self, container: AnyContainer, container_id: str) -> Start:
+        """Return what a running container found when it began."""
+        ...
+
+    def begin(self, container: AnyContainer, container_id: str, at: float) -> None:
+        """Have a container begin."""
+        ...
+
+    def progress(self, container_id: str, now: float) -> Progress | None:
+        """Return how far a command has come by now; None for one that is not followed."""
+        ...
+
+    def has_ended(self, container_id: str, at: float) -> None:
+        """Have a container do what it does before its end, and nothing more."""
+        ...
+
+    def wrong_with(self, container: AnyContainer) -> str:
+        """Return why the variables of a container cannot be made of files; "" if they can."""
+        ...
 
 
 class Happened(NamedTuple):

@@ -6,7 +6,8 @@ Hardly anything is remembered beside the status, so a node goes on after a resta
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from steersman.api.core.v1 import (
     ContainerState,
@@ -24,9 +25,18 @@ from steersman.nodes.container import life
 from steersman.nodes.container.look import ContainerLook, Look, time_of
 from steersman.nodes.container.restarts import is_restarted
 from steersman.nodes.container_status import aligned, all_statuses, never_started, wait
+from steersman.nodes.dns import REASON, resolving_of
+from steersman.nodes.naming import wrong_name
 from steersman.nodes.place import Happened, Memory, Place
 from steersman.nodes.pod_status import phase_of, put_conditions, put_disruption
-from steersman.nodes.resize import resize
+from steersman.nodes.resize import resize, tell_of_whole
+
+_RETRY: Final = 12.0
+"""Seconds after which a sandbox that cannot be made is tried again."""
+
+_FEW_CONTAINERS: Final = 5
+_FEW: Final = 500
+"""Variables, words of commands or annotations, each of which is looked at a few times."""
 
 
 @dataclass(slots=True)
@@ -50,14 +60,24 @@ class Step:
         """Whether it runs as it should, and nothing becomes of it by itself."""
         statuses = all_statuses(self.status)
         return (
-            self.again is None and not self.memory and not self.over and self.status.phase == "Running"
-            and all(each.state.running is not None for each in statuses)
+            self.again is None and not any(each.is_active for each in self.memory.values()) and not self.over
+            and self.status.phase == "Running" and all(each.state.running is not None for each in statuses)
         )  # fmt: skip
 
 
 def is_over(pod: Pod) -> bool:
     """Whether its containers have ended and are not started again."""
     return pod.status.phase in ("Succeeded", "Failed")
+
+
+def takes_long(pod: Pod) -> bool:
+    """Whether a look at a pod may take more than a few milliseconds: each container's command may have to be tried."""
+    containers = (*(pod.spec.containers or ()), *pod.spec.init_containers)
+    return (
+        len(containers) + len(pod.spec.ephemeral_containers) > _FEW_CONTAINERS
+        or len(pod.metadata.annotations) > _FEW
+        or sum(len(each.env) + len(each.command) + len(each.args) for each in containers) > _FEW
+    )
 
 
 def step(pod: Pod, place: Place, now: float) -> Step:
@@ -73,6 +93,9 @@ class _Life:
 
     def __init__(self, pod: Pod, place: Place, now: float, *, deleting: bool) -> None:
         self._pod = pod
+        self._wrong_name = wrong_name(pod) if place.mounted else ""
+        if self._wrong_name:
+            place = replace(place, mounted=False)
         self._place = place
         self._now = now
         self._deleting = deleting
@@ -84,6 +107,10 @@ class _Life:
         if not status.start_time:
             status.start_time = time_of(self._now)
         self._put_addresses()
+        if self._wrong_name:
+            text = f"Failed to create pod sandbox: {self._wrong_name}"
+            look.happened.append(Happened("Warning", "FailedCreatePodSandBox", text))
+            look.again_at(self._now + _RETRY)
         past_deadline = self._is_past_deadline()
         evicted = self._place.evicted
         stopping = self._deleting or past_deadline or bool(evicted)
@@ -93,13 +120,16 @@ class _Life:
             self._advance_ephemeral_containers(stopping)
         restarting = not stopping and restart_all.is_wanted(pod, status)
         if restarting:
+            for each in all_statuses(status):
+                if each.state.running is not None:
+                    self._has_ended(each.container_id)
             look.happened += [Happened("Normal", "Killing", "killing") for _ in restart_all.reset(pod, status)]
             look.again_at(self._now)
         elif not stopping:
             self._resize()
         if self._main_containers_are_over() or (stopping and self._all_are_over()):
             self._end_sidecars()
-        phase = phase_of(pod, status, initialized=initialized, stopping=stopping)
+        phase = phase_of(pod, status, terminal=self._all_are_over() and (stopping or self._main_containers_are_over()))
         if past_deadline and self._all_are_over():
             phase = "Failed"
             status.reason = "DeadlineExceeded"
@@ -108,6 +138,7 @@ class _Life:
             phase, status.reason, status.message = "Failed", "Evicted", evicted
         status.phase = phase
         status.observed_generation = pod.metadata.generation
+        tell_of_whole(pod, status)
         put_conditions(pod, status, time_of(self._now), restarting=restarting)
         if status.reason == "Evicted":
             put_disruption(pod, status, evicted, time_of(self._now))
@@ -122,6 +153,7 @@ class _Life:
         status.host_ip = place.host_ips[0]
         status.host_ips = [HostIP(ip=ip) for ip in place.host_ips]
         if not status.pod_ip and place.mounted:
+            self._look.happened += [Happened("Warning", REASON, each) for each in resolving_of(self._pod).warnings]
             status.pod_ip = place.pod_ips[0]
             status.pod_ips = [PodIP(ip=ip) for ip in place.pod_ips]
 
@@ -140,6 +172,7 @@ class _Life:
         """Runs them one after the other; whether all have done what they should."""
         statuses = aligned(self._pod.spec.init_containers, self._status.init_container_statuses)
         self._status.init_container_statuses = statuses
+        begun = not all(map(never_started, self._status.container_statuses))
         initialized = self._place.mounted
         for container, status in zip(self._pod.spec.init_containers, statuses, strict=True):
             if initialized or is_sidecar(container):
@@ -155,7 +188,7 @@ class _Life:
                 terminated = status.state.terminated
                 status.ready = terminated is not None and terminated.exit_code == 0
                 initialized = initialized and status.ready
-        return initialized
+        return initialized or begun  # sidecars that start again are not waited for
 
     def _advance_containers(self, initialized: bool, stopping: bool) -> None:
         containers = self._pod.spec.containers or []
@@ -215,6 +248,12 @@ class _Life:
                     container_id=status.container_id,
                 ))  # fmt: skip
                 status.ready = status.started = False
+                self._has_ended(status.container_id)
+
+    def _has_ended(self, container_id: str) -> None:
+        """Follows the command of a container no more that is ended without being told."""
+        if self._place.shared is not None:
+            self._place.shared.has_ended(container_id, self._now)
 
     def _all_are_over(self) -> bool:
         """Whether nothing runs."""

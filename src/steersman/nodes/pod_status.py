@@ -3,46 +3,116 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from steersman.api.core.v1 import ContainerStatus, Pod, PodCondition, PodStatus
+from steersman.api.core.v1 import (
+    Container,
+    ContainerStateTerminated,
+    ContainerStatus,
+    Pod,
+    PodCondition,
+    PodStatus,
+)
 from steersman.machinery.built_in.pod_resources import is_sidecar
 from steersman.nodes import restart_all
+from steersman.nodes.container.restarts import should_restart
+from steersman.nodes.container_status import never_started
 
 OF_KUBELET = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 """The conditions that a node puts, in its order."""
 
 
-def phase_of(pod: Pod, status: PodStatus, *, initialized: bool, stopping: bool) -> str:
-    """The phase that the containers' states come to."""
-    never = pod.spec.restart_policy == "Never"
-    if not initialized:
-        failed = any(_failed(each) for each in status.init_container_statuses)
-        return "Failed" if (failed and never) or (stopping and _any_started(status)) else "Pending"
-    states = status.container_statuses
-    if any(each.state.running is not None for each in states):
+def phase_of(pod: Pod, status: PodStatus, *, terminal: bool) -> str:
+    """Return the phase of a pod by its containers. `terminal` says that nothing runs and nothing is started again."""
+    initial, failed = _initialization_of(pod, status)
+    if failed:
+        return "Failed"
+    whole = _counts_of(pod, status)
+    begun = not all(map(never_started, status.container_statuses))
+    if initial or (whole.sidecars_pending and not begun) or whole.waiting:
+        is_cut_off = terminal and any(map(_has_begun, (*status.init_container_statuses, *status.container_statuses)))
+        return "Failed" if is_cut_off else "Pending"
+    if whole.running:
         return "Running"
-    if any(each.state.waiting is not None and each.last_state.terminated is None for each in states):
-        return "Failed" if stopping and _any_started(status) else "Pending"
-    ended = [each for each in states if each.state.terminated is not None]
-    if len(ended) < len(states):
-        return "Running" if not stopping else "Failed"
-    if pod.spec.restart_policy == "Always" and not stopping:
+    if not whole.stopped:
+        return "Pending"
+    if whole.restarting and not terminal:
         return "Running"
-    if all(not _failed(each) for each in states):
-        return "Succeeded"
-    if pod.spec.restart_policy == "OnFailure" and not stopping:
-        return "Running"
-    return "Failed"
+    return "Succeeded" if whole.stopped == whole.succeeded else "Failed"
 
 
-def _any_started(status: PodStatus) -> bool:
-    started = (*status.init_container_statuses, *status.container_statuses)
-    return any(each.state.terminated is not None or each.state.running is not None for each in started)
+class _Counts(NamedTuple):
+    """Sidecars and containers that are in some state."""
+
+    running: int
+    waiting: int
+    """They have never begun."""
+    stopped: int
+    """Containers that have ended; sidecars that have do not count."""
+    succeeded: int
+    restarting: int
+    """Containers that have ended and are started again."""
+    sidecars_pending: int
+    """Sidecars that have not started."""
 
 
-def _failed(status: ContainerStatus) -> bool:
-    last = status.state.terminated or status.last_state.terminated
-    return last is not None and last.exit_code != 0 and last.reason != restart_all.RESTARTING
+def _initialization_of(pod: Pod, status: PodStatus) -> tuple[int, int]:
+    """How many init containers have not come to their end, and how many have failed for good; sidecars are none."""
+    pending = failed = 0
+    for container, each in _pairs(pod.spec.init_containers, status.init_container_statuses):
+        if is_sidecar(container):
+            continue
+        last = _end_of(each)
+        if last is None:
+            pending += 1
+        elif last.exit_code:
+            failed += not _restarts(pod, container, last)
+    return pending, failed
+
+
+def _counts_of(pod: Pod, status: PodStatus) -> _Counts:
+    sidecars = [
+        each for container, each in _pairs(pod.spec.init_containers, status.init_container_statuses)
+        if is_sidecar(container)
+    ]  # fmt: skip
+    running = sum(each.state.running is not None for each in (*sidecars, *status.container_statuses))
+    new = sum(_end_of(each) is None and each.state.running is None for each in sidecars)
+    waiting, stopped, succeeded, restarting = new, 0, 0, 0
+    for container, each in _pairs(pod.spec.containers or (), status.container_statuses):
+        last = _end_of(each)
+        if each.state.running is not None:
+            continue
+        if last is None:
+            waiting += 1
+            continue
+        stopped += 1
+        succeeded += each.state.terminated is not None and not last.exit_code
+        restarting += _restarts(pod, container, last)
+    pending = new + sum(each.state.running is not None and not each.started for each in sidecars)
+    return _Counts(running, waiting, stopped, succeeded, restarting, pending)
+
+
+def _end_of(status: ContainerStatus) -> ContainerStateTerminated | None:
+    """How a container has ended that does not run; None if it has never."""
+    if status.state.running is not None:
+        return None
+    return status.state.terminated or status.last_state.terminated
+
+
+def _restarts(pod: Pod, container: Container, last: ContainerStateTerminated) -> bool:
+    return last.reason == restart_all.RESTARTING or should_restart(pod, container, last.exit_code)
+
+
+def _has_begun(status: ContainerStatus) -> bool:
+    return any(
+        each is not None for each in (status.state.running, status.state.terminated, status.last_state.terminated)
+    )
+
+
+def _pairs(
+    containers: Sequence[Container], statuses: Sequence[ContainerStatus]
+) -> Iterator[tuple[Container, ContainerStatus]]:  # fmt: skip
+    yield from zip(containers, statuses, strict=True)
 
 
 def put_conditions(pod: Pod, status: PodStatus, now: str, *, restarting: bool = False) -> None:

@@ -43,12 +43,19 @@ class _Reference(NamedTuple):
 
 def sources_of(pod: Pod) -> Iterator[Source]:
     """All that a pod names, some more than once."""
+    yield from (Source(SECRET, each.name) for each in pod.spec.image_pull_secrets if each.name)
     for container in all_containers(pod.spec):
         for reference in _of_variables(container):
             yield reference.source
     for volume in pod.spec.volumes:
         for reference in _of_volume(volume):
             yield reference.source
+
+
+def missing_pull_secrets(pod: Pod, find: Find) -> list[str]:
+    """Return the names of Secrets for pulling images that are not there."""
+    names = [each.name for each in pod.spec.image_pull_secrets if each.name]
+    return [name for name in names if find(Source(SECRET, name)) is None]
 
 
 def wrong_with(container: AnyContainer, namespace: str, find: Find) -> str:

@@ -4,6 +4,7 @@ count."""
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from enum import Enum
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -13,6 +14,7 @@ from steersman.nodes.shell.effects import (
     Identity,
     Kill,
     Missing,
+    Read,
     ReadLine,
     Repeated,
     Unread,
@@ -23,7 +25,7 @@ from steersman.nodes.shell.effects import (
 from steersman.nodes.shell.shell import Shell
 
 ASSUMED: Final = frozenset({
-    "apk", "apt-get", "chmod", "chown", "cp", "curl", "dig", "ln", "mv", "nc", "nslookup", "ping", "sed", "wget",
+    "apk", "apt-get", "awk", "curl", "dig", "find", "getent", "ln", "nc", "nslookup", "ping", "sed", "timeout", "wget",
 })  # fmt: skip
 """Programs that scripts use on their way, which a rehearsal takes to have ended well; any other runs for ever."""
 _KEPT_REPETITIONS: Final = 1000
@@ -31,23 +33,37 @@ _KEPT_REPETITIONS: Final = 1000
 _MOST_REPETITIONS: Final = 40
 """Of a loop, after which it counts as one that goes on for ever."""
 _MOST_EFFECTS: Final = 300
-_MOST_STEPS: Final = 500
-"""Of what is found out at once: some milliseconds of work."""
-_MOST_MOMENTS: Final = 200_000
-"""Before the moment of interest; a script that does more until then has its output lost."""
-_LONGEST: Final = 1 << 12
+_MOST_WORK: Final = 500
+"""Steps of what is found out at once: some milliseconds of work."""
+_MOST_WORK_BEFORE: Final = 200_000
+"""Steps before the moment of interest; a script that does more until then has its output lost."""
+LONGEST: Final = 1 << 12
 """Characters of a command, and its variables, that is tried: reading a longer one takes too long already."""
-_MOST_LEFT: Final = 1 << 12
-"""Bytes that a run leaves for the next."""
+MOST_FILES: Final = 1 << 12
+"""Bytes of files in volumes that a command finds, with their names."""
 _GIVES_WAY: Final = 32
-_MOST_EARLIER_RUNS: Final = 5
 _MOST_MESSAGE: Final = 4096
 """Bytes that a container leaves behind."""
 _MOST_PRINTED_MESSAGE: Final = 2048
 _MOST_MESSAGE_LINES: Final = 80
 """Of what it has printed, where that is its message."""
+_MOST_NAME: Final = 100
+"""Characters of a program's name that are told."""
+_CANNOT_START: Final = 128
+"""The exit code of a container whose command is not there."""
 _MOST_PRINTED: Final = 10 << 10
 """Bytes of a stream that are kept of a command that is run at once."""
+
+
+class Unknown(Enum):
+    """Treatment of programs that are not simulated."""
+
+    RUN = "run"
+    """A container that uses one runs until it is stopped."""
+    SUCCEED = "succeed"
+    """They end with 0 at once."""
+    FAIL = "fail"
+    """They are not found, as if the image did not have them."""
 
 
 class Printed(NamedTuple):
@@ -58,35 +74,37 @@ class Printed(NamedTuple):
     data: bytes
 
 
-def rehearsed(words: Sequence[str], world: World, start: float, now: float) -> Generator[Printed | float, None, None]:
+def rehearsed(
+    words: Sequence[str], world: World, start: float, now: float, unknown: Unknown = Unknown.RUN
+) -> Generator[Printed | float, None, int | None]:
     """What a command that began at `start` prints, in its order; every so often the time that has come, where a caller
     may give way.
 
     Of loops that repeat themselves only what is near `now` comes. Times go on beyond `now`, for ever if the command
-    does. Ends where the command does, and where it is not known what follows.
+    does. Ends where the command does, with its exit code, and where it is not known what follows, with None.
     """
     at = start
     world.now = lambda: at
     course = Shell(world).run(words)
     answer: Answer = None
-    steps = 0
+    effects = 0
     while True:
         try:
             effect = course.send(answer)
-        except StopIteration:
-            return
+        except StopIteration as end:
+            return int(end.value) & 255
         answer = None
-        steps += 1
-        if not steps % _GIVES_WAY:
+        effects += 1
+        if not effects % _GIVES_WAY:
             yield at
-        if steps > _MOST_MOMENTS and at < now:
-            return
+        if effects + world.work > _MOST_WORK_BEFORE and at < now:
+            return None
         match effect:
             case Write(stream, data):
                 yield Printed(at, stream, data)
             case Wait(seconds):
                 if seconds == float("inf"):
-                    return
+                    return None
                 at += seconds
                 yield at
             case Repeated(period):
@@ -94,12 +112,22 @@ def rehearsed(words: Sequence[str], world: World, start: float, now: float) -> G
                 if behind > 0:
                     answer = behind
                     at += behind * period
-            case Missing(name):
-                if name.rpartition("/")[2] not in ASSUMED:
-                    return
-                answer = 0
+            case Missing(name, is_first):
+                if not _is_known(name, unknown) and (unknown is Unknown.RUN or is_first):
+                    return None
+                answer = _answer(name, unknown)
             case Unread():
-                return
+                return None
+
+
+def _is_known(name: str, unknown: Unknown) -> bool:
+    """Return True for a program that scripts use on their way, unless programs that are not there fail."""
+    return unknown is not Unknown.FAIL and name.rpartition("/")[2] in ASSUMED
+
+
+def _answer(name: str, unknown: Unknown) -> int | None:
+    """The exit code of a program that is not simulated, None where it is not found."""
+    return None if unknown is Unknown.FAIL else 0
 
 
 class Attempt(NamedTuple):
@@ -118,7 +146,7 @@ class Attempt(NamedTuple):
 def attempt(words: Sequence[str], world: World) -> Attempt:
     """Runs a command on the files of a world. Programs that there are not count as done well, and so does a script that
     cannot be followed to its end."""
-    world.most_steps, world.steps_are_forgotten = _MOST_STEPS, False
+    world.most_work = _MOST_WORK
     course = Shell(world).run(words)
     answer: Answer = None
     seconds, signal, printed = 0.0, None, {1: bytearray(), 2: bytearray()}
@@ -159,6 +187,10 @@ class Outcome(NamedTuple):
     """False where the command uses what there is not: it might do anything."""
     message: str = ""
     """What it leaves behind: the file that is read for that, or the end of what it printed."""
+    missing: str = ""
+    """The first program that it uses and that is not simulated."""
+    cannot_start: bool = False
+    """Whether that is the command itself, and is not found."""
 
 
 class Setting(NamedTuple):
@@ -174,10 +206,11 @@ class Setting(NamedTuple):
     """The file whose content it leaves behind."""
     prints_message: bool = False
     """Whether that is the end of what it printed, where it fails and has written no such file."""
-    earlier_runs: int = 0
-    """How often the container has run before: what is in its volumes is from then."""
+    files: tuple[tuple[str, bytes], ...] = ()
+    """What is in its volumes, by absolute path: MOST_FILES at most."""
     stdin: bool = False
     """Whether it waits for what it is to read; else there is nothing to read."""
+    unknown: Unknown = Unknown.RUN
 
     @property
     def length(self) -> int:
@@ -189,40 +222,32 @@ class Setting(NamedTuple):
 
 def outcome(words: tuple[str, ...], setting: Setting) -> Outcome:
     """How long a command runs and its exit code, as far as a bounded rehearsal finds out."""
-    if sum(map(len, words)) + setting.length > _LONGEST:
+    if sum(map(len, words)) + setting.length > LONGEST:
         return Outcome(None, is_known=False)
-    return _run(words, setting._replace(earlier_runs=min(setting.earlier_runs, _MOST_EARLIER_RUNS))).outcome
-
-
-class _Run(NamedTuple):
-    outcome: Outcome
-    left: tuple[tuple[str, bytes], ...] = ()
-    """Files that it has left in volumes."""
+    return _run(words, setting)
 
 
 @lru_cache(1024)
-def _run(words: tuple[str, ...], setting: Setting) -> _Run:
-    """One run, which finds in its volumes what the last one has left there, if that ended by itself."""
-    found: tuple[tuple[str, bytes], ...] = ()
-    if setting.earlier_runs > 0:
-        found = _run(words, setting._replace(earlier_runs=setting.earlier_runs - 1)).left
+def _run(words: tuple[str, ...], setting: Setting) -> Outcome:
     at = 0.0
     world = World(
         "localhost", dict(setting.variables), lambda: at, unread=setting.unread, identity=setting.identity,
-        most_steps=_MOST_STEPS, steps_are_forgotten=False,
+        most_work=_MOST_WORK,
     )  # fmt: skip
     world.folders |= frozenset(setting.mounts)
-    world.files.update(found)
+    world.files.update(setting.files)
     course = Shell(world).run(words)
     answer: Answer = None
     repetitions = 0
     printed = b""
+    missing = ""
     for _ in range(_MOST_EFFECTS):
         try:
             effect = course.send(answer)
         except StopIteration as done:
             code = int(done.value) & 255
-            return _Run(Outcome(at, code, message=_message(world, setting, code, printed)), _left(world, setting))
+            message = _message(world, setting, code, printed)
+            return Outcome(at, code, message=message, missing=missing)
         answer = None
         match effect:
             case Write(_, data):
@@ -235,23 +260,20 @@ def _run(words: tuple[str, ...], setting: Setting) -> _Run:
                 repetitions += 1
                 if repetitions > _MOST_REPETITIONS:
                     break
-            case Missing(name):
-                if name.rpartition("/")[2] not in ASSUMED:
-                    return _Run(Outcome(None, is_known=False))
-                answer = 0
+            case Missing(name, is_first):
+                if not _is_known(name, setting.unknown):
+                    missing = missing or name[:_MOST_NAME]
+                    if setting.unknown is Unknown.RUN:
+                        return Outcome(None, is_known=False, missing=missing)
+                    if setting.unknown is Unknown.FAIL and is_first:
+                        return Outcome(at, _CANNOT_START, missing=missing, cannot_start=True)
+                answer = _answer(name, setting.unknown)
             case Unread():
-                return _Run(Outcome(None, is_known=False))
-            case ReadLine():
+                return Outcome(None, is_known=False, missing=missing)
+            case ReadLine() | Read():
                 if setting.stdin:
                     break
-    return _Run(Outcome(None))
-
-
-def _left(world: World, setting: Setting) -> tuple[tuple[str, bytes], ...]:
-    """What a run has left in volumes, unless that is much."""
-    kept = tuple(f"{each}/" for each in setting.mounts)
-    files = tuple((path, data) for path, data in world.files.items() if path.startswith(kept))
-    return files if sum(len(path) + len(data) for path, data in files) <= _MOST_LEFT else ()
+    return Outcome(None, missing=missing)
 
 
 def _message(world: World, setting: Setting, code: int, printed: bytes) -> str:

@@ -6,16 +6,17 @@ was asked for is either given (`PodResizeInProgress`, until it is in effect) or 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import msgspec
 
 from steersman.api.core.v1 import Container, ContainerStatus, Pod, PodCondition, PodStatus, ResourceRequirements
-from steersman.machinery.built_in.pod_resources import is_sidecar, pod_requests, requests_of_spec
+from steersman.machinery.built_in.pod_resources import pod_requests, requests_of_spec
 from steersman.machinery.codec.serializer import deep_copy, to_plain
 from steersman.machinery.values.quantity import nanos
+from steersman.nodes.pod_level import allocated_of, differs, limits_in, resources_of
 
 PENDING: Final = "PodResizePending"
 IN_PROGRESS: Final = "PodResizeInProgress"
@@ -43,10 +44,11 @@ class Resized(NamedTuple):
 
 
 def resize(pod: Pod, status: PodStatus, room: Room | None, now: str) -> Resized:
-    """Brings a resize one step on, in the status. Nothing is done while no container asks for anything else."""
+    """Brings a resize one step on, in the status. Nothing is done while neither the pod nor a container asks for
+    anything else."""
     changed = _changed(pod, status)
     conditions = {each.type: each for each in status.conditions}
-    if not changed:
+    if not changed and not differs(pod, status):
         if PENDING in conditions or IN_PROGRESS in conditions:
             _put(status, PENDING, None)
             _put(status, IN_PROGRESS, None)
@@ -66,29 +68,49 @@ def resize(pod: Pod, status: PodStatus, room: Room | None, now: str) -> Resized:
     _put(status, IN_PROGRESS, _condition(IN_PROGRESS, "", "", generation, now, None))
     for container, each in changed:
         each.allocated_resources = dict(container.resources.requests)
+    status.allocated_resources = allocated_of(pod)
     return Resized(("Normal", "ResizeStarted", _message("Pod resize started", pod, "")), again=0.0)
 
 
 def _actuated(pod: Pod, status: PodStatus, changed: Sequence[tuple[Container, ContainerStatus]]) -> Resized:
-    restart = frozenset(container.name for container, each in changed if _needs_restart(container, each))
+    restart = frozenset(
+        container.name for container, each in _running(pod, status) if _needs_restart(pod, status, container, each)
+    )
     for container, each in changed:
         each.resources = deep_copy(container.resources)
+    status.resources = resources_of(pod, status.phase)
     _put(status, IN_PROGRESS, None)
     return Resized(("Normal", "ResizeCompleted", _message("Pod resize completed", pod, "")), restart)
 
 
+def tell_of_whole(pod: Pod, status: PodStatus) -> None:
+    """Has the status tell what the pod as a whole has, unless something else is asked for that it is not given yet."""
+    before = pod.status
+    if before.resources is not None and (status.phase, pod.metadata.generation) == (
+        before.phase, before.observed_generation,
+    ) and status.conditions == before.conditions:  # fmt: skip
+        return
+    if not any(each.type in (PENDING, IN_PROGRESS) for each in status.conditions):
+        status.allocated_resources, status.resources = allocated_of(pod), resources_of(pod, status.phase)
+
+
 def _changed(pod: Pod, status: PodStatus) -> list[tuple[Container, ContainerStatus]]:
     """The running containers that ask for something else than they have."""
-    known = {each.name: each for each in (*status.init_container_statuses, *status.container_statuses)}
     found = []
-    for container in (*(each for each in pod.spec.init_containers if is_sidecar(each)), *(pod.spec.containers or ())):
-        each = known.get(container.name)
-        if each is None or each.state.running is None or each.resources is None:
-            continue
-        has, wants = each.resources, container.resources
+    for container, each in _running(pod, status):
+        has, wants = each.resources or ResourceRequirements(), container.resources
         if not (_same(has.requests, wants.requests) and _same(has.limits, wants.limits)):
             found.append((container, each))
     return found
+
+
+def _running(pod: Pod, status: PodStatus) -> Iterator[tuple[Container, ContainerStatus]]:
+    """The containers that run and may be given something else."""
+    known = {each.name: each for each in (*status.init_container_statuses, *status.container_statuses)}
+    for container in (*pod.spec.init_containers, *(pod.spec.containers or ())):
+        each = known.get(container.name)
+        if each is not None and each.state.running is not None and each.resources is not None:
+            yield container, each
 
 
 def _same(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
@@ -97,14 +119,20 @@ def _same(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
     )  # fmt: skip
 
 
-def _needs_restart(container: Container, status: ContainerStatus) -> bool:
+def _needs_restart(pod: Pod, status: PodStatus, container: Container, one: ContainerStatus) -> bool:
     """Whether one of what is changed cannot be changed while it runs, by the container's resize policy."""
-    has = status.resources or ResourceRequirements()
-    wants = container.resources
+    has, wants = one.resources or ResourceRequirements(), container.resources
+    pairs = (
+        (has.requests, wants.requests), (limits_in(status.resources, has), limits_in(pod.spec.resources, wants)),
+    )  # fmt: skip
+    if pod.spec.resources is None:
+        pairs = (has.requests, wants.requests), (has.limits, wants.limits)
     return any(
         each.restart_policy == "RestartContainer"
-        and (has.requests.get(each.resource_name), has.limits.get(each.resource_name))
-        != (wants.requests.get(each.resource_name), wants.limits.get(each.resource_name))
+        and any(
+            nanos(before.get(each.resource_name, "0")) != nanos(after.get(each.resource_name, "0"))
+            for before, after in pairs
+        )
         for each in container.resize_policy
     )
 

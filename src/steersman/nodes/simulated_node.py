@@ -19,6 +19,9 @@ from steersman.api.core.v1 import (
     NodeAddress,
     NodeCondition,
     NodeDaemonEndpoints,
+    NodeFeatures,
+    NodeRuntimeHandler,
+    NodeRuntimeHandlerFeatures,
     NodeSpec,
     NodeStatus,
     NodeSystemInfo,
@@ -30,6 +33,7 @@ from steersman.machinery.built_in.volumes import CONTROLLER_ATTACHES
 from steersman.machinery.values import times
 from steersman.nodes.admission import Allocated
 from steersman.nodes.images import size_of
+from steersman.nodes.rehearsal import Unknown
 
 LEASES_NAMESPACE: Final = "kube-node-lease"
 LEASE_SECONDS: Final = 40
@@ -56,6 +60,13 @@ _UNDER_PRESSURE: Final = {each[0]: each for each in (
     ("PIDPressure", "True", "KubeletHasInsufficientPID", "kubelet has insufficient PID available"),
 )}  # fmt: skip
 
+_DECLARED: Final = (
+    "InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers",
+    "RestartAllContainersOnContainerExits",
+)  # fmt: skip
+"""Features that API server and scheduler ask for. ExtendWebSocketsToKubelet is none of them: a client's WebSocket is
+translated before it comes here."""
+
 
 @dataclass(frozen=True)
 class NodeTemplate:
@@ -70,6 +81,15 @@ class NodeTemplate:
     kubelet_port: int = 10250
     missing_images: tuple[str, ...] = ()
     """Patterns of the names of images that nobody has (`images.is_missing`)."""
+    unknown_programs: Unknown | None = None
+    """What becomes of programs that are not simulated; None for what suits each container."""
+    given_allocatable: Mapping[str, str] | None = None
+    """The part of the capacity that pods may have; None for all of it."""
+
+    @property
+    def allocatable(self) -> Mapping[str, str]:
+        """The part of the capacity that pods may have."""
+        return self.capacity if self.given_allocatable is None else self.given_allocatable
 
 
 class SimulatedNode:
@@ -77,7 +97,8 @@ class SimulatedNode:
 
     def __init__(self, name: str, number: int, template: NodeTemplate, hosts: IPv4Network, pods: IPv4Network) -> None:
         self.name: Final = name
-        self.template: Final = template
+        self.number: Final = number
+        self.template = template
         self.address: Final = str(hosts[number + 2])
         size = 24
         if pods.num_addresses >> 8 <= number:
@@ -144,14 +165,18 @@ class SimulatedNode:
     def _machine_id(self) -> str:
         return sha256(self.name.encode()).hexdigest()[:32]
 
+    def usual_labels(self) -> dict[str, str]:
+        """The labels that a kubelet gives its node."""
+        architecture = self.template.architecture
+        return {
+            "beta.kubernetes.io/arch": architecture, "beta.kubernetes.io/os": "linux",
+            "kubernetes.io/arch": architecture, "kubernetes.io/hostname": self.name, "kubernetes.io/os": "linux",
+        }  # fmt: skip
+
     def node(self) -> Node:
         """The object that it registers."""
         template = self.template
-        labels = {
-            "beta.kubernetes.io/arch": template.architecture, "beta.kubernetes.io/os": "linux",
-            "kubernetes.io/arch": template.architecture, "kubernetes.io/hostname": self.name,
-            "kubernetes.io/os": "linux", **template.labels,
-        }  # fmt: skip
+        labels = {**self.usual_labels(), **template.labels}
         cidr = str(self.pod_cidr)
         return Node(
             metadata=ObjectMeta(
@@ -176,8 +201,15 @@ class SimulatedNode:
             )
         ]  # fmt: skip
         return NodeStatus(
-            capacity=dict(template.capacity), allocatable=dict(template.capacity), conditions=conditions,
-            images=self._reported_images(),
+            capacity=dict(template.capacity), allocatable=dict(template.allocatable), conditions=conditions,
+            images=self._reported_images(), declared_features=list(_DECLARED),
+            features=NodeFeatures(supplemental_groups_policy=True),
+            runtime_handlers=[
+                NodeRuntimeHandler(name=name, features=NodeRuntimeHandlerFeatures(
+                    recursive_read_only_mounts=True, user_namespaces=True
+                ))
+                for name in ("", "runc")
+            ],
             addresses=[
                 NodeAddress(type="InternalIP", address=self.address), NodeAddress(type="Hostname", address=self.name)
             ],

@@ -6,18 +6,21 @@ Secrets, the downward API and projections. ConfigMaps and Secrets are asked for 
 
 from __future__ import annotations
 
+import contextlib
 import posixpath
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
 from steersman.api.authentication.v1 import BoundObjectReference, TokenRequest, TokenRequestSpec
 from steersman.api.core.v1 import (
     Container,
+    ContainerUser,
     DownwardAPIVolumeFile,
     EnvVarSource,
     KeyToPath,
+    LinuxContainerUser,
     ObjectFieldSelector,
     Pod,
     ResourceFieldSelector,
@@ -34,29 +37,19 @@ from steersman.machinery.values import times
 from steersman.machinery.values.quantity import QuantityError, nanos
 from steersman.nodes.cgroup_files import cgroup_files
 from steersman.nodes.container_status import all_statuses
+from steersman.nodes.dns import resolving_of
+from steersman.nodes.naming import hostname_of, hosts_file
 from steersman.nodes.service_variables import service_variables
 from steersman.nodes.shell.effects import Identity, World
+from steersman.nodes.variables import ArgumentsTooLong, Room, Variables, expanded
 from steersman.nodes.volume_files import file_systems, modes
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_REFERENCE: Final = re.compile(r"\$\$|\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)", re.ASCII)
 _KEYED: Final = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]")
 _AGNHOST: Final = re.compile(r"(^|/)agnhost(-2)?([:@]|$)")
 _MOST_SERVICES: Final = 500
 _TOKEN_SECONDS: Final = 3607
 _NANOS: Final = 10**9
-
-
-def expanded(text: str, variables: Mapping[str, str]) -> str:
-    """`$(NAME)` stands for a variable in commands and values; `$$` for `$`; unknown ones stay."""
-    return _REFERENCE.sub(lambda found: "$" if found[1] is None else variables.get(found[1], found[0]), text)
-
-
-def hostname_of(pod: Pod) -> str:
-    """What the pod calls itself."""
-    if pod.spec.host_network:
-        return pod.spec.node_name
-    return (pod.spec.hostname or pod.metadata.name)[:63].rstrip("-.")
 
 
 def identity_of(pod: Pod, container: AnyContainer) -> Identity:
@@ -75,17 +68,39 @@ def identity_of(pod: Pod, container: AnyContainer) -> Identity:
     return Identity(user or 0, group or 0, groups)
 
 
-def plain_variables(pod: Pod, container: AnyContainer) -> dict[str, str]:
-    """The variables that say their values themselves, and what the pod's fields say."""
-    found = {"PATH": PATH, "HOSTNAME": hostname_of(pod), "HOME": "/root"}
+def breaks_non_root(pod: Pod, container: AnyContainer) -> bool:
+    """Return True if a container is to run as root that must not. The user of its image is not known."""
+    found: dict[str, object] = {}
+    for each in (pod.spec.security_context, container.security_context):
+        if each is not None:
+            found |= {"user": each.run_as_user} if each.run_as_user is not None else {}
+            found |= {"must": each.run_as_non_root} if each.run_as_non_root is not None else {}
+    return bool(found.get("must")) and found.get("user") == 0
+
+
+def user_of(pod: Pod, container: AnyContainer) -> ContainerUser:
+    """Return as whom a container runs, as its status tells it: its groups with its own."""
+    who = identity_of(pod, container)
+    groups = sorted({who.group, *who.groups})
+    return ContainerUser(linux=LinuxContainerUser(uid=who.user, gid=who.group, supplemental_groups=groups))
+
+
+def plain_variables(
+    pod: Pod, container: AnyContainer, of_files: Mapping[str, str] = MappingProxyType({})
+) -> Variables:  # fmt: skip
+    """The variables that say their values themselves, what the pod's fields say, and those that are in files. Raises
+    ArgumentsTooLong."""
+    found = Variables({"PATH": PATH, "HOSTNAME": hostname_of(pod), "HOME": "/root"})
     for each in container.env:
         source = each.value_from
         if source is None:
-            found[each.name] = expanded(each.value, found)
+            found.put(each.name, expanded(each.value, found))
         elif source.field_ref is not None:
-            found[each.name] = field_of(pod, source.field_ref)
+            found.put(each.name, field_of(pod, source.field_ref))
         elif source.resource_field_ref is not None:
-            found[each.name] = resource_of(pod, container, source.resource_field_ref, {})
+            found.put(each.name, resource_of(pod, container, source.resource_field_ref, {}))
+        elif each.name in of_files:
+            found.put(each.name, of_files[each.name])
     return found
 
 
@@ -102,8 +117,22 @@ def unexpanded_command_of(container: AnyContainer) -> list[str]:
 
 
 def command_of(container: AnyContainer, variables: Mapping[str, str]) -> list[str]:
-    """The same, with variables in the place of references to them."""
-    return [expanded(each, variables) for each in unexpanded_command_of(container)]
+    """The same, with variables in the place of references to them; as it is where it would be too long to be run."""
+    words = unexpanded_command_of(container)
+    try:
+        return expanded_words(words, variables)
+    except ArgumentsTooLong:
+        return words
+
+
+def expanded_words(words: Sequence[str], variables: Mapping[str, str]) -> list[str]:
+    """Return the words of a command with variables in the place of references to them. Raises ArgumentsTooLong."""
+    room, found = Room(), []
+    for each in words:
+        word = expanded(each, variables)
+        room.take(word)
+        found.append(word)
+    return found
 
 
 def field_of(pod: Pod, reference: ObjectFieldSelector) -> str:
@@ -131,14 +160,15 @@ def resource_of(
     pod: Pod, container: AnyContainer, reference: ResourceFieldSelector, allocatable: Mapping[str, str]
 ) -> str:
     """What a container may use or asks for, in units of the divisor, rounded up. One without a limit may use what its
-    node has to give."""
+    pod as a whole may, or what its node has to give."""
     if reference.container_name:
         named = [each for each in pod.spec.containers or () if each.name == reference.container_name]
         container = named[0] if named else container
     kind, _, name = reference.resource.partition(".")
     amounts = container.resources.requests
     if kind == "limits":
-        amounts = {**allocatable, **container.resources.limits}
+        whole = {} if pod.spec.resources is None else pod.spec.resources.limits
+        amounts = {**allocatable, **whole, **container.resources.limits}
     try:
         unit = nanos(reference.divisor) if reference.divisor else 0
         return str(-(-nanos(amounts.get(name, "0")) // (unit or _NANOS)))
@@ -148,17 +178,20 @@ def resource_of(
 
 async def surroundings(
     client: Client, pod: Pod, container: AnyContainer, *,
-    allocatable: Mapping[str, str] = MappingProxyType({}), tokens: bool = True,
+    allocatable: Mapping[str, str] = MappingProxyType({}), of_files: Mapping[str, str] = MappingProxyType({}),
+    tokens: bool = True,
 ) -> World:  # fmt: skip
     """What the container finds; what is missing or may not be read is left out. `allocatable` is what its node has to
-    give. Without `tokens` those of its account are not made. Raises Unreachable."""
-    reader = _Reader(client, pod, container, allocatable, tokens=tokens)
+    give, `of_files` are the variables that are in files. Without `tokens` those of its account are not made. Raises
+    Unreachable."""
+    reader = _Reader(client, pod, container, allocatable, of_files, tokens=tokens)
     variables = {"PATH": PATH, "HOSTNAME": hostname_of(pod), "HOME": "/root", **await reader.variables()}
     world = World(hostname_of(pod), variables, times.moment)
     world.files.update(_usual_files(pod))
     if isinstance(container, Container):
         status = next((each for each in all_statuses(pod.status) if each.name == container.name), None)
-        world.files.update(cgroup_files(container.resources, status))
+        whole = None if pod.spec.resources is None else pod.status.resources or pod.spec.resources
+        world.files.update(cgroup_files(container.resources, status, whole))
     world.files.update(await reader.files())
     mounts = {each.mount_path.rstrip("/") or "/" for each in container.volume_mounts}
     world.folders = world.folders | frozenset(mounts - world.files.keys())
@@ -170,17 +203,9 @@ async def surroundings(
 
 
 def _usual_files(pod: Pod) -> dict[str, bytes]:
-    name = hostname_of(pod)
-    hosts = "# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"
-    full = f"{name}.{pod.spec.subdomain}.{pod.metadata.namespace}.svc.cluster.local\t" if pod.spec.subdomain else ""
-    hosts += "".join(f"{each.ip}\t{full}{name}\n" for each in pod.status.pod_ips[:1])
-    if pod.spec.host_aliases:
-        hosts += "\n# Entries added by HostAliases.\n"
-        hosts += "".join("\t".join((each.ip, *each.hostnames)) + "\n" for each in pod.spec.host_aliases)
-    domains = f"{pod.metadata.namespace}.svc.cluster.local svc.cluster.local cluster.local"
     return {
-        "/etc/hostname": f"{name}\n".encode(), "/etc/hosts": hosts.encode(),
-        "/etc/resolv.conf": f"search {domains}\nnameserver 10.96.0.10\noptions ndots:5\n".encode(),
+        "/etc/hostname": f"{hostname_of(pod)}\n".encode(), "/etc/hosts": hosts_file(pod).encode(),
+        "/etc/resolv.conf": resolving_of(pod).file.encode(),
     }  # fmt: skip
 
 
@@ -188,14 +213,18 @@ class _Reader:
     """Reads for one container; each ConfigMap and Secret once."""
 
     def __init__(
-        self, client: Client, pod: Pod, container: AnyContainer, allocatable: Mapping[str, str], *, tokens: bool
+        self, client: Client, pod: Pod, container: AnyContainer, allocatable: Mapping[str, str],
+        of_files: Mapping[str, str], *, tokens: bool,
     ) -> None:  # fmt: skip
         self._allocatable = allocatable
+        self._of_files = of_files
         self._tokens = tokens
         self._client = client
         self._pod = pod
         self._container = container
         self._known: dict[tuple[str, str], dict[str, bytes]] = {}
+        self._fields: dict[str, bytes] = {}
+        """What fields of the pod say, by their paths: a hundred files of one share it."""
 
     async def _config_map(self, name: str) -> dict[str, bytes]:
         async def read() -> dict[str, bytes]:
@@ -238,21 +267,31 @@ class _Reader:
             return services
 
     async def variables(self) -> dict[str, str]:
-        """Those of Services, of `envFrom`, then those of `env`."""
-        found = service_variables(await self._services())
+        """Those of Services, of `envFrom`, then those of `env`; as many as a process may have."""
+        found = Variables({})
+        with contextlib.suppress(ArgumentsTooLong):
+            await self._put_variables(found)
+        return found
+
+    async def _put_variables(self, found: Variables) -> None:
+        for name, text in service_variables(await self._services()).items():
+            found.put(name, text)
         for source in self._container.env_from:
             values: dict[str, bytes] = {}
             if source.config_map_ref is not None:
                 values = await self._config_map(source.config_map_ref.name)
             elif source.secret_ref is not None:
                 values = await self._secret(source.secret_ref.name)
-            found.update({source.prefix + key: value.decode(errors="replace") for key, value in values.items()})
+            for key, data in values.items():
+                found.put(source.prefix + key, data.decode(errors="replace"))
         for each in self._container.env:
             if each.value_from is None:
-                found[each.name] = expanded(each.value, found)
+                found.put(each.name, expanded(each.value, found))
+            elif each.value_from.file_key_ref is not None:
+                if each.name in self._of_files:
+                    found.put(each.name, self._of_files[each.name])
             elif (value := await self._from(each.value_from)) is not None:
-                found[each.name] = value
-        return found
+                found.put(each.name, value)
 
     async def _from(self, source: EnvVarSource) -> str | None:
         if source.field_ref is not None:
@@ -318,7 +357,10 @@ class _Reader:
         found: dict[str, bytes] = {}
         for each in items:
             if each.field_ref is not None:
-                found[each.path] = field_of(self._pod, each.field_ref).encode()
+                path = each.field_ref.field_path
+                if path not in self._fields:
+                    self._fields[path] = field_of(self._pod, each.field_ref).encode()
+                found[each.path] = self._fields[path]
             elif each.resource_field_ref is not None:
                 found[each.path] = resource_of(
                     self._pod, self._container, each.resource_field_ref, self._allocatable

@@ -86,7 +86,7 @@ class NodeVolumes:
         Raises StatusError, Unreachable."""
         key = key_of(pod)
         claims = self._follow(pod)
-        found = [self._volume_of(claim) for claim in claims]
+        found = [self.volume_of(claim) for claim in claims]
         names = {
             unique_name(volume.spec.csi) for volume in found
             if volume is not None and volume.spec.csi is not None
@@ -129,7 +129,7 @@ class NodeVolumes:
             self._users.setdefault(each, set()).add(key)
         return claims
 
-    def _volume_of(self, key: Key) -> PersistentVolume | None:
+    def volume_of(self, key: Key) -> PersistentVolume | None:
         """The volume of a claim, if both are bound to each other."""
         claim = self._claims.get(*key)
         if claim is None or claim.status.phase != "Bound" or not is_fully_bound(claim):

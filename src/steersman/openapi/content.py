@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
-from email.utils import format_datetime, parsedate_to_datetime
+from email.utils import format_datetime
+from typing import Final
 
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import NOSNIFF, TEXT_TYPE
 from steersman.machinery.errors.go_numbers import parse_int
 from steersman.machinery.go.strings import trim_space
-from steersman.net.ascii import SPACE
+from steersman.net.ascii import SPACE, lower
 from steersman.net.message import Response
 
 
@@ -68,26 +70,53 @@ def _condition(request: Request, modified: datetime, etag: str, changed: datetim
     return 200
 
 
+_MOST_TAGS: Final = 1000
+"""Entity tags that are read."""
+
+
 def _matches(header: str, etag: str) -> bool:
     """Whether a list of entity tags, or "*", has this one."""
-    tags = [trim_space(tag).removeprefix("W/") for tag in header.split(",")]
+    tags = [trim_space(tag).removeprefix("W/") for tag in header.split(",", _MOST_TAGS)[:_MOST_TAGS]]
     return tags == ["*"] or (bool(etag) and etag in tags)
 
 
+_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_CLOCK: Final = r"(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})(?:[.,][0-9]{1,9})?"
+_DATES: Final = tuple(re.compile(form, re.ASCII) for form in (
+    rf"[A-Za-z]{{3}}, (?P<day>[0-9]{{2}}) (?P<month>[A-Za-z]{{3}}) (?P<year>[0-9]{{4}}) {_CLOCK} GMT",
+    rf"[A-Za-z]{{6,9}}, (?P<day>[0-9]{{2}})-(?P<month>[A-Za-z]{{3}})-(?P<year>[0-9]{{2}}) {_CLOCK} [A-Z]{{3,4}}",
+    rf"[A-Za-z]{{3}} (?P<month>[A-Za-z]{{3}}) (?P<day> ?[0-9]{{1,2}}) {_CLOCK} (?P<year>[0-9]{{4}})",
+))  # fmt: skip
+"""The forms that HTTP has for a moment (RFC 9110 section 5.6.7), as Go's http.ParseTime tries them."""
+_LONGEST_DATE: Final = 64
+_CENTURY: Final = 69
+"""The first year of two digits that is one of the last century."""
+
+
 def _date(value: str | None) -> datetime | None:
-    if not value:
+    """The moment that a field names; None for any other text, which is as if it was not there."""
+    if not value or len(value) > _LONGEST_DATE:
         return None
+    found = next((match for form in _DATES if (match := form.fullmatch(value)) is not None), None)
+    if found is None or (month := lower(found["month"])) not in _MONTHS:
+        return None
+    year = int(found["year"])
+    if len(found["year"]) == 2:
+        year += 1900 if year >= _CENTURY else 2000
+    hour, minute, second = (int(found[each]) for each in ("hour", "minute", "second"))
     try:
-        parsed = parsedate_to_datetime(value)
+        return datetime(year, _MONTHS.index(month) + 1, int(found["day"]), hour, minute, second, tzinfo=UTC)
     except ValueError:
         return None
-    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
 
 def _range_applies(request: Request, modified: datetime, etag: str) -> bool:
     """Whether If-Range, where there is one, names this very content."""
     condition = request.headers.get("if-range")
     return condition is None or (bool(etag) and condition == etag) or _date(condition) == modified
+
+
+_MOST_RANGES: Final = 1000
 
 
 class _RangeError(Exception):
@@ -99,10 +128,15 @@ class _RangeError(Exception):
 
 
 def _spans(asked: str, size: int) -> list[tuple[int, int]]:
-    """Start and end of each range within `size` bytes, as Go's net/http reads them. Raises _RangeError."""
+    """Start and end of each range within `size` bytes, as Go's net/http reads them. Raises _RangeError.
+
+    More than anybody asks for are not read: as for any that are several, everything is given.
+    """
     unit, equals, rest = asked.partition("=")
     if unit != "bytes" or not equals:
         raise _RangeError("invalid range")
+    if rest.count(",") > _MOST_RANGES:
+        return [(0, size)] * 2
     spans, beyond = [], False
     for each in rest.split(","):
         text = each.strip(SPACE)

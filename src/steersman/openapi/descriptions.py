@@ -2,17 +2,26 @@
 
 Its modules hold one class for every schema, whose docstring describes the type and, under "**parameters**", each field.
 The modules are read as text, not imported: importing would keep some tens of MiB for good. Descriptions there are
-wrapped; line breaks that wrapping made are undone.
+wrapped; line breaks that wrapping made are undone, and `data/layout.json` restores the whitespace that it lost
+(tools/generate_description_layout.py). The values of enumerations are listed behind the description, as kube-openapi
+lists them, but without a comment on each: the package does not have those.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 _PACKAGE: Final = "lightkube-models"
+_LAYOUTS: Final = Path(__file__).parent / "data" / "layout.json"
+_VALUES: Final = "Possible enum values:"
 _WRAPPED_AT: Final = 78
 """Columns of the package's wrapped text."""
 
@@ -20,6 +29,35 @@ _CLASS: Final = re.compile(r'(\w+)\(DictMixin\):\n    r"""(.*?)\n    """$', re.M
 _FIELD: Final = re.compile(r"^      \* \*\*(\S+)\*\* ``.*?`` - ?(.*)$", re.ASCII)
 _VERSION: Final = re.compile(r"v\d+((alpha|beta)\d+)?", re.ASCII)
 _LIST_ITEM: Final = re.compile(r"[-*•] |\d+[.)] ", re.ASCII)
+
+
+_TYPES_WITHOUT_CLASS: Final = {
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceStatus":
+        "Turns on the subresource `/status` of a custom resource. Writes to `/status` change nothing but the member"
+        " `status`; writes to the resource itself leave `status` as it is.",
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON": "Any JSON value.",
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray":
+        "A JSON schema, or an array of JSON schemas.",
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrBool": "A JSON schema, or a boolean.",
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray":
+        "A JSON schema, or an array of strings.",
+    "io.k8s.apimachinery.pkg.api.resource.Quantity":
+        "A fixed-point number with an optional suffix, binary (Ki, Mi, Gi, Ti, Pi, Ei) or decimal (n, u, m, k, M, G,"
+        " T, P, E), or with a decimal exponent. It is served in its canonical form: the largest suffix with which no"
+        " digit follows the decimal point.",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1":
+        "A set of fields as a tree in JSON. The key `.` stands for the field itself, `f:NAME` for a member, `k:KEYS`"
+        " and `v:VALUE` for an item of a list by its keys or its value, `i:INDEX` for an item by its position.",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime": "A moment as RFC 3339 writes it, with microseconds.",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.Patch": "The body of a PATCH request.",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.Time": "A moment as RFC 3339 writes it, in seconds.",
+    "io.k8s.apimachinery.pkg.runtime.RawExtension": "An object of any kind, kept as it was sent.",
+    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": "A 32-bit integer or a string.",
+}  # fmt: skip
+"""Descriptions of the project's own, of types for which the package has no class."""
+
+Layout = tuple[int, dict[str, str]]
+"""The number of words of a description, and the whitespace behind the n-th of them where wrapping lost it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +83,36 @@ def _version_of(package: str) -> str:
         return ""
 
 
+@cache
+def _recorded_layouts() -> dict[str, dict[str, Layout]]:
+    return msgspec.json.decode(_LAYOUTS.read_bytes(), type=dict[str, dict[str, Layout]])
+
+
+@cache
+def digest() -> str:
+    """Return a digest of the recorded layouts."""
+    return hashlib.sha256(_LAYOUTS.read_bytes()).hexdigest()
+
+
 class Descriptions:
     """The descriptions for one document; modules are read as they are needed, and forgotten with this object."""
 
-    def __init__(self) -> None:
+    def __init__(self, layouts: Mapping[str, Mapping[str, Layout]] | None = None) -> None:
         self._modules: dict[str, dict[str, TypeDescription]] = {}
+        self._layouts = _recorded_layouts() if layouts is None else layouts
 
     def describe(self, schemas: dict[str, Any]) -> None:
         """Adds descriptions, in place, to schemas by full name, e.g. "io.k8s.api.core.v1.Pod"."""
         for name, schema in schemas.items():
             described = self.of(name)
-            if described is None:
-                continue
-            if described.text:
-                schema.setdefault("description", described.text)
+            layouts = self._layouts.get(name, {})
+            if name in _TYPES_WITHOUT_CLASS:
+                schema.setdefault("description", _TYPES_WITHOUT_CLASS[name])
+            if described is not None and described.text:
+                schema.setdefault("description", _laid_out(described.text, layouts.get("")))
             for field, property_schema in schema.get("properties", {}).items():
-                text = described.fields.get(_python_name(field))
+                text = "" if described is None else described.fields.get(python_name(field), "")
+                text = _with_values(_laid_out(text, layouts.get(field)), property_schema.get("enum", ()))
                 if text:
                     property_schema.setdefault("description", text)
 
@@ -120,10 +172,41 @@ def _unwrapped(lines: list[str]) -> str:
     return text
 
 
+def split_words(text: str) -> tuple[list[str], list[str]]:
+    """Return the words of a text, and the whitespace between them."""
+    pieces = re.split(r"(\s+)", text, flags=re.ASCII)
+    return pieces[::2], pieces[1::2]
+
+
+def without_values(text: str) -> str:
+    """Return a description without the values of its enumeration."""
+    return text.partition(_VALUES)[0].removesuffix("\n\n")
+
+
+def _with_values(text: str, values: list[str] | tuple[()]) -> str:
+    """Return a description with the values of an enumeration listed behind it."""
+    if not values:
+        return text
+    lines = [_VALUES, *(f' - `"{value}"`' for value in values)]
+    return "\n".join([text, "", *lines] if text else lines)
+
+
+def _laid_out(text: str, layout: Layout | None) -> str:
+    """Return a text with the recorded whitespace, unless another version of the package has other words there."""
+    if layout is None:
+        return text
+    words, spaces = split_words(text)
+    if len(words) != layout[0]:
+        return text
+    for place, space in layout[1].items():
+        spaces[int(place)] = space
+    return "".join(piece for pair in zip(words, [*spaces, ""], strict=True) for piece in pair)
+
+
 _KEYWORDS: Final = frozenset({"continue", "except", "from", "not", "import", "class", "global", "in", "is"})
 
 
-def _python_name(field: str) -> str:
+def python_name(field: str) -> str:
     """The package's name for a field: "$ref" is d_ref, "x-kubernetes-map-type" has underscores, "from" is from_."""
     if field in _KEYWORDS:
         return field + "_"

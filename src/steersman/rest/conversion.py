@@ -16,6 +16,7 @@ from threading import local
 from typing import ClassVar, Final, ParamSpec, TypeVar
 
 from steersman.kinds.open import OpenKind, OpenObject
+from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.slow_lane import SlowLane, done
 
 P = ParamSpec("P")
@@ -34,6 +35,13 @@ class _Here(local):
 
 
 _here: Final = _Here()
+
+
+class NotConverted(StatusError):
+    """500: what converts objects has failed, and perhaps does so no more in a moment."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(500, "", message, details_present=False)
 
 
 class _Unconverted(Exception):
@@ -55,7 +63,7 @@ class Conversion(ABC):
     async def values(self, values: Sequence[bytes], target: OpenKind, lane: SlowLane | None) -> list[bytes]:
         """The objects of these values, none of which is of the target's version, in that, in their order.
 
-        What is large of them is worked on in `lane`. Raises StatusError.
+        What is large of them is worked on in `lane`. Raises NotConverted, StatusError.
         """
 
     def converted(self, obj: OpenObject, source: OpenKind, target: OpenKind) -> OpenObject:

@@ -188,6 +188,8 @@ class Resource(Generic[T, S]):
     """The conditions of a Table row (pods that have run to their end)."""
     row_metadata: Callable[[ObjectMeta], ObjectMeta] | None = None
     """The metadata that Table rows show, where it is not the object's."""
+    row_order: Callable[[T], Any] | None = None
+    """The sort key of an object among the rows of a list's Table; None for the order of the list."""
     name_cell: Callable[[T], str] | None = None
     """The cell of the column Name where that is not the name alone ("standard (default)")."""
     name_column: bool = True

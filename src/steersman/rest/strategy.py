@@ -66,6 +66,10 @@ class Strategy(Generic[T, S]):
         """What is wrong with a new object."""
         return iter(())
 
+    def judges_metadata_last(self, ctx: Context) -> bool:
+        """Return True for kinds whose metadata is judged only if `validate` finds nothing wrong with a new object."""
+        return False
+
     def warnings_on_create(self, ctx: Context, obj: T) -> Iterator[str]:
         """What the client should be told about an object that is valid."""
         return iter(())

@@ -20,7 +20,7 @@ from steersman.machinery.selectors.labels import (
 )
 from steersman.scheduler.demand.demand import Around, Demand, demand_key, read_demand
 from steersman.scheduler.demand.spread import selector_of_owners
-from steersman.scheduler.demand.weight import is_heavy
+from steersman.scheduler.demand.weight import MOST_LABELS, is_heavy
 from steersman.scheduler.state.cluster import ClusterState
 
 _MOST_KNOWN: Final = 4096
@@ -91,7 +91,9 @@ class Demands:
         if found is None:
             services = self._services.list(metadata.namespace)
             of_owner = None if owner is None else self._owner_selector(metadata.namespace, owner)
-            found = self._alike[key] = selector_of_owners(services, of_owner, pod)
+            found = selector_of_owners(services, of_owner, pod)
+            if len(metadata.labels) <= MOST_LABELS:
+                self._alike[key] = found
             if len(self._alike) > _MOST_KNOWN:
                 self._alike.popitem(last=False)
         return found

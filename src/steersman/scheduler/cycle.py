@@ -92,6 +92,8 @@ class Cycle:
             after = f"{_NO_CLAIMS}, preemption: {hopeless}"
             return self._rejected(claims.before, pod.metadata.uid.encode(), after=after)
         more: Check | None = None if volumes is None else volumes.rejection
+        if claims is not None:
+            await claims.look()
         ranking = await self._rankings.current(demand)
         excluded = self._excluded(pod, ranking, more)
         if claims is not None:

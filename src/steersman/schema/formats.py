@@ -22,7 +22,8 @@ Format = Callable[[str], bool]
 
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIME: Final = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:.[0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2})")
-_DURATION_PART: Final = re.compile("(?<![0-9])([0-9]++)[ \t\n\f\r]*+([A-Za-zµ]+)")
+DURATION_PART: Final = re.compile("(?<![0-9])([0-9]++)[ \t\n\f\r]*+([A-Za-zµ]+)")
+"""A number with its unit. A number is only begun at its first digit, so that digits are looked at once."""
 _INT64: Final = 1 << 63
 _UNITS: Final = frozenset({"ns", "us", "µs", "ms", "s", "m", "h", "hr", "d", "w", "wk"})
 _UNIT_PREFIXES: Final = ("nano", "micro", "milli", "sec", "min", "hour", "day", "week")
@@ -76,7 +77,7 @@ def is_duration(text: str) -> bool:
     else:
         return True
     is_one = False
-    for number, unit in _DURATION_PART.findall(text):
+    for number, unit in DURATION_PART.findall(text):
         if len(number.lstrip("0")) > 19 or int(number[-20:]) >= _INT64:
             return False
         unit = to_lower(unit)

@@ -12,6 +12,8 @@ from steersman.machinery.lane.taking_long import takes_long
 _MEMORY: Final = 1 << 20
 _REMEMBERED: Final = 512
 """Patterns that stay compiled, which takes some 10 KB each; as much as `_MEMORY` where texts are made for that."""
+_LONGEST_KEPT: Final = 4096
+"""Characters of those; longer ones are among the few."""
 _MUCH_MEMORY: Final = 8 << 20
 _FEW_REMEMBERED: Final = 32
 """The same of those that need more."""
@@ -24,13 +26,13 @@ def matches(pattern: str, text: str) -> bool:
 
     Raises ValueError with Go's message for what is no pattern; TakesLong on the loop where it is not compiled yet.
     """
-    find = _finder(pattern) or _large_finder(pattern)
+    find = (len(pattern) <= _LONGEST_KEPT and _finder(pattern)) or _large_finder(pattern)
     if find(text):
         return True
     # nearly always so, but nothing is found either where there was not enough memory to go the fast way
-    from steersman.cel.regular import compile_pattern
+    from steersman.cel.regular import compiled
 
-    found: Any = compile_pattern(pattern).search(text.encode())
+    found: Any = compiled(pattern).search(text.encode())
     return found is not None
 
 
@@ -56,7 +58,7 @@ def _finder(pattern: str) -> Callable[[str], Any] | None:
 def _large_finder(pattern: str) -> Callable[[str], Any]:
     """What finds one that needs much memory."""
     takes_long()
-    return _compiled(pattern, _MUCH_MEMORY) or _nothing
+    return _nothing if too_large_to_compile(pattern) else _compiled(pattern, _MUCH_MEMORY) or _nothing
 
 
 def _compiled(pattern: str, memory: int) -> Callable[[str], Any] | None:

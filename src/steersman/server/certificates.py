@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from steersman.machinery.go.strings import to_lower
-from steersman.machinery.private_files import check_regular, read_private, set_aside, warn_of_access, write_whole
+from steersman.machinery.private_files import make_folders, read_own, set_aside, warn_of_access, write_whole
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
@@ -187,21 +187,19 @@ def _is_current(files: CertificateFiles, hosts: Iterable[str], now: datetime) ->
 def _read_note(files: CertificateFiles) -> _Note | None:
     """The note, None if there is none that can be read: nothing but time is lost with it."""
     try:
-        check_regular(files.note)
-        return msgspec.json.decode(files.note.read_bytes(), type=_Note)
+        return msgspec.json.decode(read_own(files.note), type=_Note)
     except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 
 def _digest(path: Path) -> str:
-    check_regular(path)
-    return sha256(path.read_bytes()).hexdigest()
+    return sha256(read_own(path)).hexdigest()
 
 
 def _make(files: CertificateFiles, hosts: Sequence[str], now: datetime) -> None:
     from cryptography.x509.oid import ExtendedKeyUsageOID
 
-    files.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_folders(files.folder)
     note = _read_note(files)
     authority = _authority(files, now)
     server = _issue(
@@ -290,8 +288,7 @@ def _stored_certificate(path: Path) -> Certificate | None:
     from cryptography.x509 import load_pem_x509_certificate
 
     try:
-        check_regular(path)
-        return load_pem_x509_certificate(path.read_bytes())
+        return load_pem_x509_certificate(read_own(path))
     except FileNotFoundError:
         return None
     except ValueError:
@@ -305,7 +302,8 @@ def _stored_key(path: Path) -> EllipticCurvePrivateKey | None:
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     try:
-        key = load_pem_private_key(read_private(path), password=None)
+        key = load_pem_private_key(read_own(path), password=None)
+        warn_of_access(path)
     except FileNotFoundError:
         return None
     except (ValueError, TypeError, UnsupportedAlgorithm):

@@ -14,6 +14,7 @@ from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.go_numbers import atoi
 from steersman.machinery.errors.status import bad_request, not_acceptable, request_entity_too_large
 from steersman.machinery.go.strings import trim_space
+from steersman.net.log_levels import NOTICE
 from steersman.net.message import BodyAborted, BodyTooLarge, Response
 from steersman.server.server import Server
 from steersman.server.version import GIT_VERSION, MAJOR, MINOR
@@ -115,4 +116,4 @@ def log_level(verbosity: int) -> int:
     """The level of Python's logging for a -v."""
     if verbosity >= 6:
         return logging.DEBUG
-    return logging.INFO if verbosity >= 2 else logging.WARNING
+    return logging.INFO if verbosity >= 2 else NOTICE

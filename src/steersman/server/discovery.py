@@ -12,6 +12,7 @@ from steersman.endpoints.compression import compressed
 from steersman.endpoints.discovery import etag_of, group_metadata, resource_list, version_discovery
 from steersman.endpoints.negotiation import (
     JSON,
+    YAML,
     Representation,
     consumes,
     discovery_form,
@@ -29,6 +30,7 @@ from steersman.endpoints.responses import (
 from steersman.endpoints.scope import root_of
 from steersman.machinery.codec.serializer import encode_in_order
 from steersman.machinery.errors.status import StatusError
+from steersman.machinery.large_work.slow_lane import done
 from steersman.net.message import Response
 from steersman.server.server import PathHandler, Server
 
@@ -120,7 +122,7 @@ class Discovery:
             return refusal
         documents = self._documents(legacy)
         only_plain = request.info.path == "/apis/"
-        form = "plain" if only_plain else discovery_form(request.headers.get("accept", ""))
+        form = "plain" if only_plain else discovery_form(request.headers.get("accept", ""), routed=legacy)
         if form != "plain":
             headers = [("content-type", form + AGGREGATED_PARAMETERS), ("etag", documents.etag), ("vary", "Accept"),
                        ("cache-control", "public")]  # fmt: skip
@@ -129,8 +131,16 @@ class Discovery:
             data = documents.aggregated
             if request.audit is not None:
                 request.audit.response_object((data,))
-            return Response(200, headers, data + b"\n" if form == JSON else protobuf_document(data))
+            return Response(200, headers, await self._encoded(request, form, data))
         return _document(documents.plain, request)
+
+    async def _encoded(self, request: Request, media: str, data: bytes) -> bytes:
+        """The aggregated document, given as JSON, in a media type."""
+        if media == YAML:
+            from steersman.machinery.codec.yaml import from_json  # most servers are never asked for any
+
+            return await done(self._server.config.slow_lane.of(request.user.name), from_json, data)
+        return data + b"\n" if media == JSON else protobuf_document(data)
 
     def _documents(self, legacy: bool) -> _Documents:
         known = self._roots.get(legacy)
@@ -177,6 +187,8 @@ class Discovery:
         document = self._lists.get(path)
         if document is None:
             self._lists[path] = document = resource_list(name, version, self._catalogue.resources(name, version))
+        if self._catalogue.is_defined(path):
+            return _document(document, request)  # upstream answers it without a router, which looks at no method
         return _plain(document, request)
 
 

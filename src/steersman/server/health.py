@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import NOSNIFF, TEXT_TYPE, not_found_text
 from steersman.net.message import Response
+from steersman.server.health_order import in_order
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +31,7 @@ class HealthCheck:
 
 
 class HealthChecks:
-    """The checks behind one of the three paths, in the order in which they are reported."""
+    """The checks behind one of the three paths, in the order in which kube-apiserver reports them."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -42,6 +43,7 @@ class HealthChecks:
             if check.name in self._checks:
                 raise ValueError(f"health check {check.name} is there already")
             self._checks[check.name] = check
+        self._checks = {name: self._checks[name] for name in in_order(self._checks)}
 
     @property
     def paths(self) -> list[str]:

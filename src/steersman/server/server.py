@@ -16,7 +16,7 @@ from steersman.endpoints.request import Handler, Request, chain
 from steersman.endpoints.request_info import RequestInfo
 from steersman.endpoints.responses import TEXT_TYPE, error_response, not_found_text, unknown_resource
 from steersman.endpoints.scope import Shared
-from steersman.machinery.errors.status import StatusError, not_found
+from steersman.machinery.errors.status import StatusError
 from steersman.machinery.go.urls import has_bad_escape
 from steersman.machinery.identity.action import Action
 from steersman.net.message import Handler as HttpHandler
@@ -150,11 +150,13 @@ class Server:
         if (route is None or route.by_definition) and (waiting := self._is_behind(request, route)) is not None:
             await waiting
             route = self.catalogue.routes.get(info.template)
-        if route is not None:
-            if route.by_definition and route.is_nowhere(request.method):
-                return not_found_text()
+        if route is not None and (not route.by_definition or route.is_usual(request)):
             return await instrumented(self.config, route, request)
         if info.root in self.catalogue.roots:
+            action = info.action
+            defined = self.catalogue.defined.get((action.group, action.version, action.resource))
+            if defined is not None and defined.has(action):
+                return await instrumented(self.config, defined, request)
             return self._unknown_resource(request)
         handler = self._path_handler(info.path)
         return self._unknown(request) if handler is None else await handler(request)
@@ -184,16 +186,9 @@ class Server:
 
     def _unknown_resource(self, request: Request) -> Response:
         """404 below the path of a group version."""
-        info = request.info
-        if not self.catalogue.is_defined(info.root):
-            return error_response(request, unknown_resource())
-        action = info.action
-        found = self.catalogue.find(action.group, action.version, action.resource)
-        if found is None or not action.name or bool(action.namespace) != found.resource.namespaced:
+        if self.catalogue.is_defined(request.info.root):
             return not_found_text()
-        if found.deprecation_warning:
-            request.warnings.append(found.deprecation_warning)
-        return error_response(request, not_found(found.resource.group_resource, action.name))
+        return error_response(request, unknown_resource())
 
     def _path_handler(self, path: str) -> PathHandler | None:
         handler = self.paths.get(path)

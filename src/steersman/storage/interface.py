@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from steersman.storage.refusals import Account
+
 SEALED: Final = b"k8s:enc:"
 """With what the values begin that are stored encrypted. One that is handed out so could not be decrypted."""
 
@@ -92,6 +94,14 @@ class OutcomeUnknown(StorageUnavailable):
     committed, or not."""
 
 
+class ValueRefused(StorageUnavailable):
+    """The store does not take this value, and would take others; nothing was written."""
+
+
+class StorageDamaged(StorageUnavailable):
+    """What is stored is not what was written."""
+
+
 class StorageLocked(Exception):
     """Another process has the store open."""
 
@@ -163,6 +173,9 @@ class Storage(Protocol):
     def refusal(self) -> str:
         """Why no write is taken any more until the store is opened anew, "" while nothing is wrong."""
         ...
+
+    refusals: Account
+    """What it refuses, for the log, a metric and `/readyz`."""
 
     seals: bool
     """Whether values lie there otherwise than they are given, encrypted or in another form: then any verb may raise

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Final
 
+from steersman.machinery.values.times import monotonic
+from steersman.net import upkeep
 from steersman.storage.interface import Storage, StorageUnavailable
 
 logger = logging.getLogger(__name__)
@@ -15,6 +17,8 @@ COMPACTION_INTERVAL: Final = 300.0
 """Seconds between compactions, as kube-apiserver's `--etcd-compaction-interval`."""
 LEASE_INTERVAL: Final = 1.0
 """Seconds between looks for expired leases."""
+_SAID_EVERY: Final = 60.0
+"""Seconds between lines of the log about the same failure."""
 
 
 class Compactor:
@@ -32,13 +36,19 @@ class Compactor:
 
 
 async def repeat(what: str, interval: float, action: Callable[[], Awaitable[object]]) -> None:
-    """Calls `action` every `interval` seconds until cancelled; a failed round is logged, the next is tried anew."""
+    """Calls `action` every `interval` seconds until cancelled; a failed round is logged, the next is tried anew.
+
+    While the storage refuses it, that is said now and then.
+    """
+    said_at, said = -_SAID_EVERY, ""
     while True:
-        await asyncio.sleep(interval)
+        await upkeep.sleep(interval)
         try:
             await action()
         except StorageUnavailable as error:
-            logger.warning("%s: %s", what, error)
+            if str(error) != said or monotonic() - said_at >= _SAID_EVERY:
+                said_at, said = monotonic(), str(error)
+                logger.warning("%s: %s", what, error)
         except Exception:
             logger.exception("%s failed", what)
 
@@ -62,6 +72,10 @@ class Background:
             self._tasks.append(asyncio.create_task(repeat("compaction", compaction_interval, Compactor(storage).tick)))
         if lease_interval > 0:
             self._tasks.append(asyncio.create_task(repeat("lease expiry", lease_interval, expire_leases)))
+
+    def run(self, work: Coroutine[object, object, None]) -> None:
+        """Runs `work` until it returns, or the store closes."""
+        self._tasks.append(asyncio.create_task(work))
 
     async def stop(self) -> None:
         """Cancels all and waits for them to end."""

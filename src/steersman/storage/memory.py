@@ -30,6 +30,7 @@ from steersman.storage.interface import (
 from steersman.storage.keys import check_write
 from steersman.storage.maintenance import COMPACTION_INTERVAL, LEASE_INTERVAL, Background
 from steersman.storage.progress import Progress
+from steersman.storage.refusals import Account
 from steersman.storage.rewind import past_count, past_range, present_count, present_range
 
 _REVISION = attrgetter("revision")
@@ -77,6 +78,7 @@ class MemoryStorage:
         self._dispatcher = Dispatcher()
         self._progress = Progress()
         self._background = Background()
+        self.refusals = Account()
 
     @classmethod
     async def open(

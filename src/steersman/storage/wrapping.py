@@ -11,6 +11,7 @@ class WrappingStorage:
     def __init__(self, inner: Storage) -> None:
         self.knows_newest = inner.knows_newest
         self.has_other_servers = inner.has_other_servers
+        self.refusals = inner.refusals
         self._inner = inner
 
     @property

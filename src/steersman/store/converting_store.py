@@ -19,6 +19,7 @@ from steersman.api.meta.v1 import DeleteOptions
 from steersman.kinds.open import OpenKind, OpenObject
 from steersman.machinery.large_work.slow_lane import SlowLane, done, is_large
 from steersman.machinery.selectors import fields, labels
+from steersman.machinery.values import times
 from steersman.net.turns import next_slice
 from steersman.rest.bound import BoundResource
 from steersman.rest.capabilities import (
@@ -35,11 +36,12 @@ from steersman.rest.capabilities import (
     WatchStart,
 )
 from steersman.rest.context import Context
-from steersman.rest.conversion import Conversion
+from steersman.rest.conversion import Conversion, NotConverted
 from steersman.storage.cache.entry import Entry
 from steersman.storage.interface import Storage
 from steersman.store.converting_sink import ConvertingSink
 from steersman.store.selection import Accept, Selection
+from steersman.store.storage_errors import not_converted
 from steersman.store.store import Store
 from steersman.store.watching import watch
 
@@ -69,6 +71,8 @@ class ConvertingStore(Store[OpenObject]):
             self._selections[other.version] = Selection(own)
         self._converting: dict[tuple[int, str], _Conversion] = {}
         """Entries that are being converted, by identity and the apiVersion that is wanted."""
+        self._failing: dict[str, float] = {}
+        """Times since when lists have failed, by the version that objects cannot be converted to."""
 
     async def stop(self) -> None:
         await super().stop()
@@ -109,8 +113,31 @@ class ConvertingStore(Store[OpenObject]):
         return await self._answered(ctx, await super().get(ctx, name, resource_version), anew=not resource_version)
 
     async def list(self, ctx: Context, options: ListOptions) -> Listing:
+        if _is_of_storage(options):
+            return await self._listed(ctx, options)
+        with self._as_of_a_cache(self._kind_of(ctx)):
+            return await self._listed(ctx, options)
+
+    async def _listed(self, ctx: Context, options: ListOptions) -> Listing:
         listing = await super().list(ctx, options)
         return replace(listing, items=await self.converted(self._kind_of(ctx), listing.items, ctx.lane))
+
+    async def delete_collection(
+        self, ctx: Context, delete_options: DeleteOptions, options: ListOptions, check: CheckDelete | None = None
+    ) -> Listing:
+        """See rest.capabilities.CollectionDeleter. What is to be deleted is listed in pages, so of storage."""
+        return await self._delete_found(ctx, delete_options, options, check, self._listed)
+
+    @contextmanager
+    def _as_of_a_cache(self, kind: OpenKind) -> Iterator[None]:
+        """Answers 429 where objects cannot be converted, as upstream does whose cache of this version is not filled."""
+        try:
+            yield
+        except NotConverted as error:
+            since = self._failing.setdefault(kind.version, times.monotonic())
+            described = f"{kind.api_version}, Kind={kind.name}"
+            raise not_converted(described, error, times.monotonic() - since) from error
+        self._failing.pop(kind.version, None)
 
     async def create(self, ctx: Context, obj: OpenObject, check: CheckCreate | None = None) -> Item:
         return await self._answered(ctx, await super().create(ctx, obj, check))
@@ -141,7 +168,8 @@ class ConvertingStore(Store[OpenObject]):
         start = converting.begun(await watch(self, ctx, everything, converting, None))
         if start.initial is not None:
             try:
-                found = await self.converted(kind, start.initial, None)
+                with self._as_of_a_cache(kind):
+                    found = await self.converted(kind, start.initial, None)
             except BaseException:
                 start.handle.cancel()
                 raise
@@ -241,6 +269,13 @@ class _Conversion:
         for key in self._keys:
             if self._under_way.get(key) is self:
                 del self._under_way[key]
+
+
+def _is_of_storage(options: ListOptions) -> bool:
+    """Whether upstream lists from storage where its cache is not ready: pages, unless something is selected."""
+    if options.continue_token:
+        return True
+    return bool(options.limit) and options.label_selector.empty and options.field_selector.empty
 
 
 def _other(item: Any, body: bytes) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from steersman.machinery.errors import field
 from steersman.machinery.errors import status as errors
-from steersman.machinery.errors.field import quote
+from steersman.machinery.errors.go_numbers import parse_uint
 from steersman.machinery.selectors import fields, labels
 from steersman.net.turns import next_slice
 from steersman.rest.capabilities import EXACT, Listing, ListOptions
@@ -39,11 +39,10 @@ _PART_BYTES: Final = 4 << 20
 
 def parse_version(text: str, *, plain: bool = False) -> int:
     """The revision of a resourceVersion. Raises StatusError: 400 on lists, a bare 500 (`plain`) elsewhere."""
-    if text.isascii() and text.isdigit() and len(text) < 20:
-        return int(text)
-    error = field.invalid(
-        field.Path("resourceVersion"), text, f"strconv.ParseUint: parsing {quote(text)}: invalid syntax"
-    )
+    try:
+        return parse_uint(text)
+    except ValueError as why:
+        error = field.invalid(field.Path("resourceVersion"), text, str(why))
     if plain:
         raise errors.plain_internal(str(error))
     raise errors.bad_request(f"invalid resource version: {error}")
@@ -54,8 +53,6 @@ async def list_items(store: CachedObjects[Any], ctx: Context, options: ListOptio
     prefix = store.collection(ctx.action.namespace, options.field_selector.requires_exact_match("metadata.name"))
     version = options.resource_version
     if options.continue_token:
-        if version not in ("", "0"):
-            raise errors.bad_request("specifying resource version is not allowed when using continue")
         return await _continue(store, ctx, prefix, options, limit=0 if version else options.limit)
     if not version:
         if await store.catches_up():
@@ -156,6 +153,8 @@ async def _continue(
     store: CachedObjects[Any], ctx: Context, prefix: str, options: ListOptions, *, limit: int
 ) -> Listing:
     start, revision = continue_token.decode(options.continue_token, prefix)
+    if options.resource_version not in ("", "0"):
+        raise errors.bad_request("specifying resource version is not allowed when using continue")
     if revision < 0:
         await store.wait_current()
         revision = store.cacher.revision

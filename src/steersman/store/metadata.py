@@ -5,7 +5,6 @@ Follows k8s.io/apiserver `registry/rest/{meta,create,update,delete}.go`.
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any, Final
 
 from steersman.api.meta.v1 import DeleteOptions, ObjectMeta
@@ -20,10 +19,6 @@ from steersman.rest.strategy import Strategy
 ORPHAN_FINALIZER: Final = "orphan"
 FOREGROUND_FINALIZER: Final = "foregroundDeletion"
 _COLLECTOR_FINALIZERS: Final = frozenset({ORPHAN_FINALIZER, FOREGROUND_FINALIZER})
-
-
-def _after(moment: str, seconds: int) -> str:
-    return times.format_time(times.parse(moment) + timedelta(seconds=seconds))
 
 
 def fill_system_fields(metadata: ObjectMeta) -> None:
@@ -100,7 +95,7 @@ def before_delete(
         return False, False
     if options.grace_period_seconds is None:
         raise internal("options.GracePeriodSeconds should not be nil")
-    metadata.deletion_timestamp = _after(times.now(), options.grace_period_seconds)
+    metadata.deletion_timestamp = times.shifted(times.now(), options.grace_period_seconds)
     metadata.deletion_grace_period_seconds = options.grace_period_seconds
     if metadata.generation > 0:
         metadata.generation += 1
@@ -124,7 +119,7 @@ def _shorten_grace(metadata: ObjectMeta, options: DeleteOptions) -> tuple[bool, 
     if asked >= remaining:
         return False, True
     assert metadata.deletion_timestamp is not None
-    moved = _after(metadata.deletion_timestamp, asked - remaining)
+    moved = times.shifted(times.shifted(metadata.deletion_timestamp, -remaining), asked)
     now = times.now()
     if moved < now:
         moved = now

@@ -49,6 +49,15 @@ def not_decrypted(go_type: str, error: Unreadable, seconds: float) -> StorageNot
     return StorageNotReady(429, "TooManyRequests", message, retry_after=_retry_after(seconds))
 
 
+def not_converted(group_version_kind: str, error: StatusError, seconds: float) -> StorageNotReady:
+    """Return the answer to lists and watches while what converts the objects has failed for these seconds.
+
+    Upstream answers them from a cache of converted objects, which cannot be filled then.
+    """
+    message = f"storage is (re)initializing: failed to list {group_version_kind}: {error.message}"
+    return StorageNotReady(429, "TooManyRequests", message, retry_after=_retry_after(seconds))
+
+
 def _retry_after(seconds: float) -> int:
     return int(min(_LONGEST_RETRY, math.exp(min(_RETRY_GROWTH * seconds, _LONGEST_RETRY))))
 
@@ -92,10 +101,19 @@ def may_be_stored(error: StatusError) -> bool:
     return isinstance(error.__cause__, OutcomeUnknown)
 
 
-def end_of_watch(error: Exception) -> StatusError | None:
-    """What the client of a watch that has ended by itself is told: why it cannot go on from where it is, else None."""
+def too_old(asked: int, oldest: int) -> StatusError:
+    """Return 410 for a watch from `asked`, where `oldest` is the first version to begin at. Clients parse the text."""
+    return errors.expired(f"too old resource version: {asked} ({oldest})")
+
+
+def end_of_watch(error: Exception, asked: int, newest: int) -> StatusError | None:
+    """Return the error for the client of a watch from the version `asked` that has ended by itself.
+
+    None if the client can go on from where it is. `newest` is the version of the cache.
+    """
     if isinstance(error, Compacted):
-        return errors.expired(f"too old resource version: {error.revision}")
+        return too_old(asked, error.revision)
     if isinstance(error, WatchTooSlow):
-        return errors.expired(f"too old resource version: {error}")
+        logger.info("a watch from version %d is ended: %s", asked, error)
+        return too_old(asked, newest)
     return None

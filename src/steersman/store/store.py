@@ -6,6 +6,8 @@ Follows k8s.io/apiserver `registry/generic/registry/store.go`. Deletion, listing
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Generic, NamedTuple, ParamSpec, TypeVar
 
@@ -14,12 +16,14 @@ from steersman.audit.latencies import STORAGE
 from steersman.audit.trail import timed
 from steersman.machinery.errors import field
 from steersman.machinery.errors import status as errors
+from steersman.machinery.errors.go_numbers import parse_uint
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.names import generate_name
 from steersman.machinery.identity.schema import GroupKind
 from steersman.machinery.large_work.slow_lane import done, is_large
 from steersman.rest.allocator import Allocator, Inquiry
 from steersman.rest.capabilities import (
+    EXACT,
     Change,
     CheckCreate,
     CheckDelete,
@@ -46,10 +50,10 @@ from steersman.store.write_rules import META, WriteRules
 T = TypeVar("T")
 P = ParamSpec("P")
 
+Find = Callable[[Context, ListOptions], Awaitable[Listing]]
+
 _NAME_ATTEMPTS: Final = 8
 _UPDATE_ATTEMPTS: Final = 1000
-_VERSION_DIGITS: Final = 20
-_NO_VERSION: Final = 1 << 64
 _MAX_SIZE: Final = 3 << 20
 """Bytes of a stored object. etcd takes 1.5 MiB of protobuf, in which most objects are shorter than as JSON."""
 
@@ -104,9 +108,18 @@ class Store(StoredObjects[T], WriteRules[T]):
         self, ctx: Context, delete_options: DeleteOptions, options: ListOptions, check: CheckDelete | None = None
     ) -> Listing:
         """See rest.capabilities.CollectionDeleter."""
+        return await self._delete_found(ctx, delete_options, options, check, self.list)
+
+    async def _delete_found(
+        self, ctx: Context, delete_options: DeleteOptions, options: ListOptions, check: CheckDelete | None, find: Find
+    ) -> Listing:
+        """Delete what `find` finds by these options."""
         if self.is_cold:
             await self.warm()
-        return await deletion.delete_collection(self, ctx, delete_options, partial(self.list, ctx, options), check)
+        # upstream lists in pages, and a page without a resourceVersionMatch is of exactly the version it names
+        if options.resource_version not in ("", "0") and not options.resource_version_match:
+            options = replace(options, resource_version_match=EXACT)
+        return await deletion.delete_collection(self, ctx, delete_options, partial(find, ctx, options), check)
 
     # Creating
 
@@ -168,7 +181,9 @@ class Store(StoredObjects[T], WriteRules[T]):
     async def _commit_create(self, ctx: Context, obj: T, key: str | None) -> Item:
         meta: Any = obj.metadata  # type: ignore[attr-defined]
         if meta.resource_version and not ctx.dry_run:  # as upstream's storage says it, which a dry run does not reach
-            raise errors.plain_internal("resourceVersion should not be set on objects to be created")
+            if _is_version(meta.resource_version):
+                raise errors.plain_internal("resourceVersion should not be set on objects to be created")
+            meta.resource_version = ""
         if key is None:
             key = self.key(meta.namespace, meta.name)
         value = await self.encoded(ctx, obj)
@@ -351,13 +366,18 @@ def parse_resource_version(text: str) -> int:
     """The resourceVersion of an object that was sent, 0 for none. Raises StatusError 500 in Go's words, as upstream."""
     if not text:
         return 0
-    if not (text.isascii() and text.isdigit()):
-        raise errors.plain_internal(f"strconv.ParseUint: parsing {field.quote(text)}: invalid syntax")
-    digits = text.lstrip("0")
-    version = int(digits or "0") if len(digits) <= _VERSION_DIGITS else _NO_VERSION
-    if version >= _NO_VERSION:
-        raise errors.plain_internal(f"strconv.ParseUint: parsing {field.quote(text)}: value out of range")
-    return version
+    try:
+        return parse_uint(text)
+    except ValueError as error:
+        raise errors.plain_internal(str(error)) from None
+
+
+def _is_version(text: str) -> bool:
+    """Return True for the resourceVersion of something: what is none, or 0, counts as nothing on a new object."""
+    try:
+        return parse_uint(text) > 0
+    except ValueError:
+        return False
 
 
 def _check_size(value: bytes) -> None:

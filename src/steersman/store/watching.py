@@ -6,7 +6,6 @@ import asyncio
 import logging
 from typing import Any
 
-from steersman.machinery.errors import status as errors
 from steersman.rest.capabilities import ListOptions, Sink, WatchStart
 from steersman.rest.context import Context
 from steersman.storage.cache.cacher import FRESH_TIMEOUT
@@ -14,7 +13,7 @@ from steersman.storage.interface import Compacted
 from steersman.store import listing
 from steersman.store.cached_objects import CachedObjects
 from steersman.store.selection import Accept
-from steersman.store.storage_errors import StorageNotReady, end_of_watch, not_ready
+from steersman.store.storage_errors import StorageNotReady, end_of_watch, not_ready, too_old
 
 logger = logging.getLogger(__name__)
 
@@ -36,9 +35,10 @@ async def watch(
 ) -> WatchStart:
     """Starts a watch of what `accept` selects; see rest.capabilities.Watcher.
 
-    Without a version, at "0", or with sendInitialEvents, it begins with the objects there are; the snapshot and the
-    subscription are made in one turn of the loop, so nothing is missed or told twice; what the snapshot has for this
-    watch is looked for afterwards.
+    Without a version, at "0", or with sendInitialEvents, it begins with the objects there are, of the version that is
+    asked for or a later one. Otherwise a version may be ahead of the cache: what comes after it is told then. The
+    snapshot and the subscription are made in one turn of the loop, so nothing is missed or told twice; what the
+    snapshot has for this watch is looked for afterwards.
     """
     name = options.field_selector.requires_exact_match("metadata.name")
     prefix = store.collection(ctx.action.namespace, name)
@@ -49,10 +49,11 @@ async def watch(
     value = None if accept is None else store.select.value(options)
 
     def closed(error: Exception) -> None:
-        sink.failed(end_of_watch(error))
+        sink.failed(end_of_watch(error, revision, cacher.revision))
 
     if version and revision:
-        await store.wait_fresh(revision)
+        if options.send_initial_events:
+            await store.wait_fresh(revision)
     elif not version and options.send_initial_events:
         await store.wait_current()
     elif not version:
@@ -82,7 +83,7 @@ async def watch(
                 handle.cancel()
                 raise
             if failures:
-                raise end_of_watch(failures[0]) or not_ready(failures[0])
+                raise end_of_watch(failures[0], revision, now) or not_ready(failures[0])
         return WatchStart(found, now, handle, lambda: cacher.told, lambda: cacher.changed)
     after = revision or cacher.revision
     try:
@@ -91,7 +92,7 @@ async def watch(
             drain=sink.drain,
         )  # fmt: skip
     except Compacted as error:
-        raise errors.expired(f"too old resource version: {after} ({error.revision})") from None
+        raise too_old(after, error.revision) from None
     return WatchStart(
         None, after, handle, lambda: cacher.told if handle.replay is None else None, lambda: cacher.changed
     )

@@ -28,8 +28,18 @@ from steersman.store import metadata
 
 T = TypeVar("T")
 P = ParamSpec("P")
+R = TypeVar("R")
 
 META: Final = field.Path("metadata")
+
+
+async def judged(ctx: Context, lane: SlowLane, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Returns what `work` gives: where the request is worked on, or in the lane if it finds that it takes long."""
+    try:
+        return await done(ctx.lane, work, *args, **kwargs)
+    except TakesLong:
+        ctx.lane = lane.of(ctx.user.name)
+        return await done(ctx.lane, work, *args, **kwargs)
 
 
 class WriteRules(Generic[T]):
@@ -44,13 +54,9 @@ class WriteRules(Generic[T]):
         """That of the request's object; "" where the resource has none, as that of a Namespace is itself."""
         return ctx.action.namespace if self.resource.namespaced else ""
 
-    async def prepared(self, ctx: Context, hooks: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
-        """Calls the strategy's hooks; in the slow lane if they find that they take long."""
-        try:
-            await done(ctx.lane, hooks, *args, **kwargs)
-        except TakesLong:
-            ctx.lane = self.slow_lane.of(ctx.user.name)
-            await done(ctx.lane, hooks, *args, **kwargs)
+    async def prepared(self, ctx: Context, hooks: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Returns what the strategy's hooks give; in the slow lane if they find that they take long."""
+        return await judged(ctx, self.slow_lane, hooks, *args, **kwargs)
 
     def before_create(self, ctx: Context, obj: T) -> None:
         """The strategy's hooks for a new object, and what is common to all kinds. Raises StatusError."""
@@ -58,8 +64,11 @@ class WriteRules(Generic[T]):
         meta: Any = obj.metadata  # type: ignore[attr-defined]
         metadata.match_namespace(meta, self.namespace(ctx))
         strategy.prepare_for_create(ctx, obj)
-        found = list(self._validate_new_metadata(obj, meta))
+        is_last = strategy.judges_metadata_last(ctx)
+        found = [] if is_last else list(self._validate_new_metadata(obj, meta))
         found += field.first_errors(strategy.validate(ctx, obj))
+        if is_last and not found:
+            found = list(self._validate_new_metadata(obj, meta))
         if found:
             raise errors.invalid(self.resource.group_kind, meta.name, found)
         ctx.warn_all(strategy.warnings_on_create(ctx, obj))

@@ -11,7 +11,7 @@ from steersman.authentication.user import UserInfo
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.net.in_process import ClientResponse, InProcessClient
 from steersman.net.message import Headers
-from steersman.testing.users import User
+from steersman.testing.users import UnknownUser, User
 
 Tokens = MutableMapping[str | User, str]
 """Bearer tokens of users that the server was told of, by their names, and of others that it knows."""
@@ -38,7 +38,11 @@ def token_of(plane: ControlPlane, tokens: Tokens, user: str | User) -> str:
     """
     if isinstance(user, User) and user not in tokens:
         tokens[user] = user.token or plane.token_of(UserInfo(user.name, groups=user.groups))
-    return tokens[user]
+    try:
+        return tokens[user]
+    except KeyError:
+        known = [each.name if isinstance(each, User) else each for each in tokens]
+        raise UnknownUser(user.name if isinstance(user, User) else user, known) from None
 
 
 class Client:

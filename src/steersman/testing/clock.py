@@ -6,15 +6,33 @@ import asyncio
 import heapq
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from steersman.machinery.values import times
+from steersman.net.upkeep import is_upkeep
 
 _QUIET: Final = 3
 """Turns of the loop in a row in which nothing new began, after which nothing is under way."""
 _MOST_TURNS: Final = 1_000_000
 _SLACK: Final = 0.1
 """Seconds by which something may fall due too late and be done all the same: what comes in turns has lost some each."""
+_CALM: Final = 75.0
+"""Seconds in which nothing but upkeep happens, after which nothing else follows from what happened before: longer than
+the silence after which a node counts as lost."""
+_ROUND: Final = 25.0
+"""Seconds before something else falls due in which every kind of upkeep has a round, in its order."""
+_WORTH: Final = 10.0
+"""Seconds that are left out at least."""
+
+
+class _Due(NamedTuple):
+    """A timer; `number` orders those of the same moment."""
+
+    when: float
+    number: int
+    handle: Any
+    """An asyncio.TimerHandle."""
+    is_upkeep: bool
 
 
 class Clock:
@@ -22,13 +40,18 @@ class Clock:
 
     Made for a loop on which nothing waits for long yet. `advance` runs everything that falls due in the meantime, each
     at its own time: waits of asyncio (`sleep`, `timeout`, `call_later`), so heartbeats, back-offs and controllers too.
+    Of upkeep (`steersman.net.upkeep`) rounds are left out while nothing else happens: an hour costs what happens in it.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         """Raises TypeError for a loop whose time cannot be moved, as uvloop's."""
         self._loop: Any = loop or asyncio.get_running_loop()
         self._advanced = 0.0
-        self._due: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._due: list[_Due] = []
+        """A heap of all timers, and one of those that are not of upkeep."""
+        self._other: list[_Due] = []
+        self._calm_since = self._loop.time()
+        self._begun_at_rest = -1
         self._begun = 0
         self._elsewhere = 0
         self._closed = False
@@ -46,7 +69,10 @@ class Clock:
 
         def counted_at(when: float, callback: Callable[..., object], *args: Any, **more: Any) -> asyncio.TimerHandle:
             handle: asyncio.TimerHandle = call_at(when, callback, *args, **more)
-            heapq.heappush(self._due, (when, self._begun, handle))
+            due = _Due(when, self._begun, handle, is_upkeep())
+            heapq.heappush(self._due, due)
+            if not due.is_upkeep:
+                heapq.heappush(self._other, due)
             self._begun += 1
             return handle
 
@@ -89,12 +115,45 @@ class Clock:
             raise RuntimeError("the clock is closed")
         wanted = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
         target = self._loop.time() + wanted.total_seconds()
+        if self._begun != self._begun_at_rest:
+            self._calm_since = self._loop.time()
         await self.settle()
-        while (due := self._next()) is not None and due <= target + _SLACK:
-            self._move(due - self._loop.time())
+        while (due := _first(self._due)) is not None and due.when <= target + _SLACK:
+            if self._leave_out(target):
+                await self.settle()
+                continue
+            self._move(due.when - self._loop.time())
             await self.settle()
+            if not due.is_upkeep:
+                self._calm_since = self._loop.time()
         self._move(target - self._loop.time())
         await self.settle()
+        self._begun_at_rest = self._begun
+
+    def _leave_out(self, target: float) -> bool:
+        """Move time over rounds of upkeep, to shortly before something else falls due. False if little is left out.
+
+        What falls due in the time that is left out has its round after it, in the same order.
+        """
+        now, other = self._loop.time(), _first(self._other)
+        until = (target if other is None else min(target, other.when)) - _ROUND
+        if now - self._calm_since < _CALM or until - now < _WORTH:
+            return False
+        moved = []
+        for due in self._due:
+            if due.handle.cancelled():
+                continue
+            if due.when <= until:
+                when = until + min(max(due.when - now, 0.0), _ROUND)
+                due.handle._when = when
+                moved.append(due._replace(when=when))
+            else:
+                moved.append(due)
+        self._due = moved
+        heapq.heapify(self._due)
+        heapq.heapify(self._loop._scheduled)
+        self._move(until - now)
+        return True
 
     async def settle(self) -> None:
         """Returns when nothing is under way any more: everybody waits for time to pass, or for others.
@@ -115,16 +174,18 @@ class Clock:
             quiet = 0
         raise RuntimeError("there is no end of what happens")
 
-    def _next(self) -> float | None:
-        """When the next thing falls due."""
-        while self._due and self._due[0][2].cancelled():
-            heapq.heappop(self._due)
-        return self._due[0][0] if self._due else None
-
     def _move(self, seconds: float) -> None:
         if seconds > 0:
             self._advanced += seconds
             times.advance(seconds)
         now = self._loop.time()
-        while self._due and self._due[0][0] <= now:
-            heapq.heappop(self._due)
+        for heap in (self._due, self._other):
+            while heap and heap[0].when <= now:
+                heapq.heappop(heap)
+
+
+def _first(heap: list[_Due]) -> _Due | None:
+    """The timer that falls due next."""
+    while heap and heap[0].handle.cancelled():
+        heapq.heappop(heap)
+    return heap[0] if heap else None

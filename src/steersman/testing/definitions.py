@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Iterator
+from errno import ENOENT
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,6 +31,8 @@ def read(paths: Iterable[str | Path]) -> list[dict[str, Any]]:
     """
     found = []
     for path in map(Path, paths):
+        if not path.exists():
+            raise FileNotFoundError(ENOENT, "there are no CustomResourceDefinitions, as it is not there", str(path))
         here = [each for file in _files(path) for each in _documents(file)]
         if not here:
             raise ValueError(f"{path} holds no CustomResourceDefinition")

@@ -17,13 +17,14 @@ from steersman.controlplane.addresses import Address
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.options import Options
 from steersman.machinery.private_files import make_private_folder, write_whole
+from steersman.machinery.suggestions import did_you_mean
 from steersman.server import profiling as _profiling  # noqa: F401 - with the rest, before pytest looks at modules
 from steersman.storage.memory import Snapshot
 from steersman.testing import throw_away_keys
 from steersman.testing.client import Client, Tokens, token_of
 from steersman.testing.clock import Clock
 from steersman.testing.journal import Journal
-from steersman.testing.users import ADMIN, User
+from steersman.testing.users import ADMIN, UnknownUser, User
 from steersman.testing.waiting import Until, Wait, events_about, report, until_true
 
 if TYPE_CHECKING:  # a server by itself does without
@@ -101,7 +102,17 @@ class Environment:
     def _options_in(self, folder: Path) -> Options:
         tokens = self._write_tokens(folder / "tokens.csv")
         if unknown := sorted(self._options.keys() - {each.name for each in fields(Options)}):
-            raise TypeError(f"{unknown[0]!r} is no argument of Environment, and no flag of `steersman serve`")
+            known = (
+                "crds",
+                "users",
+                "controllers",
+                "nodes",
+                "clock",
+                "folder",
+                *(each.name for each in fields(Options)),
+            )
+            meant = did_you_mean(unknown[0], known)
+            raise TypeError(f"{unknown[0]!r} is no argument of Environment, and no flag of `steersman serve`{meant}")
         options = {**_DEFAULTS, **(_WITH_CONTROLLERS if self._controllers else _ALONE), **self._options}
         if options["listen"]:
             options = {**_WHERE_IT_LISTENS, **options}
@@ -226,7 +237,11 @@ class Environment:
 
     def token(self, user: str | User = ADMIN.name) -> str:
         """A user's bearer token. Raises KeyError for a name that is not one of `users`, RuntimeError."""
-        return token_of(self.plane, self._tokens, user) if isinstance(user, User) else self._tokens[user]
+        if isinstance(user, User):
+            return token_of(self.plane, self._tokens, user)
+        if user not in self._tokens:
+            raise UnknownUser(user, [each for each in self._tokens if isinstance(each, str)])
+        return self._tokens[user]
 
     def kubeconfig(self, user: str | User = ADMIN.name) -> Path:
         """Writes `user-NAME.kubeconfig` in the folder, with all that a client of any language needs inside.

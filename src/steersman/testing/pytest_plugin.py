@@ -105,6 +105,10 @@ def _server(
 ) -> Iterator[ThreadedEnvironment]:  # fmt: skip
     arguments: dict[str, Any] = {}
     for mark in request.node.iter_markers("steersman"):
+        if mark.args:
+            raise pytest.UsageError(
+                f"@pytest.mark.steersman takes arguments by their names alone, not {mark.args[0]!r}"
+            )
         arguments = {**mark.kwargs, **arguments}
     arguments = {**defaults, **arguments}
     if "steersman_clock" in request.fixturenames:

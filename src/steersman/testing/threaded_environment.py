@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import ssl
 import threading
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
@@ -214,20 +215,23 @@ class ThreadedEnvironment:
 
     def kubernetes(self, user: str | User = ADMIN.name) -> kubernetes.client.ApiClient:
         """A client of the package `kubernetes`, to be closed. Raises ImportError where that is not installed."""
-        from kubernetes import config
+        with _needs("kubernetes"):
+            from kubernetes import config
 
         return config.new_client_from_config(str(self.kubeconfig(user)))
 
     def kr8s(self, user: str | User = ADMIN.name) -> kr8s.Api:
         """A client of the package `kr8s` that blocks. Raises ImportError where that is not installed."""
-        import kr8s
+        with _needs("kr8s"):
+            import kr8s
 
         return kr8s.api(kubeconfig=str(self.kubeconfig(user)))
 
     def lightkube(self, user: str | User = ADMIN.name, **arguments: Any) -> lightkube.Client:
         """A client of the package `lightkube`, made with further arguments of its `Client`. Raises ImportError."""
-        import lightkube
-        from lightkube.config.kubeconfig import KubeConfig
+        with _needs("lightkube"):
+            import lightkube
+            from lightkube.config.kubeconfig import KubeConfig
 
         return lightkube.Client(config=KubeConfig.from_file(self.kubeconfig(user)), **arguments)
 
@@ -255,3 +259,15 @@ class ThreadedEnvironment:
         tell(None)
         await end.wait()
         await self.environment.stop()
+
+
+@contextmanager
+def _needs(package: str) -> Iterator[None]:
+    """Say what to install where a package of a client is not there. Raises ImportError."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != package:
+            raise
+        why = f"{package}() makes a client of the package {package}, which is not installed: pip install {package}"
+        raise ModuleNotFoundError(why, name=package) from None

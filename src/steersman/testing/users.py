@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
+
+from steersman.machinery.suggestions import known_are
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,3 +20,18 @@ class User:
 
 ADMIN: Final = User("admin", ("system:masters",))
 """May do everything."""
+
+
+class UnknownUser(KeyError):
+    """A name that no user of an environment has; the text says which there are."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__(name)
+        self._known = sorted(known)
+
+    def __str__(self) -> str:
+        name = self.args[0]
+        return (
+            f"there is no user {name!r}{known_are(name, self._known)}; User({name!r}, groups=(...)) in the place of "
+            "the name is anybody"
+        )

@@ -7,7 +7,6 @@ and added to, as such. A member is looked at when it is asked for.
 
 from __future__ import annotations
 
-import re
 from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Iterator, Mapping
@@ -21,6 +20,7 @@ from steersman.machinery.errors.go_print import go_type
 from steersman.machinery.go.strings import to_lower
 from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.schema import Node
+from steersman.schema.formats import DURATION_PART
 from steersman.schema.nodes import EMBEDDED, INT_OR_STRING, NULLABLE, PRESERVE
 from steersman.validation_rules.declarations import members_of_resource
 
@@ -278,7 +278,6 @@ def _boolean(raw: Any, node: Node) -> bool:
 
 _VALUES: Final = {"array": _list, "string": _text, "number": _number, "integer": _integer, "boolean": _boolean}
 
-_PART: Final = re.compile("([0-9]+)[ \t\n\f\r]*([A-Za-zµ]+)", re.ASCII)
 _UNITS: Final = (
     (1, ("ns",), "nano"),
     (1000, ("us", "µs"), "micro"),
@@ -300,7 +299,7 @@ def read_duration(text: str) -> Duration:
         pass
     total = 0
     known = False
-    for number, name in _PART.findall(text):
+    for number, name in DURATION_PART.findall(text):
         unit = to_lower(name)
         for nanos, names, beginning in _UNITS:
             if unit in names or unit.startswith(beginning):

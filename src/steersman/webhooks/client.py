@@ -15,6 +15,7 @@ import msgspec
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError, generic_server_response
 from steersman.machinery.go.strings import trim_space
+from steersman.machinery.go.urls import shown_url
 from steersman.machinery.values.durations import format_duration
 from steersman.net.ascii import is_digits
 from steersman.net.client.answer import Answer, BadAnswer
@@ -132,7 +133,7 @@ class WebhookClient:
         return await self._post(body, seconds)
 
     def _query(self, seconds: float) -> str:
-        return f"{self._separator}timeout={format_duration(int(seconds * 1e9))}"
+        return f"timeout={format_duration(int(seconds * 1e9))}"
 
     async def _post(self, body: bytes, seconds: float) -> bytes:
         query = self._query(seconds)
@@ -150,11 +151,12 @@ class WebhookClient:
             ) from None
 
     def _failed(self, why: str, query: str, *, again: bool = False, timed_out: bool = False) -> WebhookError:
-        return WebhookError(f"Post {quote(self._endpoint.shown + query)}: {why}", again=again, timed_out=timed_out)
+        shown = quote(f"{self._endpoint.shown}?{query}")
+        return WebhookError(f"Post {shown}: {why}", again=again, timed_out=timed_out)
 
     async def _exchange(self, body: bytes, query: str) -> bytes:
         """The body of the last answer: redirects are followed as Go's client does, on the same server."""
-        method, target = "POST", self._endpoint.target + query
+        method, target = "POST", self._endpoint.target + self._separator + query
         for _ in range(_MOST_REDIRECTS + 1):
             answer, data = await self._asked(method, target, body)
             location = answer.header("location")
@@ -201,7 +203,7 @@ class WebhookClient:
         own = f"{scheme}://{rest.partition('/')[0]}"
         to = urljoin(own + target, location)
         if to != own and not to.startswith(f"{own}/"):
-            raise BadAnswer(f"redirects to other servers are not followed: {quote(to[:_LONGEST_SHOWN])}")
+            raise BadAnswer(f"redirects to other servers are not followed: {quote(shown_url(to)[:_LONGEST_SHOWN])}")
         if not to.isascii() or any(each <= " " for each in to):
             raise BadAnswer("failed to parse Location header: it has characters that no URL has")
         return to.removeprefix(own).partition("#")[0] or "/"

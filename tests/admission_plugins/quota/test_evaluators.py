@@ -132,8 +132,9 @@ async def test_a_pod_that_has_ended_is_only_an_object() -> None:
     going = pod(CPU)
     going.metadata.deletion_timestamp = "2020-01-01T00:00:00Z"
     assert "pods" in await used(PODS, going)
-    going.metadata.deletion_grace_period_seconds = 30
-    assert await used(PODS, going) == {"count/pods": "1"}
+    for seconds in (30, 2**63 - 1):
+        going.metadata.deletion_grace_period_seconds = seconds
+        assert await used(PODS, going) == {"count/pods": "1"}
 
 
 def test_every_container_must_say_what_is_limited() -> None:

@@ -105,6 +105,26 @@ async def test_a_webhook_that_fails(client: Client, hook: AdmissionHook, policy:
     assert made.json()["message"].startswith(start), made.json()["message"]
 
 
+@pytest.mark.parametrize(("policy", "how"), [("Fail", "closed"), ("Ignore", "open")])
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [(http_response(500, b"canary"), "it has answered with 500"), (http_response(200, b"[canary"), "cannot be read")],
+)
+async def test_a_webhook_that_fails_is_logged_once_without_what_it_has_answered(
+    client: Client, hook: AdmissionHook, caplog: pytest.LogCaptureFixture, policy: str, how: str, answer: bytes,
+    told: str,
+):  # fmt: skip
+    hook.answers["/w"] = lambda request: answer
+    await configure(client, VALIDATING, hook.webhook("/w", "configmaps", failurePolicy=policy))
+    for number in range(5):
+        await client.post(CONFIG_MAPS, config_map(f"x{number}"))
+    (line,) = [each for each in caplog.records if each.name.endswith("webhook.calling")]
+    assert line.levelname == "WARNING"
+    assert line.getMessage().startswith(f"Failed calling webhook, failing {how} w.example.com: ")
+    assert line.getMessage().endswith(told)
+    assert "canary" not in caplog.text
+
+
 async def test_others_do_not_wait_for_a_webhook_that_hangs(client: Client, hook: AdmissionHook):
     webhook = hook.webhook("/w", "configmaps", timeoutSeconds=1, objectSelector={"matchLabels": {"slow": "yes"}})
     await configure(client, VALIDATING, webhook)

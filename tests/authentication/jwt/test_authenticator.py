@@ -17,6 +17,7 @@ from steersman.authentication.jwt.authenticator import IssuerAuthenticator
 from steersman.authentication.jwt.configuration import JWTAuthenticator
 from steersman.authentication.jwt.id_token import ALGORITHMS
 from steersman.authentication.jwt.metrics import JWTMetrics
+from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.metrics import Registry
 from tests.authentication.jwt.issuer import EC, RSA, STRANGER, URL, Issuer, token
 
@@ -34,7 +35,9 @@ class Known:
     def __init__(self, issuer: Issuer, configuration: Any = USUAL, algorithms: tuple[str, ...] = ALGORITHMS) -> None:
         self.registry = Registry()
         given = msgspec.convert(configuration, JWTAuthenticator)
-        self.judge = IssuerAuthenticator(given, algorithms, issuer, JWTMetrics(self.registry, "me").of(URL))  # type: ignore[arg-type]
+        self.lane = SlowLane()
+        metrics = JWTMetrics(self.registry, "me").of(URL)
+        self.judge = IssuerAuthenticator(given, algorithms, issuer, metrics, self.lane)  # type: ignore[arg-type]
 
     async def __aenter__(self) -> Known:
         await self.judge.discovered()
@@ -42,6 +45,7 @@ class Known:
 
     async def __aexit__(self, *_: object) -> None:
         await self.judge.close()
+        self.lane.close()
 
     async def of(self, text: str) -> TokenIdentity | None:
         found = self.judge.authenticate_token(text, ("api",))
@@ -193,6 +197,17 @@ async def test_groups_may_stand_with_another_issuer() -> None:
         assert "verify distributed claim token" in await known.refused(token(**claims))
 
 
+async def test_the_query_of_where_groups_stand_is_told_to_nobody() -> None:
+    issuer, other = Issuer(RSA), "https://groups.acme.com"
+    where = f"{other}/jane?access_token=secret"
+    claims: dict[str, Any] = {"_claim_names": {"groups": "src"}, "_claim_sources": {"src": {"endpoint": where}}}
+    async with Known(issuer) as known:
+        for document in (None, b"none", token(EC, algorithm="ES256", iss=other).encode()):
+            if document is not None:
+                issuer.documents[where] = document
+            assert "secret" not in await known.refused(token(**claims))
+
+
 async def test_many_keys_are_tried_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     threads = []
 
@@ -216,3 +231,48 @@ def test_a_key_whose_exponent_go_refuses_is_none() -> None:
     large = {"kty": "RSA", "n": RSA.as_dict()["n"], "e": base64.urlsafe_b64encode(b"\x80\0\0\x01").decode().strip("=")}
     (key,) = key_set.read_keys(msgspec.json.encode({"keys": [large]}))
     assert key.key is None
+
+
+def configured(*rules: str, username: str = "claims.sub") -> dict[str, Any]:
+    return {
+        "issuer": USUAL["issuer"],
+        "claimMappings": {"username": {"expression": username}},
+        "claimValidationRules": [{"expression": each, "message": "no"} for each in rules],
+    }
+
+
+@pytest.mark.parametrize("rule", [
+    "claims.sub.matches('^[a-z]{2,90}$')", "claims.sub.find('[a-z]{1,91}$') != ''",
+    "claims.sub.findAll('[a-z]{1,92}').size() > 0",
+])  # fmt: skip
+async def test_a_rule_with_a_pattern_is_evaluated_beside_the_loop(rule: str) -> None:
+    """What compiles a pattern is not done on the loop: it is begun there, and done again elsewhere."""
+    async with Known(Issuer(RSA), configured(rule)) as known:
+        found = await known.of(token(sub="jane"))
+        assert found is not None
+        assert found.user.name == "jane"
+    async with Known(Issuer(RSA), configured(f"!({rule})")) as known:
+        assert await known.refused(token(sub="jane")) == (
+            f"oidc: error evaluating claim validation expression: validation expression '!({rule})' failed: no"
+        )
+
+
+async def test_an_expression_that_costs_much_is_evaluated_beside_the_loop() -> None:
+    turns: list[bool] = []
+    run = SlowLane.run
+
+    async def noted(self: SlowLane, work: Any, *args: Any) -> Any:
+        turns.append(True)
+        return await run(self, work, *args)
+
+    expression = "dyn(claims.groups).filter(each, dyn(claims.groups).exists(other, other == each))[0]"
+    async with Known(Issuer(RSA), configured(username=expression)) as known:
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(SlowLane, "run", noted)
+            found = await known.of(token(groups=["a", "b"]))
+            assert found is not None
+            assert (found.user.name, turns) == ("a", [])
+            found = await known.of(token(groups=[f"group-{number}" for number in range(100)]))
+            assert found is not None
+            assert (found.user.name, turns) == ("group-0", [True])
+        assert "exceeded" in await known.refused(token(groups=[f"group-{number}" for number in range(1000)]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import socket
@@ -130,7 +131,37 @@ def test_it_needs_nothing_but_python():
 def test_what_it_lends_is_json_whatever_the_folder_is_called(make_etcd, tmp_path: Path):
     made = make_etcd(folder=tmp_path / 'a "quoted" name')
     made.wait_healthy()
-    with socket.create_connection(("127.0.0.1", made.port), timeout=30) as connection:
-        connection.sendall(program.CLAIM + b"HTTP/1.1\r\n\r\n")
-        body = connection.recv(4096).partition(b"\r\n\r\n")[2]
-    assert json.loads(body) == {"dataDir": str(made.folder), "fsync": True}
+    file = made.folder / program.CLAIM_FILE
+    assert asked(made.port) == (401, {"claimFile": str(file)})
+    assert asked(made.port, file.read_text()) == (200, {"dataDir": str(made.folder), "fsync": True})
+
+
+def asked(port: int, word: str = "") -> tuple[int, dict[str, object]]:
+    """The answer to a claim with this word."""
+    field = f"authorization: Bearer {word}\r\n" if word else ""
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+        connection.sendall(program.CLAIM + f"HTTP/1.1\r\n{field}\r\n".encode())
+        head, _, body = connection.recv(4096).partition(b"\r\n\r\n")
+    return int(head.split()[1]), json.loads(body)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+def test_the_etcd_of_another_user_is_not_claimed(make_etcd):
+    made = make_etcd()
+    made.wait_healthy()
+    os.chown(made.folder / program.CLAIM_FILE, 65534, 65534)
+    with pytest.raises(OptionsError, match="is another user's"):
+        claim(made.url)
+
+
+def test_who_cannot_read_its_folder_cannot_claim_it(make_etcd):
+    """Every user of the machine can connect to it."""
+    made = make_etcd()
+    made.wait_healthy()
+    word = made.folder / program.CLAIM_FILE
+    assert word.stat().st_mode & 0o777 == 0o600
+    for guess in ("", "x", word.read_text()[:-1], word.read_text()[:-1] + "x"):
+        assert asked(made.port, guess)[0] == 401
+    held = claim(made.url)
+    assert held.folder == made.folder
+    held.connection.close()

@@ -123,7 +123,7 @@ def test_a_mistyped_flag_is_told_with_what_was_meant():
         ("--request-timeout=-1s", "--request-timeout: -1s is negative"),
         ("--anonymous-auth=maybe", "--anonymous-auth: 'maybe' is neither true nor false"),
         ("--bind-address=here", "--bind-address: 'here' does not appear to be an IPv4 or IPv6 address"),
-        ("--storage=paper", "--storage: 'paper' is neither sqlite nor memory"),
+        ("--storage=paper", "--storage: 'paper' is none of sqlite, memory"),
         ("--authorization-mode=ABAC", "authorization-mode ABAC's authorization policy file not passed"),
         ("--authorization-mode=Webhook", "authorization-mode Webhook's authorization config file not passed"),
         ("--authorization-policy-file=/dev/null", "cannot specify --authorization-policy-file without mode ABAC"),

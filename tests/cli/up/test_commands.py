@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from steersman.cli.up.process_file import claim, running
+from steersman.cli.up.process_file import claim, end, running
 
 PATIENCE = 60.0
 
@@ -48,6 +48,45 @@ def test_a_folder_has_one_cluster_at_a_time(tmp_path: Path) -> None:
     again.close()
 
 
+def test_a_number_in_the_file_is_not_believed(tmp_path: Path) -> None:
+    """Only of the process that has the file locked the kernel says which it is."""
+    with (tmp_path / "up.pid").open("w") as forged, subprocess.Popen(["sleep", "60"]) as victim:
+        forged.write(f"{victim.pid}\n")
+        forged.flush()
+        fcntl.flock(forged, fcntl.LOCK_EX)
+        found = running(tmp_path)
+        assert found is not None
+        assert found.pid == 0
+        assert "an older version has started it" in run("down", "--data-dir", str(tmp_path), code=1)
+        assert victim.poll() is None
+        victim.kill()
+        forged.seek(0)
+        forged.write("-1\n")
+        forged.flush()
+        again = running(tmp_path)
+        assert again is not None
+        assert again.pid == 0
+        with pytest.raises(OSError, match=r"."):
+            end(tmp_path, found)
+
+
+def test_what_is_ended_has_the_file_locked(tmp_path: Path) -> None:
+    program = (
+        "import sys, time; from pathlib import Path; from steersman.cli.up.process_file import claim\n"
+        "held = claim(Path(sys.argv[1])); print('held', flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"held\n"
+        (tmp_path / "up.pid").write_text("1\n")
+        found = running(tmp_path)
+        assert found is not None
+        assert found.pid == process.pid
+        end(tmp_path, found)
+        assert process.wait(10) == -signal.SIGTERM
+        assert running(tmp_path) is None
+
+
 @pytest.mark.slow
 def test_a_cluster_is_left_running_found_and_ended(tmp_path: Path) -> None:
     folder = str(tmp_path)
@@ -67,7 +106,7 @@ def test_a_cluster_is_left_running_found_and_ended(tmp_path: Path) -> None:
         assert f"{folder}/admin.kubeconfig" in told
         for more in ((), ("--detach",)):
             said = run("up", *where, "--secure-port=0", *more, code=1)
-            assert f"a cluster runs in {folder} already, as process {process.pid}" in said
+            assert f"a cluster or a server runs in {folder} already, as process {process.pid}" in said
     finally:
         assert run("down", *where) == "ended\n"
     assert "no cluster runs" in run("down", *where, code=1)
@@ -111,9 +150,11 @@ def test_on_a_terminal_it_shows_what_it_does_until_it_is_interrupted(tmp_path: P
         environment = {**os.environ, "TERM": "xterm", "NO_COLOR": ""}
         os.execve(sys.executable, [sys.executable, "-m", "steersman.cli", *arguments], environment)
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
-    shown = read_until(terminal, "nodes      2 ready")
+    shown = read_until(terminal, "nodes      \x1b[32m2 ready")
     assert "starting: the API server" in shown
     assert "steersman  https://127.0.0.1:" in shown
+    if "serves on" not in shown:
+        read_until(terminal, "serves on")  # the line of the log, above the view
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 30, 0, 0))
     assert "F\x1b[Jsteersman" in read_until(terminal, "steersman  https://127.0.0.1:\r\n")
     os.write(terminal, b"\x03")
@@ -143,7 +184,8 @@ def test_what_is_no_terminal_gets_one_line_and_no_escape_codes(tmp_path: Path) -
     line = program.stdout.readline()
     program.send_signal(signal.SIGINT)
     assert line.startswith("ready url=https://127.0.0.1:")
-    assert program.communicate(timeout=PATIENCE)[0] == ""
+    rest = program.communicate(timeout=PATIENCE)[0].splitlines()
+    assert all(" steersman.serve: " in each for each in rest), rest
     assert program.returncode == 0
 
 

@@ -9,7 +9,8 @@ import pytest
 from steersman.api.core.v1 import Container, Pod, PodSpec, ServiceAccount
 from steersman.api.meta.v1 import DeleteOptions, ObjectMeta
 from steersman.authentication.user import UserInfo
-from steersman.cli.up.figures import Figures, Followed, asked, duration_in_words, nodes_in_words, pods_in_words
+from steersman.cli.durations import in_words
+from steersman.cli.up.figures import Figures, Followed, asked, nodes_in_words, pods_in_words
 from steersman.client.resources import PODS, SERVICE_ACCOUNTS
 from steersman.cluster.cluster import Cluster
 from steersman.cluster.configuration import Configuration, NodeGroup
@@ -73,4 +74,4 @@ def test_figures_in_words(figures: Figures, nodes: str, pods: str) -> None:
     (0.4, "0s"), (59, "59s"), (60, "1m"), (184, "3m4s"), (7500, "2h5m"), (90000, "1d1h"),
 ])  # fmt: skip
 def test_durations_in_words(seconds: float, words: str) -> None:
-    assert duration_in_words(seconds) == words
+    assert in_words(seconds) == words

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from steersman.api.apps.v1 import (
     ControllerRevision,
     RollingUpdateStatefulSetStrategy,
@@ -13,12 +15,28 @@ from steersman.api.apps.v1 import (
     StatefulSetSpec,
     StatefulSetUpdateStrategy,
 )
-from steersman.api.core.v1 import PersistentVolumeClaim, PersistentVolumeClaimSpec, Pod, VolumeResourceRequirements
+from steersman.api.core.v1 import (
+    PersistentVolumeClaim,
+    PersistentVolumeClaimSpec,
+    Pod,
+    ResourceQuota,
+    ResourceQuotaSpec,
+    ResourceQuotaStatus,
+    VolumeResourceRequirements,
+)
 from steersman.api.meta.v1 import LabelSelector, ObjectMeta
 from steersman.client.client import STRATEGIC_MERGE_PATCH, Client
 from steersman.client.events import EVENTS
-from steersman.client.resources import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
+from steersman.client.resources import (
+    CONTROLLER_REVISIONS,
+    PERSISTENT_VOLUME_CLAIMS,
+    PODS,
+    RESOURCE_QUOTAS,
+    STATEFUL_SETS,
+)
+from steersman.controllers.stateful_set import update
 from steersman.controllers.stateful_set.controller import StatefulSetController
+from steersman.controllers.stateful_set.identity import new_pod
 from tests.controllers.kubelet import LABELS, end_pods, live, pods_of, run_pods, template
 from tests.controllers.waiting import Run, eventually
 
@@ -132,6 +150,34 @@ async def test_in_parallel_all_are_made_at_once_from_where_numbers_begin(run: Ru
         return not await images(client)
 
     await eventually(gone)
+
+
+@pytest.mark.parametrize(("policy", "most"), [("OrderedReady", 1), ("Parallel", 2)])
+async def test_only_pods_that_can_be_made_now_are_made_of_the_template(
+    run: Run, monkeypatch: pytest.MonkeyPatch, policy: str, most: int
+) -> None:
+    given: list[int] = []
+
+    def counted(stateful_set: StatefulSet, ordinal: int, revision: str) -> Pod:
+        given.append(ordinal)
+        return new_pod(stateful_set, ordinal, revision)
+
+    monkeypatch.setattr(update, "new_pod", counted)
+    client = await run()
+    metadata = ObjectMeta(name="two", namespace="default")
+    quota = ResourceQuota(metadata=metadata, spec=ResourceQuotaSpec(hard={"pods": "2"}))
+    made = await client.create(RESOURCE_QUOTAS, quota)
+    made.status = ResourceQuotaStatus(hard={"pods": "2"}, used={"pods": "0"})
+    await client.update_status(RESOURCE_QUOTAS, made)
+    await make(client, 2_000, pod_management_policy=policy)
+    await run(StatefulSetController)
+
+    async def are_made() -> bool:
+        return len(await pods_of(client)) == most
+
+    await eventually(are_made)
+    assert len(given) < 20
+    assert max(given) < 10 or max(given) == 1_999
 
 
 async def test_on_delete_only_what_is_deleted_is_replaced(run: Run) -> None:

@@ -178,6 +178,20 @@ def test_workers_end_with_their_owner_and_another_one_has_what_was_acknowledged(
         server.stop()
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux kills a process with its parent")
+def test_a_worker_that_hangs_ends_with_its_owner(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path / "data", "--workers=2")
+    server.start()
+    hanging, other = workers(server)
+    os.kill(hanging, signal.SIGSTOP)
+    try:
+        server.kill()
+        until(lambda: not _runs(hanging) and not _runs(other))
+    finally:
+        if _runs(hanging):
+            os.kill(hanging, signal.SIGKILL)
+
+
 def _runs(pid: int) -> bool:
     try:
         return "steersman.cli.worker" in Path(f"/proc/{pid}/cmdline").read_text()

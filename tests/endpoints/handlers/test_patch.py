@@ -130,6 +130,11 @@ def a_request(media: str) -> Request:
         ),
         (JSON, "Warn", "[", "error decoding patch: unexpected end of JSON input"),
         (JSON, "Ignore", "[", "unexpected end of JSON input"),
+        (
+            JSON, "Warn", '[{"op":"add","path":"/a","value":[1e309]}]',
+            "error decoding patch: json: cannot unmarshal number 1e309 into Go struct field jsonPatchOp.value of type "
+            "float64",
+        ),
         (JSON, "Ignore", "{}", "json: cannot unmarshal object into Go value of type jsonpatch.Patch"),
     ],
 )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from functools import partial
 from typing import Any
 
 import pytest
@@ -155,6 +156,17 @@ async def test_a_version_that_is_gone_is_an_event(small: SmallServer) -> None:
     event = await watch.next()
     assert event["type"] == "ERROR"
     assert (event["object"]["code"], event["object"]["reason"]) == (410, "Expired")
+    assert await watch.over()
+
+
+async def test_a_version_ahead_with_initial_events_is_an_event(small: SmallServer, monkeypatch) -> None:
+    cacher = small.stores["configmaps"].cacher
+    monkeypatch.setattr(cacher, "wait_fresh", partial(cacher.wait_fresh, timeout=0.01))
+    query = "&resourceVersion=1000&sendInitialEvents=1&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=1"
+    watch = await watching(small, query)
+    event = await watch.next()
+    assert (event["type"], event["object"]["code"]) == ("ERROR", 504)
+    assert event["object"]["message"].startswith("Timeout: Too large resource version: 1000, current: ")
     assert await watch.over()
 
 

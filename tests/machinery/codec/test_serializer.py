@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 
 import msgspec
 import pytest
@@ -22,10 +23,12 @@ from steersman.machinery.codec.serializer import (
     empty_to_null,
     encode,
     encode_in_order,
+    encode_sorted,
     from_plain,
     pretty,
     to_plain,
 )
+from steersman.machinery.errors.field import json_float
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text(st.characters(exclude_categories=("Cs",))),
@@ -139,3 +142,22 @@ def test_floats_can_be_told_from_integers_where_they_are_kept_as_sent() -> None:
     text = b"[1,1.0,18446744073709551616,9223372036854775807]"
     assert list(map(type, decode_as_sent(text))) == [int, float, float, int]
     assert list(map(type, decode_plain(text))) == [int, int, int, int]
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False), st.text())
+def test_numbers_are_written_as_go_writes_them(value: float, text: str) -> None:
+    data = json.dumps({"a": [value, f":{value}"], "b": text}).encode()
+    found = encode(decode_plain(data))
+    assert found.startswith(b'{"a":[%b,' % json_float(value + 0.0).removesuffix(".0").encode())  # -0.0 is 0
+    read = json.loads(found)
+    assert (float(read["a"][0]), read["a"][1], read["b"]) == (value, f":{value}", text)
+
+
+@pytest.mark.parametrize(
+    ("sent", "written"),
+    [("1e21", "1e+21"), ("-1.5e300", "-1.5e+300"), ("1e-6", "0.000001"), ("1e-7", "1e-7"), ("1e20", "1" + "0" * 20)],
+)
+def test_exponents_are_gos(sent: str, written: str) -> None:
+    document = '{"a":%s,"b":"\\":1e21","c":[%s]}'
+    for write in (encode, encode_in_order, encode_sorted):
+        assert write(decode_plain((document % (sent, sent)).encode())) == (document % (written, written)).encode()

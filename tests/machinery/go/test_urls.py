@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steersman.machinery.go.urls import has_bad_escape, parse_reference, path_unescaped, uri_error
+from steersman.machinery.go.urls import has_bad_escape, parse_reference, path_unescaped, shown_url, uri_error
 from tests.counted_work import calls
 
 
@@ -55,3 +55,20 @@ def test_escapes_of_a_path_in_short_and_in_long_texts(text, plain, more):
 
 def test_very_many_escapes_take_few_calls():
     assert calls(lambda: path_unescaped("%41" * 300_000)) < 100
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("https://h/p?key=secret", "https://h/p"),
+        ("https://h?access_token=secret#part", "https://h"),
+        ("https://h/p#access_token=secret", "https://h/p"),
+        ("https://me:secret@h:1/p@q", "https://me:***@h:1/p@q"),
+        ("https://me@h/p", "https://me@h/p"),
+        ("me:secret@h/p?key=a://b", "me:***@h/p"),
+        ("https://[::1]:8/", "https://[::1]:8/"),
+        ("", ""),
+    ],
+)
+def test_messages_show_urls_without_what_may_be_secret(text: str, shown: str) -> None:
+    assert shown_url(text) == shown

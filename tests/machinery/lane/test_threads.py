@@ -183,24 +183,35 @@ async def test_a_paused_step_that_nobody_waits_for_is_not_gone_on_with(lane: Slo
     assert ended == ["alice"]
 
 
-async def test_a_paused_step_is_finished_when_the_lane_is_closed(lane: SlowLane, clock: Clock) -> None:
+async def test_steps_that_have_begun_end_where_they_give_way_when_the_lane_is_closed(
+    lane: SlowLane, clock: Clock
+) -> None:  # fmt: skip
+    """Nobody waits for them any more: the server has answered its requests, or given them up."""
     busy = await held(lane)
-    closed = threading.Event()
+    closed, gave_way = threading.Event(), threading.Event()
 
     def bob() -> None:
         loop.call_soon_threadsafe(lane.close)
         closed.wait()
+        try:
+            give_way()
+        except BaseException:
+            gave_way.set()
+            raise
 
     loop = asyncio.get_running_loop()
     alice = await busy.ask("alice", clock.long_step, "a", 3, 1.0)
-    await busy.ask("bob", bob)
+    working = await busy.ask("bob", bob)
     never = await busy.ask("carol", clock.step, "never", 5.0)
     going = asyncio.ensure_future(busy.go())
-    await alice
-    closed.set()
-    assert clock.done == ["a0", "a1", "a2"]
     with pytest.raises(asyncio.CancelledError):
-        await never
+        await alice
+    closed.set()
+    for each in (working, never):
+        with pytest.raises(asyncio.CancelledError):
+            await each
+    assert gave_way.is_set()
+    assert clock.done == ["a0"]
     await going
     with pytest.raises(RuntimeError, match="closed"):
         await lane.run(int)

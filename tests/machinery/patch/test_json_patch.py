@@ -54,7 +54,7 @@ def op(kind, path, **members):
         ({"a": 1}, op("test", "", value={"a": 1}), {"a": 1}),
         ({}, op("test", "/a", value=None), {}),
         ({}, op("test", "/a"), {}),
-        ({"a": 1}, op("test", "/a", value=1.0), {"a": 1}),
+        ({"a": 0.5}, op("test", "/a", value=0.5), {"a": 0.5}),
     ],
 )
 def test_operation_applies(document, operation, expected):
@@ -113,6 +113,8 @@ UNDECODABLE = "error decoding patch: json: cannot unmarshal"
         ({}, {"op": "test"}, f"test operation failed to decode path: operation missing path field: {MISSING}"),
         ({"a": "v"}, op("test", "/a", value="wrong"), "testing value /a failed: test failed"),
         ({"a": 1}, op("test", "/a", value=True), "testing value /a failed: test failed"),
+        ({"a": 1}, op("test", "/a", value=1.0), "testing value /a failed: test failed"),
+        ({"a": [1]}, op("test", "/a", value=[1.0]), "testing value /a failed: test failed"),
         ({"a": 1}, op("test", "/a"), "testing value /a failed: test failed"),
         ({"a": {}}, op("test", "/a", value=[]), "testing value /a failed: test failed"),
         ({"a": {"b": 1}}, op("test", "/a", value={"b": 1, "c": 2}), "testing value /a failed: test failed"),

@@ -20,6 +20,7 @@ from steersman.machinery.values.times import (
     now,
     now_micro,
     parse,
+    shifted,
     unix,
 )
 
@@ -105,6 +106,21 @@ def test_the_present_is_canonical() -> None:
 )  # fmt: skip
 def test_ages_have_two_or_three_figures(seconds: int, expected: str) -> None:
     assert human_duration(seconds) == expected
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        (30, "2026-01-01T00:00:30Z"),
+        (-30, "2025-12-31T23:59:30Z"),
+        (2**63 - 1, "2025-12-31T23:59:59Z"),
+        (-(2**63), "2026-01-01T00:00:00Z"),
+        (10**11, "2272-02-08T11:53:51Z"),
+        (10**10, "1758-05-02T18:12:06Z"),
+    ],
+)
+def test_a_time_is_shifted_by_64_bits_of_nanoseconds(seconds: int, expected: str) -> None:
+    assert shifted("2026-01-01T00:00:00Z", seconds) == expected
 
 
 def test_the_age_of_what_has_no_time_is_unknown() -> None:

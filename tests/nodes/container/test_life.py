@@ -24,6 +24,7 @@ from steersman.api.core.v1 import (
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.machinery.values import times
 from steersman.nodes.behaviour import PREFIX
+from steersman.nodes.container.look import time_of
 from steersman.nodes.container.probes import wanted
 from steersman.nodes.place import LIVENESS, POST_START, PRE_STOP, READINESS, Place, Ran
 from steersman.nodes.pod_life import step
@@ -67,8 +68,8 @@ class Living:
         return self
 
     def deleted(self, grace: int = 30) -> Living:
-        self.pod.metadata.deletion_timestamp = times.format_time(times.parse("2027-01-15T08:00:30Z"))
-        assert times.unix(self.pod.metadata.deletion_timestamp) == NOW + 30
+        """Has the pod deleted now."""
+        self.pod.metadata.deletion_timestamp = time_of(self.at + grace)
         self.pod.metadata.deletion_grace_period_seconds = grace
         return self
 
@@ -259,9 +260,78 @@ def test_a_hook_may_just_sleep() -> None:
     assert it.state == "Running"
     it.deleted().look()
     assert it.told[-1] == ("Killing", "Stopping container c")
-    assert it.again == NOW + 9
-    it.until(9)
+    assert it.again == NOW + 13
+    it.until(13)
     assert it.state == "Terminated"
+
+
+def test_a_grace_period_is_counted_from_the_moment_of_the_deletion() -> None:
+    it = Living(annotations={"stop-after": "20s"}).look()
+    it.at = NOW + 4.75
+    it.deleted(grace=5).look()
+    assert it.again == NOW + 9.75
+
+
+def test_a_deletion_that_was_told_of_while_nobody_looked_is_not_begun_anew() -> None:
+    it = Living(annotations={"stop-after": "20s"}).look()
+    it.deleted()
+    it.at = NOW + 12
+    it.look()
+    assert it.again == NOW + 21
+
+
+def test_a_grace_period_may_be_longer_than_timestamps_go() -> None:
+    it = Living(annotations={"stop-after": "20s"}).look()
+    it.pod.metadata.deletion_timestamp = time_of(NOW)
+    it.pod.metadata.deletion_grace_period_seconds = 2**63 - 1
+    it.look()
+    assert it.again == NOW + 20
+
+
+def test_a_second_deletion_leaves_a_container_less_time() -> None:
+    it = Living(annotations={"stop-after": "100s"}).look()
+    it.deleted(grace=40).look()
+    assert it.again == NOW + 40
+    it.at = NOW + 3
+    it.deleted(grace=2).look()
+    assert it.again == NOW + 5
+    assert it.reasons().count("Killing") == 2
+    it.deleted(grace=30).look()
+    assert it.again == NOW + 5
+    it.until(5)
+    assert it.state == "Terminated"
+
+
+def test_a_second_deletion_gives_a_last_hook_its_time_anew() -> None:
+    it = Living(lifecycle=Lifecycle(pre_stop=LifecycleHandler(sleep=SleepAction(seconds=50)))).look()
+    it.deleted(grace=60).look()
+    assert it.again == NOW + 50
+    it.deleted(grace=1).look()
+    assert it.again == NOW + 1
+    assert it.until(3).state == "Terminated"
+
+
+def test_a_command_takes_its_time_from_the_moment_of_its_start() -> None:
+    it = Living(command=["sleep", "5"], restart="OnFailure")
+    it.at = NOW + 0.9
+    it.look()
+    assert it.again == NOW + 5.9
+    assert it.until(6).state == "Terminated"
+
+
+def test_a_container_waits_from_the_moment_of_its_end() -> None:
+    it = Living(command=["sh", "-c", "sleep 1; exit 1"], annotations={"exit-code": "1", "run-for": "1s"})
+    it.at = NOW + 0.5
+    it.look()
+    it.until(3.0)
+    assert it.restarts == 1
+    assert (it.state, it.again) == ("CrashLoopBackOff", NOW + 12.5)
+
+
+def test_probes_look_from_the_moment_of_the_start() -> None:
+    it = Living(readiness_probe=Probe(initial_delay_seconds=3, **HTTP))
+    it.at = NOW + 0.25
+    assert it.look().again == NOW + 3.25
 
 
 def test_the_last_hook_takes_from_the_grace_of_the_pod() -> None:
@@ -283,8 +353,6 @@ def test_a_last_hook_that_fails_is_told_of() -> None:
 
 def test_what_is_to_be_gone_at_once_has_no_last_hook() -> None:
     it = Living(lifecycle=Lifecycle(pre_stop=hook("sleep 5"))).look().deleted(grace=0).look()
-    assert it.state == "Running"
-    it.until(30)
     assert it.state == "Terminated"
 
 

@@ -30,20 +30,21 @@ class Node:
 
     async def pod(
         self, name: str, *command: str, ports: tuple[int, ...] = (), annotations: dict[str, str] | None = None,
-        image: str = "x", **more: Any,
+        image: str = "x", labels: dict[str, str] | None = None, restart_policy: str = "Always", **more: Any,
     ) -> Pod:  # fmt: skip
         """Makes a pod that runs."""
         container = Container(
             name="c", image=image, command=list(command), ports=[ContainerPort(container_port=each) for each in ports],
             **more,
         )  # fmt: skip
-        metadata = ObjectMeta(name=name, namespace="default", annotations=annotations or {})
+        metadata = ObjectMeta(name=name, namespace="default", annotations=annotations or {}, labels=labels or {})
 
         async def made() -> bool:
             return len((await self.client.list(SERVICE_ACCOUNTS, "default")).items) == 1
 
         await eventually(made)
-        await self.client.create(PODS, Pod(metadata=metadata, spec=PodSpec(containers=[container])))
+        spec = PodSpec(containers=[container], restart_policy=restart_policy)
+        await self.client.create(PODS, Pod(metadata=metadata, spec=spec))
 
         async def runs() -> Pod | None:
             found = await self.client.get(PODS, name, "default")

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+
+import pytest
+
 from steersman.api.core.v1 import ConfigMap
-from steersman.api.meta.v1 import ObjectMeta
+from steersman.api.meta.v1 import DeleteOptions, ObjectMeta
 from steersman.client.resources import CONFIG_MAPS, PODS
+from steersman.nodes.server import commands
 from tests.controllers.waiting import eventually
 from tests.nodes.server.asking import Node
 
@@ -100,3 +106,65 @@ async def test_what_is_no_upgrade_or_no_container_is_refused(node: Node) -> None
     fields = [("Connection", "Upgrade"), ("Upgrade", "SPDY/3.1"), ("X-Stream-Protocol-Version", "v9.channel.k8s.io")]
     answer = await node.ask("/exec/default/q/c?command=x&output=1", fields, method="POST")
     assert answer.status == 403
+
+
+async def test_a_command_ends_with_its_pod(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "_LOOKS_EVERY", 0.01)
+    await node.pod("p")
+    query = "output=1&error=1&command=sh&command=-c&command=echo+begun%3B+sleep+1000"
+    session = await node.spdy(f"/exec/default/p/c?{query}")
+    running = asyncio.create_task(session.run())
+    try:
+        async with asyncio.timeout(10):
+            errors, out, _ = [await session.open({"streamtype": each}, 5) for each in ("error", "stdout", "stderr")]
+            assert await out.read() == b"begun\n"
+            await node.client.delete(PODS, "p", "default", DeleteOptions(grace_period_seconds=0))
+            assert json.loads(await errors.read_all(1000))["details"]["causes"] == [
+                {"reason": "ExitCode", "message": "137"}
+            ]
+    finally:
+        session.close()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_in_a_script_a_program_that_is_not_there_is_not_found_wherever_it_stands(node: Node) -> None:
+    await node.pod("p")
+    for script, out in (("nosuch; echo after", "after\n"), ("echo a; nosuch; echo after", "a\nafter\n")):
+        printed, err, said = await node.execute("p", "sh", "-c", script)
+        assert (printed, err, said["status"]) == (out, "sh: nosuch: not found\n", "Success")
+
+
+async def test_a_container_for_debugging_sees_the_processes_of_its_target(node: Node) -> None:
+    await node.pod("p", "sleep", "1000")
+    debugger = {"name": "d", "image": "busybox", "command": ["sh", "-c", "echo before; ps; nosuch; echo after"],
+                "targetContainerName": "c"}  # fmt: skip
+    await node.client.change(
+        PODS, "p", "default", {"spec": {"ephemeralContainers": [debugger]}}, subresource="ephemeralcontainers",
+        media="application/strategic-merge-patch+json",
+    )  # fmt: skip
+
+    async def ended() -> bool:
+        statuses = (await node.client.get(PODS, "p", "default")).status.ephemeral_container_statuses
+        return bool(statuses and statuses[0].state.terminated is not None)
+
+    await eventually(ended)
+    log = await node.logs("p", "container=d")
+    assert log.startswith("before\n")
+    assert "    1 root     0:00 sleep 1000\n" in log
+    assert log.endswith("after\n")
+
+
+async def test_names_of_the_cluster_are_found(node: Node) -> None:
+    await node.pod("p")
+    out, *_ = await node.execute("p", "nslookup", "kubernetes.default")
+    assert "Name:\tkubernetes.default.svc.cluster.local\nAddress: 10." in out
+    _, _, said = await node.execute("p", "nslookup", "nosuch")
+    assert said["details"]["causes"][0]["message"] == "1"
+
+
+async def test_keys_that_are_typed_while_a_command_sleeps_are_bounded(node: Node) -> None:
+    await node.pod("p")
+    typed = b"\n" * 200_000 + b"\x03"
+    *_, said = await node.execute("p", "sleep", "1000", stdin=typed, tty=True)
+    assert said["details"]["causes"][0]["message"] == "130"

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import pytest
 
 from steersman.api.core.v1 import ContainerState, ContainerStateTerminated, ContainerStateWaiting, ContainerStatus, Pod
 from steersman.api.meta.v1 import ObjectMeta
+from steersman.client.resources import PODS
 from steersman.machinery.errors.status import StatusError
+from steersman.nodes.behaviour import PREFIX
+from steersman.nodes.server import logs
 from steersman.nodes.server.logs import LogOptions, NoLogs, run_of
+from tests.controllers.waiting import eventually
 from tests.nodes.server.asking import Node
 
 COUNT = "i=0; while true; do echo line $i; i=$((i+1)); sleep 0.5; done"
@@ -22,7 +27,22 @@ async def test_a_log_has_what_the_command_prints(node: Node) -> None:
     assert await node.logs("p", "limitBytes=5") == "one\nt"
     assert await node.logs("p", "tailLines=0") == ""
     stamped = await node.logs("p", "timestamps=true&tailLines=1")
-    assert stamped[19:].startswith(".000000000Z three")
+    assert re.match(r"\.\d{9}Z three", stamped[19:])
+
+
+async def test_a_log_has_what_was_printed_in_the_second_of_the_end(node: Node) -> None:
+    await node.pod("p", "sh", "-c", "sleep 0.3; echo done; sleep 1000", annotations={f"{PREFIX}run-for": "400ms"})
+
+    async def has_ended() -> bool:
+        status = (await node.client.get(PODS, "p", "default")).status.container_statuses[0]
+        return status.restart_count > 0 or status.state.running is None
+
+    await eventually(has_ended)
+    assert await node.logs("p", "previous=true" if await _runs(node) else "") == "done\n"
+
+
+async def _runs(node: Node) -> bool:
+    return (await node.client.get(PODS, "p", "default")).status.container_statuses[0].state.running is not None
 
 
 async def test_a_log_says_what_annotations_say(node: Node) -> None:
@@ -30,6 +50,22 @@ async def test_a_log_says_what_annotations_say(node: Node) -> None:
     assert await node.logs("p") == "a\nb\n"
     await node.pod("q")
     assert await node.logs("q") == "x is simulated: container c has started\n"
+
+
+def test_of_many_lines_that_come_again_and_again_the_last_are_kept_and_others_have_their_turn() -> None:
+    said = "\n".join(f"line {number}" for number in range(200))
+    printed = logs._annotated(said, every=0.1, began=1000.0, now=1_000_000.0)
+    made, in_a_row, longest = 0, 0, 0
+    for each in printed:
+        if isinstance(each, float):
+            if each > 1_000_000.0:
+                break
+            in_a_row = 0
+        else:
+            made, in_a_row = made + 1, in_a_row + 1
+            longest = max(longest, in_a_row)
+    assert logs._MOST_LINES <= made <= logs._MOST_LINES + 2 * 200
+    assert longest <= 64
 
 
 async def test_a_log_can_be_followed_until_the_container_ends(node: Node) -> None:

@@ -11,13 +11,14 @@ import pytest
 from steersman.api.apiregistration.v1 import APIService, APIServiceSpec, ServiceReference
 from steersman.api.core.v1 import Container, ContainerPort, EnvVar, Pod, PodSpec, Service, ServicePort, ServiceSpec
 from steersman.api.discovery.v1 import Endpoint, EndpointPort, EndpointSlice
-from steersman.api.meta.v1 import ObjectMeta
+from steersman.api.meta.v1 import DeleteOptions, ObjectMeta
 from steersman.client.client import MERGE_PATCH
 from steersman.client.resources import API_SERVICES, ENDPOINT_SLICES, NODES, PODS, SERVICES
 from steersman.machinery.errors.status import StatusError
 from steersman.net.client.dial import DialError
 from steersman.net.client.http1 import send
 from steersman.net.client.transport import Address
+from steersman.nodes.container_status import sandbox_id
 from steersman.registry.core.services.locating import locate_service
 from tests.controllers.waiting import eventually
 from tests.nodes.server.asking import KUBELET, Node
@@ -166,6 +167,50 @@ async def test_ports_are_forwarded(node: Node) -> None:
             said = (await errors.read_all(1000)).decode()
             assert said.startswith("error forwarding port 81 to pod p, uid ")
             assert said.endswith(":81: connect: connection refused")
+    finally:
+        session.close()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_connections_end_with_their_pod(node: Node) -> None:
+    pod = await node.pod("p", ports=(80,))
+    session = await node.spdy("/portForward/default/p", "portforward.k8s.io")
+    running = asyncio.create_task(session.run())
+    kept = await node.connect(Address(pod.status.pod_ip, 80))
+    try:
+        async with asyncio.timeout(10):
+            await session.open({"streamtype": "error", "port": "80", "requestid": "0"}, 5)
+            open_before = await session.open({"streamtype": "data", "port": "80", "requestid": "0"}, 5)
+            await open_before.write(b"GET /hostname HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert (await open_before.read()).startswith(b"HTTP/1.1 200 ")
+            await node.client.delete(PODS, "p", "default", DeleteOptions(grace_period_seconds=0))
+            await open_before.read_all(10_000)
+            assert await kept.read() == b""
+            errors = await session.open({"streamtype": "error", "port": "80", "requestid": "1"}, 5)
+            await session.open({"streamtype": "data", "port": "80", "requestid": "1"}, 5)
+            said = (await errors.read_all(1000)).decode()
+            assert said == (
+                f"error forwarding port 80 to pod p, uid {pod.metadata.uid}: "
+                f'failed to find sandbox "{sandbox_id(pod.metadata.uid)}" in store: not found'
+            )
+    finally:
+        session.close()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_pod_of_the_name_of_one_that_is_gone_gets_none_of_its_connections(node: Node) -> None:
+    await node.pod("p", ports=(80,))
+    session = await node.spdy("/portForward/default/p", "portforward.k8s.io")
+    running = asyncio.create_task(session.run())
+    try:
+        await node.client.delete(PODS, "p", "default", DeleteOptions(grace_period_seconds=0))
+        await node.pod("p", ports=(80,))
+        async with asyncio.timeout(10):
+            errors = await session.open({"streamtype": "error", "port": "80", "requestid": "0"}, 5)
+            await session.open({"streamtype": "data", "port": "80", "requestid": "0"}, 5)
+            assert (await errors.read_all(1000)).endswith(b"in store: not found")
     finally:
         session.close()
         running.cancel()

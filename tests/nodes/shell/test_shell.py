@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import islice
+
 import pytest
 
-from steersman.nodes.shell.effects import Missing, Repeated
-from tests.nodes.shell.running import run, sh
+from steersman.nodes.shell.effects import Missing, Repeated, Wait
+from steersman.nodes.shell.shell import Shell
+from tests.counted_work import grows_too_fast
+from tests.nodes.shell.running import run, sh, world
 
 
 @pytest.mark.parametrize(("script", "printed"), [
@@ -66,7 +71,7 @@ def test_a_program_that_is_not_there_is_told_of_before_it_fails() -> None:
     ran = sh("nginx -g daemon; echo $?")
     assert ran.other == [Missing("nginx")]
     assert (ran.out, ran.err) == ("127\n", "sh: nginx: not found\n")
-    assert run("/bin/nginx").other == [Missing("/bin/nginx")]
+    assert run("/bin/nginx").other == [Missing("/bin/nginx", is_first=True)]
 
 
 def test_repetitions_can_be_left_out_and_numbers_count_on() -> None:
@@ -91,7 +96,7 @@ def test_a_shell_without_a_script_reads_it() -> None:
 @pytest.mark.parametrize("script", [
     "echo 'a", 'echo "a', "echo $(echo", "if true", "while true; do", "for 1 in a; do done", "echo ${a", "a &&",
     "(echo",
-    "| a", "echo a > ", "done", "$((", "case a in b) c;; esac",
+    "| a", "echo a > ", "done", "$((", "case a in b) c;;", "f() {", "case a b) c;; esac",
 ])  # fmt: skip
 def test_what_is_no_script_says_so(script: str) -> None:
     ran = sh(script)
@@ -127,3 +132,23 @@ def test_what_is_written_is_bounded() -> None:
 ])  # fmt: skip
 def test_what_programs_tell(script: str, out: str) -> None:
     assert sh(script).out == out
+
+
+def test_a_script_that_comes_in_lines_is_read_once() -> None:
+    def lines(size: int) -> Callable[[], object]:
+        return lambda: run("sh", stdin=b"if true; then\n" + b"a\n" * size)
+
+    assert not grows_too_fast(lines, (100, 200, 400))
+
+
+@pytest.mark.parametrize("script", [
+    "grep -v x /big", "head -n 900000 /big", "tail -n 900000 /big", "awk '{print $9}' /big", "sed s/a/b/ /big",
+    "sort /big", "cut -c1 /big", "uniq /big", "tr a b < /big", "while read x; do :; done < /big",
+    "for i in $W; do :; done", 'sh -c "$W"', "cat /big | cat", "sh < /big", "md5sum /big",
+])  # fmt: skip
+def test_large_work_gives_way(script: str) -> None:
+    around = world()
+    around.files["/big"] = b"\n" * 100_000
+    around.environment["W"] = "a " * 15_000
+    course = Shell(around).run(["sh", "-c", script])
+    assert sum(effect == Wait(0) for effect in islice(course, 100)) >= 3

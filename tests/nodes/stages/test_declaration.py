@@ -45,14 +45,17 @@ def test_what_was_said_before_there_were_steps_becomes_steps() -> None:
     ({"weightFrom": {"cel": {"expression": "1"}}}, "weightFrom.cel is not evaluated"),
     ({"weightFrom": {"expressionFrom": ".a["}}, ".a[: syntax error"),
     ({"weight": -1}, "weight is less than 0"),
-    ({"weight": "1"}, "Expected `int`, got `str` - at `$.spec.weight`"),
+    ({"weight": "1"}, "spec.weight: Expected `int`, got `str`"),
     ({"delay": {"durationMilliseconds": -1}}, "-1 milliseconds"),
     ({"next": {"patches": [{"type": "other"}]}}, "Invalid enum value 'other'"),
     ({"next": {"patches": [{"impersonation": {"username": "u"}}]}}, "nobody is impersonated"),
     ({"next": {"statusTemplate": "a", "statusPatchAs": {"username": "u"}}}, "nobody is impersonated"),
     ({"steps": [{"apply": {"template": "a"}}]}, "steps[0].apply: other objects are not applied"),
     ({"resourceRef": {"apiGroup": "apps/v1", "kind": "Deployment"}}, "stages of Deployment (apps/v1) are not followed"),
-    ({"nexts": {}}, "unknown field `nexts`"),
+    ({"nexts": {}}, "spec: unknown key 'nexts'; known are delay, "),
+    ({"nexts": {}}, "did you mean next?"),
+    ({"steps": [{"aply": 1}]}, "spec.steps[0]: unknown key 'aply'; known are "),
+    ({"selector": {"matchExpresions": []}}, "did you mean matchExpressions?"),
 ])  # fmt: skip
 def test_what_cannot_be_followed_is_told_with_its_file_and_name(spec: Plain, told: str) -> None:
     manifest: dict[str, Any] = stage("mine", **{"selector": {}, **spec})

@@ -18,6 +18,7 @@ from steersman.client.informer import Informers
 from steersman.client.resources import EVENTS, NODES, PODS
 from steersman.nodes.containers import Containers
 from steersman.nodes.kubelets import Kubelets
+from steersman.nodes.node_set import NodeSet
 from steersman.nodes.server.servers import NodeServers
 from steersman.nodes.simulated_node import NodeTemplate, SimulatedNode
 from steersman.nodes.stages.given import Stages
@@ -75,7 +76,7 @@ async def begin() -> AsyncIterator[Begin]:
             node = SimulatedNode("node-0", 0, NodeTemplate(), hosts, ranges)
             given = Stages.of([("test", each) for each in stages], seed=1)
             players = StagePlayers(client, informers, events, {"node-0": node}, given)
-            kubelets = Kubelets(client, informers, events, [node], NodeServers([node], Containers()), players)
+            kubelets = Kubelets(client, informers, events, NodeSet([node]), NodeServers([node], Containers()), players)
             informers.start()
             stack.push_async_callback(informers.stop)
             events.start()

@@ -32,6 +32,10 @@ NEW = {
             ['involvedObject.namespace: Invalid value: "other": does not match event.namespace'],
         ),
         (
+            {"metadata": {"name": "a.1", "labels": {"a b": "c"}}, "involvedObject": {"namespace": "other"}},
+            ['involvedObject.namespace: Invalid value: "other": does not match event.namespace'],
+        ),
+        (
             {"metadata": {"name": "a.1"}, "involvedObject": {"kind": "Node"}},
             ['involvedObject.namespace: Invalid value: "": does not match event.namespace'],
         ),

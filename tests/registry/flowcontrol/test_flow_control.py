@@ -76,3 +76,18 @@ async def test_writing_status_does_not_touch_what_is_stored_beside_it(cluster: C
     made = await c.update(LEVELS, made, group=GROUP, subresource="status")
     assert ("labels" in made["metadata"], made["spec"]["limited"]["lendablePercent"]) == (False, 0)
     assert made["status"]["conditions"][0]["type"] == "A"
+
+
+async def test_the_rows_of_a_table_are_in_order_of_precedence(api: Any) -> None:
+    schemas = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas"
+    for name, precedence in (("rows-z", 5), ("rows-a", 5), ("rows-m", 2)):
+        spec = {"priorityLevelConfiguration": {"name": "exempt"}, "matchingPrecedence": precedence}
+        made = await api.post(schemas, {"metadata": {"name": name, "labels": {"rows": ""}}, "spec": spec})
+        assert made.status == 201, made.body
+    path, accept = f"{schemas}?labelSelector=rows", "application/json;as=Table;v=v1;g=meta.k8s.io"
+    table = (await api.get(path, accept=accept)).json()
+    assert [row["cells"][0] for row in table["rows"]] == ["rows-m", "rows-a", "rows-z"]
+    listed = (await api.get(path)).json()
+    assert [each["metadata"]["name"] for each in listed["items"]] == ["rows-a", "rows-m", "rows-z"]
+    for each in listed["items"]:
+        await api.delete(f"{schemas}/{each['metadata']['name']}")

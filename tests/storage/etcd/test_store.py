@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from steersman.controlplane.storage_health import not_ready, wrong_with
 from steersman.storage.cache.cacher import Cacher
 from steersman.storage.etcd import EtcdStorage, messages
 from steersman.storage.etcd.compaction import KEY, Compactor
-from steersman.storage.interface import Compacted, Event, OutcomeUnknown, StorageUnavailable
+from steersman.storage.interface import Compacted, Event, OutcomeUnknown, StorageUnavailable, ValueRefused
 from steersman.storage.keys import after
 from tests.storage.etcd.process import EtcdProcess
 from tests.storage.storage_model import Recorder, write_at_random
@@ -341,3 +342,25 @@ async def test_a_key_that_is_no_text_is_read_from_and_deleted_as_any_other(store
     assert await store.revisions("/registry/a/", after(first.key), 1, 0) == ([(second.key, second.mod_revision)], False)
     await store.delete(first.key, expected_revision=first.mod_revision)
     assert (await store.range("/registry/a/")).items == [second]
+
+
+async def test_an_etcd_without_space_is_told_and_a_large_value_is_not(tmp_path: Path) -> None:
+    etcd = EtcdProcess(tmp_path / "full", "--quota-backend-bytes=4000000", "--max-request-bytes=1500000")
+    etcd.start()
+    store = await EtcdStorage.open([etcd.url], compaction_interval=0)
+    try:
+        for size, why in ((1_600_000, "request is too large"), (3_000_000, "message larger than max")):
+            with pytest.raises(ValueRefused, match=why):
+                await store.create("/registry/large", b"x" * size)
+        assert store.refusals.wrong() is None
+        for number in range(100):
+            with contextlib.suppress(StorageUnavailable):
+                await store.create(f"/registry/{number}", b"x" * 1_000_000)
+            if store.refusals.writes.total:
+                break
+        assert store.refusals.wrong() == "storage refuses to write: etcdserver: mvcc: database space exceeded"
+        assert await wrong_with(store, 5) is None
+        assert await not_ready(store, 5) == store.refusals.wrong()
+    finally:
+        await store.close()
+        etcd.stop()

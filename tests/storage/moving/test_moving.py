@@ -47,7 +47,7 @@ async def file(tmp_path: Path) -> Path:
         await store.delete(again.key, expected_revision=again.mod_revision)
     await store.close()
     with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE log SET expires = 1 WHERE key = '/registry/leases/gone'")
+        connection.execute("UPDATE log SET expires = 1, checksum = NULL WHERE key = '/registry/leases/gone'")
     connection.close()
     return path
 

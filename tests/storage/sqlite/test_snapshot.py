@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sqlite3
 import stat
 from pathlib import Path
@@ -185,3 +186,28 @@ async def test_what_is_no_storage_is_not_saved(tmp_path: Path) -> None:
     with pytest.raises(StorageFormatError, match="not there"):
         snapshot.save(tmp_path / "none.db", tmp_path / "snapshot")
     assert not (tmp_path / "snapshot").exists()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TRIGGER t AFTER INSERT ON log BEGIN UPDATE log SET value = NEW.value WHERE key = '/public'; END",
+        "CREATE VIEW other AS SELECT * FROM log",
+        "CREATE TABLE other (x)",
+        "CREATE INDEX other ON log (value)",
+        "DROP INDEX log_expires",
+        "ALTER TABLE log ADD COLUMN other DEFAULT 1",
+        "ALTER TABLE log ADD COLUMN other AS (length(value))",
+    ],
+)
+async def test_what_no_version_has_made_is_not_restored_nor_opened(file: Path, tmp_path: Path, statement: str) -> None:
+    refused = r"has the (trigger|view|table|index) |is damaged: the (table|index) "
+    snapshot.save(file, tmp_path / "snapshot")
+    for path in (tmp_path / "snapshot", file):
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute(statement)
+    with pytest.raises(StorageFormatError, match=refused):
+        snapshot.restore(tmp_path / "snapshot", tmp_path / "restored.db", checks_digest=False)
+    assert not (tmp_path / "restored.db").exists()
+    with pytest.raises(StorageFormatError, match=refused):
+        await opened(file)

@@ -234,7 +234,7 @@ def short(path: Path) -> None:
         (text, "not a SQLite file"),
         (short, "not a SQLite file"),
         (alter("PRAGMA application_id = 77"), "another application"),
-        (alter("PRAGMA user_version = 2"), "newer version"),
+        (alter("PRAGMA user_version = 3"), "newer version"),
         (alter("PRAGMA user_version = 0"), "no version ever wrote"),
         (alter("ALTER TABLE log RENAME COLUMN value TO other"), "damaged"),
         (alter("DELETE FROM meta"), "damaged"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from time import perf_counter
 from typing import Final, Literal
 
@@ -18,20 +19,24 @@ from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError, bad_request, internal
 from steersman.machinery.identity.names import new_uid
 from steersman.machinery.large_work.slow_lane import SlowLane, done, is_large
+from steersman.machinery.limited_log import LimitedLog
 from steersman.webhooks.client import WebhookError
 from steersman.webhooks.kubeconfig import KubeconfigError
 
 _UNAVAILABLE: Final = 503
 _BAD_REQUEST: Final = 400
 _INTERNAL: Final = 500
+_UNREADABLE: Final = "its answer cannot be read"
 
 
 class CallFailed(Exception):
-    """A webhook could not be asked, or has not answered as it should. `code` is what metrics say of it."""
+    """A webhook could not be asked, or has not answered as it should. `code` is what metrics say of it; `logged` is the
+    reason for the log, which has nothing of the answer: that may repeat the object, a Secret perhaps."""
 
-    def __init__(self, hook: Hook, why: str, code: int) -> None:
+    def __init__(self, hook: Hook, why: str, code: int, *, logged: str = "") -> None:
         super().__init__(f"failed calling webhook {quote(hook.name)}: {why}")
         self.code = code
+        self.logged = logged or why
 
 
 class Denied(Exception):
@@ -50,6 +55,7 @@ class Caller:
         self._metrics: Final = metrics
         self._slow_lane: Final = slow_lane
         self._mutating: Final = mutating
+        self._log: Final = LimitedLog(logging.getLogger(__name__))
         self.type: Final[Literal["admit", "validating"]] = "admit" if mutating else "validating"
 
     async def call(
@@ -83,11 +89,15 @@ class Caller:
                 lane = attributes.lane_where(self._slow_lane)
             verdict = await done(lane, _read, answer, hook, uid, self._mutating)
         except StatusError as error:
-            raise CallFailed(hook, f"failed to call webhook: {error.message}", error.code) from None
-        except (WebhookError, DecodeError) as error:
+            logged = f"it has answered with {error.code}"
+            raise CallFailed(hook, f"failed to call webhook: {error.message}", error.code, logged=logged) from None
+        except WebhookError as error:
             raise CallFailed(hook, f"failed to call webhook: {error}", _UNAVAILABLE) from None
+        except DecodeError as error:
+            raise CallFailed(hook, f"failed to call webhook: {error}", _UNAVAILABLE, logged=_UNREADABLE) from None
         except InvalidAnswer as error:
-            raise CallFailed(hook, f"received invalid webhook response: {error}", _UNAVAILABLE) from None
+            why = f"received invalid webhook response: {error}"
+            raise CallFailed(hook, why, _UNAVAILABLE, logged=_UNREADABLE) from None
         if attributes.audit is not None:
             for key, value in verdict.audit_annotations.items():
                 attributes.annotate(f"{hook.name}/{key}", value)
@@ -108,6 +118,8 @@ class Caller:
             return False
         if isinstance(failed, CallFailed):
             goes_on = hook.ignores_failures
+            how = "open" if goes_on else "closed"
+            self._log.warning(hook.name, "Failed calling webhook, failing %s %s: %s", how, hook.name, failed.logged)
             self._metrics.observe(hook.name, self.type, operation, took, failed.code, rejected=not goes_on)
             if goes_on:
                 self._metrics.failed_open(hook.name, self.type)

@@ -18,6 +18,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
+from steersman.machinery.private_files import make_folders
 from steersman.machinery.values.times import moment
 
 _MEGABYTE: Final = 1 << 20
@@ -49,7 +50,7 @@ class LogFile:
         self._size = 0
         self._cleaning: Final = threading.Lock()
         self._to_clean = False
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folders(path.parent)
         os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_RDWR | os.O_CLOEXEC, 0o600))
         self._file = -1
 
@@ -136,7 +137,7 @@ class LogFile:
     def _open_new(self) -> None:
         """Opens a new file, of the mode of the one that was there, which is moved aside. Raises OSError."""
         mode = 0o600
-        self._path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        make_folders(self._path.parent, 0o755)
         with contextlib.suppress(FileNotFoundError):
             mode = self._path.stat().st_mode & _PERMISSIONS
             self._path.rename(self._aside())

@@ -14,6 +14,7 @@ from steersman.authentication.interface import AuthenticationError
 from steersman.authentication.jwt.fetching import Fetch, FetchError
 from steersman.authentication.jwt.id_token import untrusted_issuer
 from steersman.machinery.errors.field import quote
+from steersman.machinery.go.urls import shown_url
 
 _NAMES: Final = "_claim_names"
 _SOURCES: Final = "_claim_sources"
@@ -91,7 +92,8 @@ class DistributedClaims:
         issuer = untrusted_issuer(token)
         if not issuer:
             raise AuthenticationError(
-                f"getting untrusted issuer from endpoint {url} failed for claim {quote(claim)}: malformed token"
+                f"getting untrusted issuer from endpoint {shown_url(url)} failed for claim {quote(claim)}: "
+                "malformed token"
             )
         if issuer not in self._issuers and len(self._issuers) >= MOST_ISSUERS:
             raise AuthenticationError(f"more than {MOST_ISSUERS} issuers of distributed claims")
@@ -107,6 +109,6 @@ class DistributedClaims:
             raise AuthenticationError(f"verify distributed claim token: {error}") from None
         if claim not in found:
             raise AuthenticationError(
-                f"jwt returned by distributed claim endpoint {quote(url)} did not contain claim: {claim}"
+                f"jwt returned by distributed claim endpoint {quote(shown_url(url))} did not contain claim: {claim}"
             )
         return found[claim]

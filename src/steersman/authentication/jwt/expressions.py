@@ -19,11 +19,14 @@ from steersman.cel.library.kubernetes_costs import kubernetes_costs
 from steersman.cel.names import unescape
 from steersman.cel.values import CostLimitExceeded, EvaluationError, LazyMap
 from steersman.machinery.errors.field import FieldError, Path, internal, invalid
+from steersman.machinery.lane.taking_long import takes_long
 
 CLAIMS: Final = "claims"
 USER: Final = "user"
 LIMIT: Final = 100_000
-"""What an expression may cost for one token: some ten milliseconds. Upstream has no such limit."""
+"""What an expression may cost for one token: some hundred milliseconds. Upstream has no such limit."""
+_ALLOWANCE: Final = 5_000
+"""What it may cost on the loop: some milliseconds."""
 
 _UNLIMITED: Final = -1
 _TEXTS: Final = declared_list(declared.STRING, _UNLIMITED)
@@ -68,10 +71,13 @@ class Compiled:
         return internal(path, self.error) if self.is_internal else invalid(path, self.text, self.error)
 
     def evaluate(self, value: Any) -> Any:
-        """What it comes to if its variable is `value`. Raises ExpressionError."""
+        """What it comes to if its variable is `value`. Raises ExpressionError; TakesLong on the loop."""
         if self.program is None:
             raise ExpressionError(self.error)
-        outcome, _ = self.program.outcome({self.variable: value}, LIMIT)
+        outcome, _ = self.program.outcome({self.variable: value}, _ALLOWANCE)
+        if isinstance(outcome, CostLimitExceeded):
+            takes_long()
+            outcome, _ = self.program.outcome({self.variable: value}, LIMIT)
         if isinstance(outcome, EvaluationError | CostLimitExceeded):
             raise ExpressionError(f"expression '{self.text}' resulted in error: {outcome}")
         return outcome

@@ -48,7 +48,7 @@ class ClaimMapper:
         self._user_rules = list(_rules(configuration.user_validation_rules, USER))
 
     def user(self, claims: dict[str, Any]) -> UserInfo:
-        """The user that a token with these claims is of. Raises AuthenticationError."""
+        """The user that a token with these claims is of. Raises AuthenticationError; TakesLong on the loop."""
         shown = Plain(claims)
         name = self._name(claims, shown)
         groups = self._group_names(claims, shown)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any, Final
@@ -10,10 +9,10 @@ from typing import Any, Final
 from steersman.cel.environment import Library, Overload
 from steersman.cel.types import BOOL, INT, STRING, opaque
 from steersman.cel.values import EvaluationError, Extension
+from steersman.machinery.errors.field import quote
 
 IP: Final = opaque("net.IP")
 CIDR: Final = opaque("net.CIDR")
-_MAX_TEXT: Final = 256
 
 Address = IPv4Address | IPv6Address
 
@@ -73,76 +72,113 @@ class _AddressError(ValueError):
     """The text is no address; the message is Go's."""
 
 
+_SEPARATOR: Final = re.compile("[.:%]")
+_GROUP: Final = re.compile("[0-9a-fA-F]{0,5}")
+_BYTES: Final = 16
+_PREFIX_LENGTH: Final = re.compile("0|[1-9][0-9]{0,17}")
+_ANY_ZONE: Final = "z"
+
+
 def _parse_address(text: str) -> Address:
-    """An address as Go's netip reads it. Raises _AddressError."""
-    first = next((each for each in text if each in ".:%"), "")
-    if not first:
-        raise _AddressError(f"ParseAddr({_quote(text)}): unable to parse IP")
-    if first == "%":
-        raise _AddressError(f"ParseAddr({_quote(text)}): missing IPv6 address")
-    if first == ".":
-        return _parse_ipv4(text)
-    try:
-        return IPv6Address(text) if len(text) <= _MAX_TEXT else _too_long(text)
-    except ValueError:
-        raise _AddressError(f"ParseAddr({_quote(text)}): {_ipv6_fault(text)}") from None
+    """An address as Go's netip reads it. Raises _AddressError.
+
+    A zone is not read: no expression may have one, and that it is there is all that counts.
+    """
+    first = _SEPARATOR.search(text)
+    if first is None:
+        raise _fault(text, "unable to parse IP")
+    if first[0] == "%":
+        raise _fault(text, "missing IPv6 address")
+    return IPv4Address(_ipv4_fields(text, text)) if first[0] == "." else _parse_ipv6(text)
 
 
-def _too_long(text: str) -> Address:
-    raise ValueError(text)
+def _fault(text: str, message: str, at: str = "") -> _AddressError:
+    shown = f" (at {quote(at)})" if at else ""
+    return _AddressError(f"ParseAddr({quote(text)}): {message}{shown}")
 
 
-def _quote(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
-
-
-def _parse_ipv4(text: str) -> Address:
-    def wrong(message: str, at: str = "") -> _AddressError:
-        shown = f" (at {_quote(at)})" if at else ""
-        return _AddressError(f"ParseAddr({_quote(text)}): {message}{shown}")
-
+def _ipv4_fields(whole: str, text: str) -> bytes:
+    """The four numbers of `text`, which is a part of an address. Raises _AddressError."""
     fields: list[int] = []
     digits = ""
     for index, character in enumerate(text):
         if "0" <= character <= "9":
             if digits == "0":
-                raise wrong("IPv4 field has octet with leading zero")
+                raise _fault(whole, "IPv4 field has octet with leading zero")
             digits += character
             if int(digits) > 255:
-                raise wrong("IPv4 field has value >255")
+                raise _fault(whole, "IPv4 field has value >255")
         elif character == ".":
             if index == 0 or index == len(text) - 1 or text[index - 1] == ".":
-                raise wrong("IPv4 field must have at least one digit", text[index:])
+                raise _fault(whole, "IPv4 field must have at least one digit", text[index:])
             if len(fields) == 3:
-                raise wrong("IPv4 address too long")
+                raise _fault(whole, "IPv4 address too long")
             fields.append(int(digits))
             digits = ""
         else:
-            raise wrong("unexpected character", text[index:])
+            raise _fault(whole, "unexpected character", text[index:])
     if len(fields) < 3:
-        raise wrong("IPv4 address too short")
-    return IPv4Address(bytes((*fields, int(digits))))
+        raise _fault(whole, "IPv4 address too short")
+    return bytes((*fields, int(digits)))
 
 
-def _ipv6_fault(text: str) -> str:
-    """What is wrong with an IPv6 address, as far as it is told apart."""
-    for position, group in enumerate(text.split(":")):
-        at = text[len(":".join(text.split(":")[:position])) + (1 if position else 0) :]
-        if group and re.match("[0-9a-fA-F]{5}", group):
-            return f"each group must have 4 or less digits (at {_quote(at)})"
-        bad = re.search("[^0-9a-fA-F.]", group)
-        if bad is not None:
-            if bad.start() == 0:
-                return f"each colon-separated field must have at least one digit (at {_quote(at)})"
-            return f"unexpected character, want colon (at {_quote(at[bad.start() :])})"
-    if text.count("::") > 1:
-        return f"multiple :: in address (at {_quote(text[text.rindex('::') + 1 :])})"
-    if text.endswith(":") and not text.endswith("::"):
-        return 'colon must be followed by more characters (at ":")'
-    if text.count(":") > 7:
-        rest = text.split(":", 8)[8]
-        return f"trailing garbage after address (at {_quote(':' + rest)})"
-    return "address string too short"
+def _parse_ipv6(whole: str) -> IPv6Address:
+    """Follows `parseIPv6` of Go's netip: ends at the first group that is wrong, or behind the eighth."""
+    text, percent, zone = whole.partition("%")
+    if percent and not zone:
+        raise _fault(whole, "zone must be a non-empty string")
+    packed = bytearray()
+    gap, at = (0, 2) if text.startswith("::") else (-1, 0)
+    while at < len(text) and len(packed) < _BYTES:
+        digits = _GROUP.match(text, at)
+        assert digits is not None  # it may be empty
+        if len(digits[0]) > 4:
+            raise _fault(whole, "each group must have 4 or less digits", text[at:])
+        if not digits[0]:
+            raise _fault(whole, "each colon-separated field must have at least one digit", text[at:])
+        if text[digits.end() : digits.end() + 1] == ".":
+            packed += _ipv4_at_the_end(whole, text[at:], len(packed), has_gap=gap >= 0)
+            at = len(text)
+            break
+        packed += int(digits[0], 16).to_bytes(2, "big")
+        at = _next_group(whole, text, digits.end())
+        if text[at : at + 1] == ":":
+            if gap >= 0:
+                raise _fault(whole, "multiple :: in address", text[at:])
+            gap = len(packed)
+            at += 1
+    if at < len(text):
+        raise _fault(whole, "trailing garbage after address", text[at:])
+    missing = _BYTES - len(packed)
+    if missing and gap < 0:
+        raise _fault(whole, "address string too short")
+    if not missing and gap >= 0:
+        raise _fault(whole, "the :: must expand to at least one field of zeros")
+    if missing:
+        packed[gap:gap] = bytes(missing)
+    address = IPv6Address(bytes(packed))
+    return IPv6Address(f"{address}%{_ANY_ZONE}") if zone else address
+
+
+def _next_group(whole: str, text: str, at: int) -> int:
+    """Where the next group begins behind one that ends at `at`, at the end of the text if there is none. Raises
+    _AddressError."""
+    if at == len(text):
+        return at
+    if text[at] != ":":
+        raise _fault(whole, "unexpected character, want colon", text[at:])
+    if at + 1 == len(text):
+        raise _fault(whole, "colon must be followed by more characters", text[at:])
+    return at + 1
+
+
+def _ipv4_at_the_end(whole: str, text: str, before: int, *, has_gap: bool) -> bytes:
+    """The bytes of an IPv4 address that ends an IPv6 one, of which `before` bytes are known. Raises _AddressError."""
+    if not has_gap and before != 12:
+        raise _fault(whole, "embedded IPv4 address must replace the final 2 fields of the address", text)
+    if before > 12:
+        raise _fault(whole, "too many hex fields to fit an embedded IPv4 at the end of the address", text)
+    return _ipv4_fields(whole, text)
 
 
 def _read_ip(text: str) -> Address:
@@ -150,12 +186,12 @@ def _read_ip(text: str) -> Address:
     try:
         address = _parse_address(text)
     except _AddressError as error:
-        raise EvaluationError(f"IP Address {_quote(text)} parse error during conversion from string: {error}") from None
+        raise EvaluationError(f"IP Address {quote(text)} parse error during conversion from string: {error}") from None
     if isinstance(address, IPv6Address):
         if address.scope_id is not None:
-            raise EvaluationError(f"IP address {_quote(text)} with zone value is not allowed")
+            raise EvaluationError(f"IP address {quote(text)} with zone value is not allowed")
         if address.ipv4_mapped is not None:
-            raise EvaluationError(f"IPv4-mapped IPv6 address {_quote(text)} is not allowed")
+            raise EvaluationError(f"IPv4-mapped IPv6 address {quote(text)} is not allowed")
     return address
 
 
@@ -166,11 +202,11 @@ def _read_cidr(text: str) -> CIDRValue:
     except _AddressError as error:
         raise EvaluationError(
             f"network address parse error during conversion from string: network address parse error during "
-            f"conversion from string: netip.ParsePrefix({_quote(text)}): {error}"
+            f"conversion from string: netip.ParsePrefix({quote(text)}): {error}"
         ) from None
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         raise EvaluationError(
-            f"network address parse error during conversion from string: IPv4-mapped IPv6 address {_quote(text)} "
+            f"network address parse error during conversion from string: IPv4-mapped IPv6 address {quote(text)} "
             "is not allowed"
         )
     return CIDRValue(address, bits)
@@ -183,8 +219,8 @@ def _parse_prefix(text: str) -> tuple[Address, int]:
     address = _parse_address(before)
     if isinstance(address, IPv6Address) and address.scope_id is not None:
         raise _AddressError("IPv6 zones cannot be present in a prefix")
-    if re.fullmatch("0|[1-9][0-9]{0,17}", length, re.ASCII) is None:
-        raise _AddressError(f"bad bits after slash: {_quote(length)}")
+    if _PREFIX_LENGTH.fullmatch(length) is None:
+        raise _AddressError(f"bad bits after slash: {quote(length)}")
     if int(length) > address.max_prefixlen:
         raise _AddressError("prefix length out of range")
     return address, int(length)

@@ -18,7 +18,7 @@ from typing import Final
 
 import steersman
 from steersman.cli.envtest import etcd, kube_apiserver
-from steersman.machinery.private_files import write_whole
+from steersman.machinery.private_files import make_own_folder, write_whole
 from steersman.server.version import MAJOR, MINOR, PATCH
 
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -76,7 +76,7 @@ def make(home: Path, nodes: int | None = None) -> Path:
     The server's is one with controllers unless `nodes` is None, and with so many nodes.
     """
     folder = programs_folder(home)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_own_folder(folder)  # who owns it has their programs run by others
     for name, content in _scripts(nodes).items():
         path = folder / name
         if not path.is_file() or path.read_bytes() != content or not os.access(path, os.X_OK):

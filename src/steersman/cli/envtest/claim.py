@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 
 from steersman.cli.envtest import etcd
 from steersman.controlplane.options import OptionsError
+from steersman.machinery.go.urls import shown_url
+from steersman.machinery.private_files import check_owner, read_own
 
 _LONGEST_WAIT: Final = 20.0
 """Seconds for an etcd that does not listen yet: as long as kube-apiserver waits for its own."""
@@ -38,10 +40,17 @@ def claim(servers: str, *, longest_wait: float = _LONGEST_WAIT) -> Claim:
     host, port = _address(servers)
     connection = _connected(servers, host, port, longest_wait)
     try:
-        status, body = _asked(connection, host, port)
+        status, body = _asked(connection, host, port, b"")
+        if status == 401:  # it says where the word is that only the user of this etcd can read
+            connection.close()
+            connection = _connected(servers, host, port, longest_wait)
+            status, body = _asked(connection, host, port, _word(servers, json.loads(body)["claimFile"]))
         if status == 200:
             answer = json.loads(body)
             return Claim(Path(answer["dataDir"]), answer["fsync"] is not False, connection)
+    except OptionsError:
+        connection.close()
+        raise
     except (OSError, ValueError, KeyError, TypeError):
         status = 0
     except BaseException:
@@ -50,12 +59,25 @@ def claim(servers: str, *, longest_wait: float = _LONGEST_WAIT) -> Claim:
     connection.close()
     if status == 409:
         raise OptionsError(
-            f"--etcd-servers: another kube-apiserver keeps its data in the etcd at {servers}; each needs one of its own"
+            f"--etcd-servers: another kube-apiserver keeps its data in the etcd at {shown_url(servers)}; each needs "
+            "one of its own"
         )
     raise OptionsError(
-        f"--etcd-servers: what listens at {servers} is not the etcd of `steersman envtest`: this kube-apiserver keeps "
-        "its data itself and does not speak to an etcd yet"
+        f"--etcd-servers: what listens at {shown_url(servers)} is not the etcd of `steersman envtest`: this "
+        "kube-apiserver keeps its data itself and does not speak to an etcd yet"
     )
+
+
+def _word(servers: str, file: str) -> bytes:
+    """The word for a claim. Raises OptionsError if the etcd is another user's."""
+    path = Path(file)
+    if path.name != etcd.CLAIM_FILE:
+        raise ValueError(f"{path} is no file of an etcd")
+    try:
+        check_owner(path.parent)
+        return read_own(path).strip()
+    except OSError as error:
+        raise OptionsError(f"--etcd-servers: the etcd at {shown_url(servers)} is another user's: {error}") from None
 
 
 def _address(server: str) -> tuple[str, int]:
@@ -63,11 +85,11 @@ def _address(server: str) -> tuple[str, int]:
         parts = urlsplit(server if "://" in server else f"http://{server}")
         host, port = parts.hostname, parts.port or 2379
     except ValueError:
-        raise OptionsError(f"--etcd-servers: {server!r} is no URL") from None
+        raise OptionsError(f"--etcd-servers: {shown_url(server)!r} is no URL") from None
     if parts.scheme != "http" or not host:
         raise OptionsError(
-            f"--etcd-servers: {server} is not http://ADDRESS:PORT, where the etcd of `steersman envtest` listens; this "
-            "kube-apiserver does not speak to another etcd yet"
+            f"--etcd-servers: {shown_url(server)} is not http://ADDRESS:PORT, where the etcd of `steersman envtest` "
+            "listens; this kube-apiserver does not speak to another etcd yet"
         )
     return host, port
 
@@ -79,15 +101,17 @@ def _connected(server: str, host: str, port: int, longest_wait: float) -> socket
             return socket.create_connection((host, port), timeout=_ANSWER_TIMEOUT)
         except OSError as error:
             if time.monotonic() > until:
-                raise OptionsError(f"--etcd-servers: nothing listens at {server}: {error}") from None
+                raise OptionsError(f"--etcd-servers: nothing listens at {shown_url(server)}: {error}") from None
         time.sleep(_BETWEEN_TRIES)
 
 
-def _asked(connection: socket.socket, host: str, port: int) -> tuple[int, bytes]:
+def _asked(connection: socket.socket, host: str, port: int, word: bytes) -> tuple[int, bytes]:
     """Status and body of the answer. Raises OSError, ValueError for what is no HTTP."""
     name = f"[{host}]" if ":" in host else host
-    request = etcd.CLAIM + f"HTTP/1.1\r\nHost: {name}:{port}\r\nContent-Length: 0\r\n\r\n".encode()
-    connection.sendall(request)
+    request = etcd.CLAIM + f"HTTP/1.1\r\nHost: {name}:{port}\r\nContent-Length: 0\r\n".encode()
+    if word:
+        request += b"Authorization: Bearer " + word + b"\r\n"
+    connection.sendall(request + b"\r\n")
     received = b""
     while True:
         head, found, body = received.partition(b"\r\n\r\n")

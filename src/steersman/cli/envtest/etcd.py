@@ -2,8 +2,9 @@
 
 It is no etcd, and holds no data itself. On its client URLs it answers `GET /health` as etcd does, and
 `POST /steersman/claim`: the kube-apiserver that asks keeps its data in this process's data folder, and the folder is
-its own as long as that connection lasts. What else is sent there, etcd's own protocol too, gets 404 or the connection's
-end. Flags are etcd's: `-name value`, `--name=value`.
+its own as long as that connection lasts. A claim brings a word out of a file in that folder, which only the same user
+can read; without it, it is told where the file lies. What else is sent there, etcd's own protocol too, gets 404 or the
+connection's end. Flags are etcd's: `-name value`, `--name=value`.
 
 The file is run as a program by itself, without the rest of the package and without `site`, as tools wait for its start:
 it imports only what takes no time.
@@ -23,6 +24,8 @@ from functools import partial
 VERSION = "3.6.8"
 """Of the etcd whose flags are taken."""
 CLAIM = b"POST /steersman/claim "
+CLAIM_FILE = "etcd.claim"
+"""In the data folder: the word that a claim must bring."""
 _HEALTHY = b'{"health":"true","reason":""}'
 _HEAD_LIMIT = 16 << 10
 
@@ -79,7 +82,7 @@ def parse(arguments: list[str]) -> dict[str, str]:
         if name == "h":
             name = "help"
         if name not in IN_USE and name not in WITHOUT_EFFECT:
-            raise Refused(f"--{name} is no flag of etcd, or one that steersman's does not take")
+            raise Refused(f"--{name} is no flag of etcd, or one that steersman's does not take{_meant(name)}")
         if not given:
             if name in _BOOLEAN:
                 value = "true"
@@ -89,6 +92,14 @@ def parse(arguments: list[str]) -> dict[str, str]:
                 raise Refused(f"flag needs an argument: --{name}")
         values[name] = value
     return values
+
+
+def _meant(name: str) -> str:
+    """The flag that was probably meant, in words."""
+    from difflib import get_close_matches  # which no start needs
+
+    near = get_close_matches(name[:100], [*IN_USE, *sorted(WITHOUT_EFFECT)], 1)
+    return f", did you mean --{near[0]}?" if near else ""
 
 
 def address(url: str) -> tuple[str, int]:
@@ -120,23 +131,63 @@ def listen(host: str, port: int) -> list[socket.socket]:
     return listeners
 
 
-def hold(folder: str) -> None:
-    """Makes the folder and keeps other processes of this kind out of it until this one ends. Raises Refused."""
+def hold(folder: str) -> bytes:
+    """Makes the folder and keeps other processes of this kind out of it until this one ends; the word for a claim.
+
+    The word lies in a file of the folder that only this user can read, so who knows it is this user. Raises Refused.
+    """
     try:
-        os.makedirs(folder, 0o700, exist_ok=True)
-        lock = os.open(os.path.join(folder, "etcd.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        make_folders(os.path.abspath(folder))
+        check_owner(folder, os.stat(folder))
+        lock = open_own(os.path.join(folder, "etcd.lock"), os.O_RDWR | os.O_CREAT)
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        word = os.urandom(16).hex().encode()
+        file = open_own(os.path.join(folder, CLAIM_FILE), os.O_RDWR | os.O_CREAT)
+        os.fchmod(file, 0o600)
+        os.ftruncate(file, 0)
+        os.write(file, word)
+        os.close(file)
     except BlockingIOError:
         raise Refused(f"--data-dir: {folder} is in use by another etcd") from None
     except OSError as error:
-        raise Refused(f"--data-dir: {folder} cannot be used: {error.strerror}") from None
+        raise Refused(f"--data-dir: {folder} cannot be used: {error.strerror or error}") from None
+    return word
+
+
+def make_folders(path: str) -> None:
+    """Makes a folder and those above it that are missing, with mode 0700 whatever the umask. Raises OSError."""
+    if not os.path.lexists(path):
+        make_folders(os.path.dirname(path))
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        if not os.path.isdir(path):
+            raise
+
+
+def open_own(path: str, flags: int) -> int:
+    """Opens a file of this user, or root's, without following a link. Raises OSError."""
+    descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        check_owner(path, os.fstat(descriptor))
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def check_owner(path: str, status: os.stat_result) -> None:
+    """Raises OSError for what is another user's."""
+    if status.st_uid not in (os.geteuid(), 0):
+        raise OSError(f"{path} belongs to another user (uid {status.st_uid}), who could have put anything there")
 
 
 class Service:
     """Answers on its listeners. One connection at a time holds the claim to the folder."""
 
-    def __init__(self, listeners: list[socket.socket], folder: str, *, fsync: bool) -> None:
+    def __init__(self, listeners: list[socket.socket], folder: str, word: bytes, *, fsync: bool) -> None:
         self._folder = folder
+        self._word = word
         self._fsync = fsync
         self._claimed_by: socket.socket | None = None
         self._heads: dict[socket.socket, bytes] = {}
@@ -183,6 +234,8 @@ class Service:
             self._send(connection, "200 OK", b"" if method == b"HEAD" else _HEALTHY)
         elif not head.startswith(CLAIM):
             self._send(connection, "404 Not Found", b"404 page not found\n")
+        elif not self._knows_word(head):
+            self._send(connection, "401 Unauthorized", self._where_word_is())
         elif self._is_claimed():
             self._send(connection, "409 Conflict", b'{"message":"another kube-apiserver keeps its data here"}')
         else:
@@ -191,6 +244,18 @@ class Service:
             self._send(connection, "200 OK", self._lent(), keep=True)
             return
         self._end(connection)
+
+    def _knows_word(self, head: bytes) -> bool:
+        """Whether a claim brings the word, which only this user can read: others on this machine can connect too."""
+        lines = head.partition(b"\r\n\r\n")[0].split(b"\r\n")[1:]
+        fields = {name.lower(): value.strip() for name, _, value in (line.partition(b":") for line in lines)}
+        given = fields.get(b"authorization", b"").removeprefix(b"Bearer ")
+        return len(given) == len(self._word) and not sum(a ^ b for a, b in zip(given, self._word, strict=True))
+
+    def _where_word_is(self) -> bytes:
+        import json
+
+        return json.dumps({"claimFile": os.path.abspath(os.path.join(self._folder, CLAIM_FILE))}).encode()
 
     def _is_claimed(self) -> bool:
         """Whether who has the folder is still there: that it has gone may be known only in a moment."""
@@ -250,13 +315,14 @@ def main(arguments: list[str]) -> int:
         folder = values.get("data-dir", f"{values.get('name', 'default')}.etcd")
         urls = values.get("listen-client-urls", "http://localhost:2379").split(",")
         places = [address(url) for url in urls]
-        hold(folder)
+        word = hold(folder)
         listeners = [listener for place in places for listener in listen(*place)]
     except Refused as refused:
         print(f"etcd: {refused}", file=sys.stderr)
         return 2
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    Service(listeners, folder, fsync=values.get("unsafe-no-fsync") not in ("true", "1", "t", "T", "TRUE", "True")).run()
+    fsync = values.get("unsafe-no-fsync") not in ("true", "1", "t", "T", "TRUE", "True")
+    Service(listeners, folder, word, fsync=fsync).run()
     return 0
 
 

@@ -34,7 +34,7 @@ WITHOUT_EFFECT: Final = names(
     "enable-logs-handler etcd-cafile etcd-certfile "
     "etcd-count-metric-poll-period etcd-db-metric-poll-interval etcd-healthcheck-timeout etcd-keyfile etcd-prefix "
     "etcd-readycheck-timeout lease-reuse-duration-seconds livez-grace-period log-flush-frequency "
-    "log-json-info-buffer-size log-json-split-stream log-text-info-buffer-size log-text-split-stream logging-format "
+    "log-json-info-buffer-size log-json-split-stream log-text-info-buffer-size log-text-split-stream "
     "max-connection-bytes-per-sec shutdown-watch-termination-grace-period storage-backend "
     "storage-initialization-timeout vmodule watch-cache watch-cache-sizes"
 )
@@ -106,15 +106,15 @@ def with_certificates(options: Options, folder: str) -> Options:
 
 
 def _make_pair(options: Options, certificate: Path, key: Path) -> None:
-    from steersman.controlplane.addresses import advertised_address, service_ranges
+    from steersman.controlplane.addresses import public_address, service_ranges
     from steersman.controlplane.data_folder import certificate_files, make_data_folder
-    from steersman.machinery.private_files import write_whole
+    from steersman.machinery.private_files import make_folders, write_whole
 
     make_data_folder(options)
-    host = options.advertise_address or advertised_address(options.bind_address)
+    host = public_address(options)
     made = certificate_files(options, host, options.bind_address, str(service_ranges(options)[0][1]))
     try:
-        certificate.parent.mkdir(parents=True, exist_ok=True)
+        make_folders(certificate.parent)
         write_whole(key, made.server_key.read_bytes())
         write_whole(certificate, made.server.read_bytes() + made.ca.read_bytes(), 0o644)
     except OSError as error:

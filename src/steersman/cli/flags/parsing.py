@@ -6,21 +6,25 @@ one shorthand, `-v 3`, also as `-v=3` and `-v3`.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
-from difflib import get_close_matches
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from steersman.cli.flags.known import ADMISSION_PLUGINS, KNOWN
 from steersman.cli.flags.sections import FLAGS, Flag
+from steersman.controlplane.option_ties import check_ties
 from steersman.controlplane.options import Options, OptionsError
+from steersman.machinery.suggestions import did_you_mean, known_are
 
 
-def parse(arguments: list[str], data_dir: Path) -> Options:
-    """Options from a command line. Raises OptionsError: every flag is known, or the start ends here."""
+def parse(arguments: list[str], data_dir: Path, others: Iterable[str] = ()) -> Options:
+    """Options from a command line. Raises OptionsError: every flag is known, or the start ends here.
+
+    `others` are names of flags that the command has beside these.
+    """
     values: dict[str, Any] = {"data_dir": data_dir}
-    for name, value, _ in arguments_by_flag(arguments):
-        flag = _lookup(name)
+    for name, value, _ in arguments_by_flag(arguments, others=others):
+        flag = _lookup(name, others)
         try:
             read = flag.read(value)
         except ValueError as error:
@@ -44,7 +48,9 @@ def parse(arguments: list[str], data_dir: Path) -> Options:
     return options
 
 
-def arguments_by_flag(arguments: list[str], more_booleans: Container[str] = ()) -> Iterator[tuple[str, str, list[str]]]:
+def arguments_by_flag(
+    arguments: list[str], more_booleans: Container[str] = (), others: Iterable[str] = ()
+) -> Iterator[tuple[str, str, list[str]]]:
     """Of each flag its name, with `-` for `_`, its value, and the arguments it was given by. Raises OptionsError.
 
     `more_booleans` are names of flags beside those here that may be given without a value.
@@ -63,7 +69,7 @@ def arguments_by_flag(arguments: list[str], more_booleans: Container[str] = ()) 
             elif (following := next(waiting, None)) is not None:
                 used.append(value := following)
             else:
-                _lookup(name)
+                _lookup(name, others)
                 raise OptionsError(f"--{name} needs a value")
         yield name, value, used
 
@@ -79,15 +85,13 @@ def _split(text: str) -> tuple[str, str, str]:
     return text[2:].partition("=")
 
 
-def _lookup(name: str) -> Flag:
+def _lookup(name: str, others: Iterable[str] = ()) -> Flag:
     flag = FLAGS.get(name)
     if flag is not None:
         return flag
     if name in KNOWN:
         raise OptionsError(f"not supported yet: --{name}")
-    near = get_close_matches(name, [*FLAGS, *KNOWN], 1)
-    hint = f", did you mean --{near[0]}?" if near else ""
-    raise OptionsError(f"unknown flag: --{name}{hint}")
+    raise OptionsError(f"unknown flag: --{name}{did_you_mean(name, (*FLAGS, *KNOWN, *others), '--')}")
 
 
 def check(options: Options) -> None:
@@ -102,7 +106,7 @@ def check(options: Options) -> None:
 
     for name in (*options.enable_admission_plugins, *options.disable_admission_plugins):
         if name not in ADMISSION_PLUGINS:
-            raise OptionsError(f"unknown admission plugin {name!r}")
+            raise OptionsError(f"unknown admission plugin {name!r}{known_are(name, ADMISSION_PLUGINS)}")
     both = sorted({*options.enable_admission_plugins} & {*options.disable_admission_plugins})
     if both:
         raise OptionsError(f"[{' '.join(both)}] in enable-admission-plugins and disable-admission-plugins overlapped")
@@ -111,6 +115,7 @@ def check(options: Options) -> None:
         if name not in there:
             raise OptionsError(f"not supported yet: --enable-admission-plugins={name}")
     RuntimeConfig(options.runtime_config)
+    check_ties(options)
 
 
 def _check_authorization(options: Options) -> None:

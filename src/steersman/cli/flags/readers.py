@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from ipaddress import ip_address
 from pathlib import Path
@@ -9,10 +10,17 @@ from typing import Any, Final
 
 from steersman.authorization.steps import MODES
 from steersman.controlplane.controllers import check_controllers
-from steersman.controlplane.options import ENDPOINT_RECONCILERS, STORAGE_MEDIA_TYPES, parse_override
+from steersman.controlplane.options import (
+    ENDPOINT_RECONCILERS,
+    LOGGING_FORMATS,
+    STORAGE_MEDIA_TYPES,
+    STORAGES,
+    parse_override,
+)
 from steersman.machinery.errors.field import quote
 from steersman.machinery.go.strings import trim_space
 from steersman.machinery.go.urls import url_error
+from steersman.machinery.suggestions import known_are, none_of
 from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.net.ascii import is_digits
 
@@ -37,7 +45,7 @@ def seconds(text: str) -> float:
 
 def reconciler(text: str) -> str:
     if text not in ENDPOINT_RECONCILERS:
-        raise ValueError(f"{text!r} is none of {', '.join(ENDPOINT_RECONCILERS)}")
+        raise ValueError(none_of(text, ENDPOINT_RECONCILERS))
     return text
 
 
@@ -122,10 +130,10 @@ def file(text: str) -> str:
 
 
 def folder(text: str) -> Path:
-    """A folder that need not be there yet; an empty name would be the one the server is started in."""
+    """A folder, from the root on, which need not be there yet; an empty name would be the one the server starts in."""
     if not text:
         raise ValueError("the name of a folder is needed")
-    return Path(text)
+    return Path(os.path.abspath(text))
 
 
 def one_file(text: str) -> tuple[str, ...]:
@@ -168,8 +176,8 @@ def issuer(text: str) -> tuple[str, ...]:
 
 
 def storage(text: str) -> str:
-    if text not in ("sqlite", "memory"):
-        raise ValueError(f"{text!r} is neither sqlite nor memory")
+    if text not in STORAGES:
+        raise ValueError(none_of(text, STORAGES))
     return text
 
 
@@ -192,9 +200,16 @@ def initialization(text: str) -> float:
     return seconds(text)
 
 
+def logging_format(text: str) -> str:
+    if text not in LOGGING_FORMATS:
+        known = known_are(text, LOGGING_FORMATS)
+        raise ValueError(f"format: Invalid value: {quote(text)}: Unsupported log format{known}")
+    return text
+
+
 def media_type(text: str) -> str:
     if text not in STORAGE_MEDIA_TYPES:
-        raise ValueError(f"{text!r} is none of {', '.join(STORAGE_MEDIA_TYPES)}")
+        raise ValueError(none_of(text, STORAGE_MEDIA_TYPES))
     return text
 
 
@@ -202,7 +217,7 @@ def modes(text: str) -> tuple[str, ...]:
     given = names(text)
     for mode in given:
         if mode not in MODES:
-            raise ValueError(f"unknown mode {mode!r}")
+            raise ValueError(f"unknown mode {mode!r}{known_are(mode, MODES)}")
     if not given:
         raise ValueError("modes must be given, each once")
     return given
@@ -214,6 +229,18 @@ def review_version(text: str) -> str:
             f'unsupported webhook authorizer version {quote(text)}, supported versions are "v1", "v1beta1"'
         )
     return text
+
+
+class OneOf:
+    """Reads a text that is one of a few, or empty for the default."""
+
+    def __init__(self, *allowed: str) -> None:
+        self._allowed = allowed
+
+    def __call__(self, text: str) -> str:
+        if text and text not in self._allowed:
+            raise ValueError(none_of(text, self._allowed))
+        return text
 
 
 def header_names(text: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from steersman.authorization.steps import MODES
 from steersman.cli.flags.known import ADMISSION_PLUGINS
 from steersman.cli.flags.readers import (
+    OneOf,
     address,
     backend,
     bind_address,
@@ -24,6 +25,7 @@ from steersman.cli.flags.readers import (
     integer,
     integers,
     issuer,
+    logging_format,
     media_type,
     modes,
     names,
@@ -44,7 +46,7 @@ from steersman.cli.flags.readers import (
     whole_seconds,
 )
 from steersman.controlplane.controllers import CONTROLLERS
-from steersman.controlplane.options import ENDPOINT_RECONCILERS, STORAGE_MEDIA_TYPES
+from steersman.controlplane.options import ENDPOINT_RECONCILERS, LOGGING_FORMATS, STORAGE_MEDIA_TYPES
 from steersman.controlplane.tls_parameters import SUITE_NAMES
 
 
@@ -68,7 +70,7 @@ def _audit_flags(plugin: str) -> dict[str, Flag]:
     option = f"audit_{plugin}_"
     modes = ("batch", "blocking", "blocking-strict")
     flags = {
-        "mode": Flag(f"{option}mode", str, "batch, blocking or blocking-strict", values=modes),
+        "mode": Flag(f"{option}mode", OneOf(*modes), "batch, blocking or blocking-strict", values=modes),
         "batch-buffer-size": Flag(f"{option}batch_buffer_size", integer, "events that may wait, in batch mode"),
         "batch-max-size": Flag(f"{option}batch_max_size", integer, "events of a batch"),
         "batch-max-wait": Flag(f"{option}batch_max_wait", seconds, "longest wait for a batch that is not full"),
@@ -90,9 +92,7 @@ _PLUGINS: Final = tuple(sorted(ADMISSION_PLUGINS))
 SECTIONS: Final[dict[str, dict[str, Flag]]] = {
     "Generic": {
         "data-dir": Flag("data_dir", folder, "folder of the data, keys and kubeconfig"),
-        "storage": Flag(
-            "storage", storage, "sqlite (in the folder) or memory (gone at the end)", values=("sqlite", "memory")
-        ),
+        "storage": Flag("storage", storage, "sqlite or memory, gone at the end", values=("sqlite", "memory")),
         "workers": Flag("workers", positive, "processes that answer requests"),
         "unsafe-no-fsync": Flag("unsafe_no_fsync", boolean, "let a power cut take the last writes", boolean=True),
         "storage-media-type": Flag(
@@ -192,7 +192,10 @@ SECTIONS: Final[dict[str, dict[str, Flag]]] = {
             "authentication_token_webhook_config_file", file, "kubeconfig of the webhook that knows tokens"
         ),
         "authentication-token-webhook-version": Flag(
-            "authentication_token_webhook_version", str, "version of its TokenReviews", values=("v1", "v1beta1")
+            "authentication_token_webhook_version",
+            OneOf("v1", "v1beta1"),
+            "version of its TokenReviews",
+            values=("v1", "v1beta1"),
         ),
         "authentication-token-webhook-cache-ttl": Flag(
             "authentication_token_webhook_cache_ttl", seconds, "how long its answers are good"
@@ -294,7 +297,9 @@ SECTIONS: Final[dict[str, dict[str, Flag]]] = {
         "audit-log-maxage": Flag("audit_log_maxage", integer, "days that old files are kept, 0 for ever"),
         "audit-log-maxbackup": Flag("audit_log_maxbackup", integer, "old files that are kept, 0 for all"),
         "audit-log-maxsize": Flag("audit_log_maxsize", integer, "MiB of a file, 0 for any"),
-        "audit-log-format": Flag("audit_log_format", str, "json or legacy, lines of text", values=("json", "legacy")),
+        "audit-log-format": Flag(
+            "audit_log_format", OneOf("json", "legacy"), "json or legacy, lines of text", values=("json", "legacy")
+        ),
         "audit-log-compress": Flag("audit_log_compress", boolean, "compress old files", boolean=True),
         **_audit_flags("log"),
         "audit-webhook-config-file": Flag("audit_webhook_config_file", str, "kubeconfig of who is sent events"),
@@ -356,9 +361,10 @@ SECTIONS: Final[dict[str, dict[str, Flag]]] = {
         "v": Flag(
             "verbosity",
             number,
-            "log level: 2 what is unusual, 3 every request, 6 what libraries say",
+            "log level: 0 failures, 2 what is unusual, 3 requests, 6 all",
             values=("0", "2", "3", "6"),
         ),
+        "logging-format": Flag("logging_format", logging_format, "form of the log's lines", values=LOGGING_FORMATS),
         "profiling": Flag("profiling", boolean, "serve /debug/pprof", boolean=True),
         "contention-profiling": Flag(
             "contention_profiling", boolean, "serve what holds the event loop at /debug/pprof/block", boolean=True

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
-import signal
 import sys
 import time
 from collections.abc import Callable
@@ -17,10 +15,12 @@ import click
 
 from steersman.cli.command import FlagsCommand, Option
 from steersman.cli.flags import parse
-from steersman.cli.paths import DEFAULT_DATA_DIR, default_data_dir
+from steersman.cli.merged_context import take_out
+from steersman.cli.paths import DEFAULT_DATA_DIR, AbsolutePath, default_data_dir
 from steersman.cli.serve import Started, fail, run
-from steersman.cli.up.process_file import claim, running
+from steersman.cli.up.process_file import Running, claim, end, running
 from steersman.cli.up.screen import can_redraw
+from steersman.controlplane.data_files import check_files
 from steersman.controlplane.options import Options, OptionsError
 
 if TYPE_CHECKING:
@@ -29,15 +29,20 @@ if TYPE_CHECKING:
     from steersman.controlplane.addresses import Address
 
 _DEFAULTS: Final = {"bind-address": "127.0.0.1", "allow-privileged": "true"}
+_MOST_USED: Final = ("data-dir", "storage", "bind-address", "secure-port", "v")
+"""Flags of the server that `--help` shows."""
 _PATIENCE: Final = 60.0
 """Seconds that `down` waits."""
-_File: Final = click.Path(path_type=Path, dir_okay=False)
+_OWN: Final = ("nodes", "config", "detach")
+"""Names of its own flags."""
+_WHOLE: Final = click.IntRange(0)
+_File: Final = AbsolutePath(dir_okay=False)
 
 
-@click.command(cls=FlagsCommand, defaults={**_DEFAULTS, "controllers": "*"})
+@click.command(cls=FlagsCommand, defaults={**_DEFAULTS, "controllers": "*"}, most_used=_MOST_USED)
 @click.option(
     "--nodes",
-    type=click.IntRange(0),
+    type=_WHOLE,
     metavar="int",
     cls=Option,
     section="Cluster",
@@ -49,23 +54,19 @@ _File: Final = click.Path(path_type=Path, dir_okay=False)
     metavar="file",
     cls=Option,
     section="Cluster",
-    help="which nodes there are, in groups, and objects to begin with, in YAML",
+    help="nodes in groups, and objects to begin with, in YAML",
 )
 @click.option(
     "--detach",
     is_flag=True,
-    show_default=False,
     cls=Option,
     section="Cluster",
-    help="return when the cluster is ready, and leave it running",
+    help="return when it is ready, and leave it running",
 )
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED)
 def up(nodes: int | None, config: Path | None, detach: bool, flags: tuple[str, ...]) -> None:
     """Run a whole simulated cluster: server, controllers, scheduler and nodes in one process.
-
-    It listens on 127.0.0.1 unless it is told otherwise, and runs until it is interrupted. What it has stays in its
-    --data-dir for the next time; --storage=memory is for what is thrown away. Point kubectl at it by `steersman
-    kubeconfig`, or by the kubeconfig that it names.
+    What it has stays in its --data-dir. `steersman kubeconfig` points kubectl at it.
     """  # fmt: skip
     collecting = gc.isenabled()
     gc.disable()  # until the cluster is ready: what is imported stays
@@ -78,19 +79,20 @@ def up(nodes: int | None, config: Path | None, detach: bool, flags: tuple[str, .
 
 def _up(nodes: int | None, config: Path | None, detach: bool, flags: tuple[str, ...]) -> None:
     try:
-        options = parse([*(f"--{name}={value}" for name, value in _DEFAULTS.items()), *flags], default_data_dir())
+        options = parse([*(f"--{name}={value}" for name, value in _DEFAULTS.items()), *flags], default_data_dir(), _OWN)
         configuration = _configuration(nodes, config)
     except OptionsError as error:
         fail(str(error))
     try:
+        check_files(options.data_dir)
         claimed = claim(options.data_dir)
     except OSError as error:
-        fail(f"{options.data_dir} cannot be the folder of a cluster: {error.strerror}")
+        fail(f"{options.data_dir} cannot be the folder of a cluster: {error.strerror or error}")
     if claimed is None:
-        found = running(options.data_dir)
+        found = _running(options.data_dir)
         down = f"`steersman down --data-dir {options.data_dir}`"
-        process = f", as process {found.pid}: {down} ends it" if found is not None else ""
-        fail(f"a cluster runs in {options.data_dir} already{process}")
+        process = f", as process {found.pid}: {down} ends it" if found is not None and found.pid else ""
+        fail(f"a cluster or a server runs in {options.data_dir} already{process}")
     with claimed:
         if detach:
             from steersman.cli.up import detached
@@ -149,8 +151,17 @@ def _serve(options: Options, make: Callable[[], Started], ready: Callable[[Addre
         fail(str(error))
 
 
+def _running(folder: Path) -> Running | None:
+    """The process that is the cluster of a folder; exits with 1 if another user could say who that is."""
+    try:
+        check_files(folder)
+        return running(folder)
+    except OSError as error:
+        fail(str(error))
+
+
 _data_dir = click.option(
-    "--data-dir", type=click.Path(path_type=Path, file_okay=False), metavar="folder", default=default_data_dir,
+    "--data-dir", type=AbsolutePath(file_okay=False), metavar="folder", default=default_data_dir,
     show_default=False, help=f"the cluster's folder  [default: {DEFAULT_DATA_DIR}]",
 )  # fmt: skip
 
@@ -158,10 +169,8 @@ _data_dir = click.option(
 @click.command()
 @_data_dir
 def status(data_dir: Path) -> None:
-    """Say how a cluster is that `up` has started, and what is on it; exit with 1 if none answers."""
-    found = running(data_dir)
-    if found is None:
-        fail(f"no cluster runs in {data_dir}")
+    """Say how a cluster or a server is that runs in a folder, and what is on it; exit with 1 if none answers."""
+    found = _found(data_dir)
     from steersman.cli.up.status import look
     from steersman.client.transport import Unreachable
     from steersman.machinery.errors.status import StatusError
@@ -177,14 +186,34 @@ def status(data_dir: Path) -> None:
 @click.command()
 @_data_dir
 def down(data_dir: Path) -> None:
-    """End a cluster that `up` has started. What it has stays in its folder."""
-    found = running(data_dir)
-    if found is None:
-        fail(f"no cluster runs in {data_dir}")
-    os.kill(found.pid, signal.SIGTERM)
+    """End a cluster or a server that runs in a folder. What it has stays in the folder; its context is taken out of
+    the kubeconfig of its user, if it is there."""
+    found = _found(data_dir)
+    if not found.pid:
+        fail(f"a cluster is just starting in {data_dir}, or an older version has started it: end that by itself")
+    try:
+        end(data_dir, found)
+    except ProcessLookupError:
+        pass  # it has ended meanwhile
+    except OSError as error:
+        fail(f"process {found.pid} cannot be ended: {error.strerror or error}")
     until = time.monotonic() + _PATIENCE
-    while (still := running(data_dir)) is not None and still.pid == found.pid:
+    while (still := _running(data_dir)) is not None and still.pid == found.pid:
         if time.monotonic() > until:
             fail(f"process {found.pid} has not ended after {_PATIENCE:.0f} s")
         time.sleep(0.02)
     click.echo("ended")
+    _take_out_context(data_dir)
+
+
+def _take_out_context(folder: Path) -> None:
+    for name, path in take_out(folder):
+        click.echo(f"context {name} was taken out of {path}")
+
+
+def _found(folder: Path) -> Running:
+    """The process that runs in a folder; ends the program if there is none."""
+    found = _running(folder)
+    if found is None:
+        fail(f"no cluster runs in {folder}, and no server")
+    return found

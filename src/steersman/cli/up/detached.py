@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 from steersman.cli.serve import fail, ready_line
-from steersman.cli.up.process_file import write_pid
+from steersman.cli.up.process_file import hand_over, write_pid
+from steersman.machinery.private_files import open_own
 
 if TYPE_CHECKING:
     from steersman.controlplane.addresses import Address
@@ -34,10 +35,14 @@ def detach(folder: Path, claimed: IO[str], serve: Callable[[Callable[[Address], 
     PATIENCE. Nothing may run in other threads yet.
     """
     log = log_file(folder)
-    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        output = open_own(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    except OSError as error:
+        fail(str(error))
     reader, writer = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
+    hand_over(claimed)
     child = os.fork()
     if child == 0:
         os.close(reader)

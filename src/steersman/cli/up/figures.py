@@ -12,6 +12,8 @@ from typing import Final
 import msgspec
 
 from steersman.api.meta.v1 import ObjectMeta
+from steersman.cli.up.trouble import EVENTS, WARNINGS, PodPart, Trouble
+from steersman.cli.up.trouble import PODS as TROUBLED_PODS
 from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
 from steersman.client.informer import Informers
@@ -40,7 +42,6 @@ class Part(msgspec.Struct):
 
 
 NODES: Final = APIResource("", "v1", "nodes", "Node", Part, namespaced=False)
-PODS: Final = APIResource("", "v1", "pods", "Pod", Part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +59,25 @@ def is_ready(node: Part) -> bool:
     return any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
 
 
-def phase(pod: Part) -> str:
+def phase(pod: Part | PodPart) -> str:
     """In which phase of its life it is: Pending, Running, Succeeded, Failed, Unknown."""
     return pod.status.phase or "Unknown"
 
 
-async def asked(client: Client, seconds: float = 1.0) -> Figures:
+async def asked(client: Client, seconds: float = 1.0, trouble: Trouble | None = None) -> Figures:
     """The figures of a cluster elsewhere: its nodes and pods, then two looks at its requests, some seconds apart.
 
-    Raises StatusError, Unreachable.
+    `trouble` is told of the pods and warnings. Raises StatusError, Unreachable.
     """
     nodes = [is_ready(node) async for node in client.each(NODES)]
-    pods = Counter([phase(pod) async for pod in client.each(PODS)])
+    pods: Counter[str] = Counter()
+    async for pod in client.each(TROUBLED_PODS):
+        pods[phase(pod)] += 1
+        if trouble is not None:
+            trouble.pod_changed(None, pod)
+    if trouble is not None:
+        async for event in client.each(EVENTS, field_selector=WARNINGS):
+            trouble.warned(None, event)
     before, began = _requests(await client.raw("GET", "/metrics")), time.monotonic()
     await asyncio.sleep(seconds)
     after, ended = _requests(await client.raw("GET", "/metrics")), time.monotonic()
@@ -86,11 +94,13 @@ def _requests(metrics: bytes) -> float:
 class Followed:
     """The figures of a cluster as it changes, by watches: `start`, then `now` as often as one likes, then `stop`.
 
-    `requests` tells how many were answered so far.
+    `requests` tells how many were answered so far. `trouble` names pods and warnings.
     """
 
     def __init__(self, client: Client, requests: Callable[[], float]) -> None:
         self._informers = Informers(client)
+        self.trouble = Trouble()
+        self.trouble.follow(self._informers)
         self._requests = requests
         self._nodes = self._ready = 0
         self._pods: Counter[str] = Counter()
@@ -99,7 +109,7 @@ class Followed:
 
     def start(self) -> None:
         self._informers.of(NODES).on_change(self._node_changed)
-        self._informers.of(PODS).on_change(self._pod_changed)
+        self._informers.of(TROUBLED_PODS).on_change(self._pod_changed)
         self._informers.start()
 
     async def stop(self) -> None:
@@ -119,7 +129,7 @@ class Followed:
         self._nodes += (new is not None) - (old is not None)
         self._ready += (new is not None and is_ready(new)) - (old is not None and is_ready(old))
 
-    def _pod_changed(self, old: Part | None, new: Part | None) -> None:
+    def _pod_changed(self, old: PodPart | None, new: PodPart | None) -> None:
         if old is not None:
             self._pods[phase(old)] -= 1
         if new is not None:
@@ -141,13 +151,3 @@ def pods_in_words(figures: Figures) -> str:
     order: Iterable[str] = (*_PHASES, *sorted({*figures.pods} - {*_PHASES}))
     told = [f"{figures.pods[each]} {to_lower(each)}" for each in order if figures.pods.get(each)]
     return ", ".join(told) or "none"
-
-
-def duration_in_words(seconds: float) -> str:
-    """`12s`, `3m4s`, `2h5m`, `3d4h`: as kubectl tells ages, in two units at most."""
-    whole = int(seconds)
-    for unit, small, name, smaller in ((86400, 3600, "d", "h"), (3600, 60, "h", "m"), (60, 1, "m", "s")):
-        if whole >= unit:
-            rest = whole % unit // small
-            return f"{whole // unit}{name}" + (f"{rest}{smaller}" if rest else "")
-    return f"{whole}s"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import TextIO
+from typing import Final, NamedTuple, TextIO
 
 
 def can_redraw(out: TextIO) -> bool:
@@ -21,21 +21,41 @@ def size_of(out: TextIO) -> tuple[int, int]:
     return (columns, rows) if columns and rows else (80, 24)
 
 
+class Line(NamedTuple):
+    """A line of ASCII, and the colour of what follows its first columns: one of RED, YELLOW, GREEN, or none."""
+
+    text: str
+    colour: str = ""
+    plain_columns: int = 0
+
+    def drawn(self, width: int) -> str:
+        """The line cut at a width, with escape codes."""
+        before, rest = self.text[: self.plain_columns], self.text[self.plain_columns : max(width, 0)]
+        if not self.colour or not rest:
+            return self.text[:width]
+        return f"{before}\x1b[{self.colour}m{rest}\x1b[0m"
+
+
+RED: Final = "31"
+GREEN: Final = "32"
+YELLOW: Final = "33"
+
+
 class Screen:
     """Draws lines where it drew those before. What others write in between must come through `above`.
 
-    Lines are ASCII; they are cut at the width that the terminal has when they are drawn.
+    Lines are cut at the width that the terminal has when they are drawn.
     """
 
     def __init__(self, out: TextIO, size: Callable[[TextIO], tuple[int, int]] = size_of) -> None:
         self._out = out
         self._size = size
-        self._wanted: Sequence[str] = ()
-        self._drawn: list[str] = []
+        self._wanted: Sequence[Line] = ()
+        self._drawn: list[Line] = []
 
-    def show(self, lines: Sequence[str]) -> None:
+    def show(self, lines: Sequence[str | Line]) -> None:
         """Draws these lines in the place of those before."""
-        self._wanted = lines
+        self._wanted = [Line(each) if isinstance(each, str) else each for each in lines]
         self._write("")
 
     def redraw(self) -> None:
@@ -50,12 +70,12 @@ class Screen:
         columns, rows = self._size(self._out)
         width = max(columns - 1, 1)
         # A terminal that has become narrower since has broken the longer of its lines.
-        up = sum(-(-len(line) // columns) or 1 for line in self._drawn)
+        up = sum(-(-len(line.text) // columns) or 1 for line in self._drawn)
         parts = [f"\x1b[{min(up, rows)}F" if up else "", "\x1b[J", text]
         if text and not text.endswith("\n"):
             parts.append("\n")
-        self._drawn = [line[:width] for line in self._wanted][: max(rows - 1, 0)]
-        parts += [f"{line}\n" for line in self._drawn]
+        self._drawn = [line._replace(text=line.text[:width]) for line in self._wanted[: max(rows - 1, 0)]]
+        parts += [f"{line.drawn(width)}\n" for line in self._drawn]
         self._out.write("".join(parts))
         self._out.flush()
 

@@ -7,20 +7,24 @@ import logging
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from steersman.authentication.user import UserInfo
-from steersman.cli.up.figures import Figures, Followed, duration_in_words, nodes_in_words, pods_in_words
-from steersman.cli.up.screen import Above, Screen
+from steersman.cli.durations import in_words
+from steersman.cli.up.figures import Figures, Followed, nodes_in_words, pods_in_words
+from steersman.cli.up.screen import GREEN, RED, YELLOW, Above, Line, Screen
 
 if TYPE_CHECKING:
+    from steersman.cli.up.trouble import Trouble
     from steersman.cluster.cluster import Cluster
     from steersman.controlplane.addresses import Address
 
 _EVERY: Final = 0.5
 _OFTEN: Final = 0.1
 """Seconds between two looks: while it runs, and while it starts."""
+_TITLE: Final = 11
+"""Columns of the titles of lines."""
 _WATCHER: Final = UserInfo("steersman:view", groups=("system:masters",))
 
 
@@ -101,7 +105,8 @@ class ShownCluster:
         elif self._address is None:
             self._screen.show([starting(figures, self._wanted, served=self._followed is not None)])
         else:
-            self._screen.show(view(figures, self._address, time.monotonic() - self._began))
+            trouble = None if self._followed is None else self._followed.trouble
+            self._screen.show(view(figures, self._address, time.monotonic() - self._began, trouble))
 
 
 def starting(figures: Figures, nodes: int, *, served: bool) -> str:
@@ -111,11 +116,20 @@ def starting(figures: Figures, nodes: int, *, served: bool) -> str:
     return f"starting: controllers, scheduler, nodes ({figures.ready} of {nodes} ready)"
 
 
-def view(figures: Figures, address: Address, seconds: float) -> list[str]:
-    """The lines that are shown while it runs."""
-    return [
-        f"steersman  {address.url}, up {duration_in_words(seconds)}, {figures.requests:.0f} requests a second",
-        f"nodes      {nodes_in_words(figures)}",
-        f"pods       {pods_in_words(figures)}",
-        "ctrl-c     ends the cluster",
+def view(figures: Figures, address: Address, seconds: float, trouble: Trouble | None = None) -> list[Line]:
+    """The lines that are shown while it runs: figures, pods that are in trouble and why, the last warnings."""
+    lines = [
+        *_part("steersman", [f"{address.url}, up {in_words(seconds)}, {figures.requests:.0f} requests a second"]),
+        *_part("nodes", [nodes_in_words(figures)], GREEN if figures.ready == figures.nodes else YELLOW),
+        *_part("pods", [pods_in_words(figures)]),
     ]
+    if trouble is not None:
+        lines += _part("failed", trouble.failed(), RED)
+        lines += _part("pending", trouble.pending(), YELLOW)
+        lines += _part("warnings", trouble.warnings(), YELLOW)
+    return [*lines, *_part("ctrl-c", ["ends the cluster"])]
+
+
+def _part(title: str, texts: Sequence[str], colour: str = "") -> list[Line]:
+    """Lines with their title before the first one."""
+    return [Line(f"{'' if number else title:<{_TITLE}}{text}", colour, _TITLE) for number, text in enumerate(texts)]

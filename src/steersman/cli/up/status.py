@@ -4,36 +4,50 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from steersman.cli.durations import in_words
 from steersman.cli.up.detached import log_file
-from steersman.cli.up.figures import asked, duration_in_words, nodes_in_words, pods_in_words
+from steersman.cli.up.figures import asked, nodes_in_words, pods_in_words
 from steersman.cli.up.process_file import Running
+from steersman.cli.up.trouble import Trouble
 from steersman.client.client import Client
 from steersman.client.over_tls import TLSTransport
 from steersman.webhooks.kubeconfig import load_kubeconfig
 
 _PATIENCE: Final = 20.0
+_TITLE: Final = 12
+"""Columns of the titles of lines."""
 
 
 async def look(folder: Path, process: Running) -> list[str]:
     """What there is to say, a line each. Raises KubeconfigError, StatusError, TimeoutError, Unreachable."""
     kubeconfig = folder / "admin.kubeconfig"
     endpoint = load_kubeconfig(kubeconfig)
+    trouble = Trouble()
     client = Client(TLSTransport(endpoint), "steersman")
     try:
         async with asyncio.timeout(_PATIENCE):
-            figures = await asked(client)
+            figures = await asked(client, trouble=trouble)
     finally:
         await client.aclose()
-    up = duration_in_words(time.time() - process.since)
+    up = in_words(time.time() - process.since)
     log = log_file(folder)
     return [
         f"address     {endpoint.url}, up {up}, {figures.requests:.0f} requests a second",
         f"nodes       {nodes_in_words(figures)}",
         f"pods        {pods_in_words(figures)}",
+        *_part("failed", trouble.failed()),
+        *_part("pending", trouble.pending()),
+        *_part("warnings", trouble.warnings()),
         f"kubeconfig  {kubeconfig}",
         f"process     {process.pid}",
         *([f"log         {log}"] if log.exists() else []),
     ]
+
+
+def _part(title: str, texts: Sequence[str]) -> list[str]:
+    """Lines with their title before the first one."""
+    return [f"{'' if number else title:<{_TITLE}}{text}" for number, text in enumerate(texts)]

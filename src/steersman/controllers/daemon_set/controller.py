@@ -35,9 +35,9 @@ from steersman.controllers.workloads.own_writes import OwnWrites
 from steersman.controllers.workloads.pod_control import PodControl, all_of, pod_of, slow_start
 from steersman.controllers.workloads.pod_state import is_available, is_ready, is_terminal
 from steersman.controllers.workloads.revisions import REVISION_HASH
-from steersman.controllers.workloads.selectors import compiled
+from steersman.controllers.workloads.selectors import compiled, may_select
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.selectors.labels import Selector, from_label_selector
+from steersman.machinery.selectors.labels import Selector
 from steersman.machinery.values import times
 
 _BURST: Final = 250
@@ -133,8 +133,7 @@ class DaemonSetController(Controller[Key]):
 
     def _that_select(self, namespace: str, labels: Mapping[str, str]) -> Iterable[DaemonSet]:
         for each in self._sets.list(namespace) if labels else ():
-            selector = from_label_selector(each.spec.selector)
-            if not selector.empty and selector.matches(labels):
+            if may_select(each.spec.selector, labels):
                 yield each
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
@@ -167,7 +166,7 @@ class DaemonSetController(Controller[Key]):
         if daemon_set.metadata.deletion_timestamp:
             return
         selector = await compiled(daemon_set.spec.selector)
-        history = History(self.client, daemon_set, await self._claimed_revisions(daemon_set, selector))
+        history = await History.of(self.client, daemon_set, await self._claimed_revisions(daemon_set, selector))
         pods = await self._claimed_pods(daemon_set, selector)
         current = await history.current(pods)
         hash_ = current.metadata.labels.get(REVISION_HASH, "")

@@ -14,7 +14,8 @@ from steersman.client.errors import is_already_exists
 from steersman.client.resources import CONTROLLER_REVISIONS, DAEMON_SETS, PODS
 from steersman.controllers.controller import TryLater
 from steersman.controllers.workloads.controller_ref import new_controller_ref
-from steersman.controllers.workloads.revisions import REVISION_HASH, data_of, holds
+from steersman.controllers.workloads.large_templates import on_template
+from steersman.controllers.workloads.revisions import REVISION_HASH, holds, revisions_of
 from steersman.controllers.workloads.template_hash import template_hash
 from steersman.machinery.codec.serializer import deep_copy
 from steersman.machinery.errors.status import StatusError
@@ -23,14 +24,23 @@ from steersman.machinery.errors.status import StatusError
 class History:
     """The revisions of one DaemonSet, which are its own already."""
 
-    def __init__(self, client: Client, daemon_set: DaemonSet, revisions: Iterable[ControllerRevision]) -> None:
+    def __init__(
+        self, client: Client, daemon_set: DaemonSet, data: bytes, same: list[ControllerRevision],
+        old: list[ControllerRevision],
+    ) -> None:  # fmt: skip
+        """`same` are the revisions that hold `data`, that of the present template."""
         self._client = client
         self._daemon_set = daemon_set
-        self._data = data_of(daemon_set.spec.template)
-        self._same: list[ControllerRevision] = []
-        self.old: list[ControllerRevision] = []
-        for each in revisions:
-            (self._same if holds(each, self._data) else self.old).append(each)
+        self._data = data
+        self._same = same
+        self.old = old
+
+    @classmethod
+    async def of(cls, client: Client, daemon_set: DaemonSet, revisions: Sequence[ControllerRevision]) -> History:
+        """Find the revisions of the present template among those of a DaemonSet."""
+        template = daemon_set.spec.template
+        data, same = await on_template(template, revisions_of, template, revisions)
+        return cls(client, daemon_set, data, same, [each for each in revisions if each not in same])
 
     async def current(self, pods: Sequence[Pod]) -> ControllerRevision:
         """The revision of the present template, the newest of all; of several one is left, whose hash `pods` get."""
@@ -60,7 +70,7 @@ class History:
     async def _make(self, number: int) -> ControllerRevision:
         daemon_set = self._daemon_set
         metadata, template = daemon_set.metadata, daemon_set.spec.template
-        hash_ = template_hash(template, daemon_set.status.collision_count)
+        hash_ = await on_template(template, template_hash, template, daemon_set.status.collision_count)
         revision = ControllerRevision(
             metadata=ObjectMeta(
                 name=f"{metadata.name}-{hash_}", namespace=metadata.namespace, annotations=metadata.annotations,
@@ -75,7 +85,7 @@ class History:
             if not is_already_exists(error):
                 raise
             existing = await self._client.get(CONTROLLER_REVISIONS, revision.metadata.name, metadata.namespace)
-            if holds(existing, self._data):
+            if await on_template(template, holds, existing, self._data):
                 return existing
             await self._collided()
             raise

@@ -19,9 +19,9 @@ from steersman.api.core.v1 import (
     PodTemplateSpec,
     Toleration,
 )
+from steersman.controllers.workloads.copies import changeable_template
 from steersman.controllers.workloads.node_fit import node_affinity, tolerates
 from steersman.controllers.workloads.revisions import REVISION_HASH
-from steersman.machinery.codec.serializer import deep_copy
 from steersman.net.ascii import is_digits
 
 _GENERATION: Final = "deprecated.daemonset.template.generation"
@@ -79,7 +79,7 @@ def generation_of(daemon_set: DaemonSet) -> str | None:
 
 def template_for(daemon_set: DaemonSet, hash_: str) -> PodTemplateSpec:
     """The template of pods of a revision."""
-    template = deep_copy(daemon_set.spec.template)
+    template = changeable_template(daemon_set.spec.template)
     template.spec.tolerations = with_tolerations(template.spec)
     labels = {**template.metadata.labels, REVISION_HASH: hash_}
     generation = generation_of(daemon_set)

@@ -41,10 +41,9 @@ from steersman.controllers.workloads.controller_ref import (
     orphans,
     resolve,
 )
-from steersman.controllers.workloads.selectors import compiled
-from steersman.machinery.codec.serializer import deep_copy
+from steersman.controllers.workloads.copies import changeable
+from steersman.controllers.workloads.selectors import compiled, may_select
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.selectors.labels import from_label_selector
 
 _PAUSED = "DeploymentPaused"
 
@@ -96,8 +95,7 @@ class DeploymentController(Controller[Key]):
         if not labels:
             return []
         found = self._deployments.list(replica_set.metadata.namespace)
-        selectors = ((each, from_label_selector(each.spec.selector)) for each in found)
-        return [each for each, selector in selectors if not selector.empty and selector.matches(labels)]
+        return [each for each in found if may_select(each.spec.selector, labels)]
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         """A Deployment that lets no old and new pods run side by side goes on when its last pod is gone."""
@@ -119,7 +117,7 @@ class DeploymentController(Controller[Key]):
         if known is None:
             return
         try:
-            await self._sync(deep_copy(known))
+            await self._sync(changeable(known))
         except StatusError as error:
             if not is_namespace_terminating(error):
                 raise
@@ -135,7 +133,7 @@ class DeploymentController(Controller[Key]):
         uid, namespace = deployment.metadata.uid, deployment.metadata.namespace
         known = (*controlled_by(self._sets, uid), *orphans(self._sets, namespace))
         found = by_creation(await claims.claim(known))
-        newest = Newest(self.client, self.recorder, self._sets, self._same, deployment, found)
+        newest = await Newest.of(self.client, self.recorder, self._sets, self._same, deployment, found)
         if deployment.metadata.deletion_timestamp:
             await newest.find()
             await self._write(newest, status_of(newest.deployment, newest.new, newest.everything))

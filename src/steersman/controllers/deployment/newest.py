@@ -20,8 +20,10 @@ from steersman.controllers.deployment import notes
 from steersman.controllers.deployment.fence_posts import has_progress_deadline, new_replicas
 from steersman.controllers.deployment.status import PROGRESSING, condition_of, progressing, with_condition
 from steersman.controllers.workloads.controller_ref import is_controlled_by, new_controller_ref
+from steersman.controllers.workloads.copies import changeable, changeable_template
+from steersman.controllers.workloads.large_templates import on_template
 from steersman.controllers.workloads.template_hash import same_template, template_hash
-from steersman.machinery.codec.serializer import deep_copy
+from steersman.machinery.codec.serializer import encode
 from steersman.machinery.errors.status import StatusError
 
 TEMPLATE_HASH: Final = "pod-template-hash"
@@ -35,16 +37,21 @@ class SameTemplate:
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[str, int, str, int], bool] = OrderedDict()
 
-    def __call__(self, deployment: Deployment, replica_set: ReplicaSet) -> bool:
+    async def __call__(self, deployment: Deployment, replica_set: ReplicaSet) -> bool:
         one, other = deployment.metadata, replica_set.metadata
         key = one.uid, one.generation, other.uid, other.generation
         known = self._known.get(key)
         if known is None:
-            known = same_template(_without_hash(deployment.spec.template), _without_hash(replica_set.spec.template))
+            templates = _without_hash(deployment.spec.template), _without_hash(replica_set.spec.template)
+            known = await on_template(max(templates, key=_size), same_template, *templates)
             self._known[key] = known
             if len(self._known) > _MOST_COMPARED:
                 self._known.popitem(last=False)
         return known
+
+
+def _size(template: PodTemplateSpec) -> int:
+    return len(encode(template))
 
 
 def _without_hash(template: PodTemplateSpec) -> PodTemplateSpec:
@@ -57,15 +64,28 @@ class Newest:
 
     def __init__(
         self, client: Client, recorder: Recorder, informer: Informer[ReplicaSet], same: SameTemplate,
-        deployment: Deployment, sets: list[ReplicaSet],
+        deployment: Deployment, new: ReplicaSet | None, old: list[ReplicaSet],
     ) -> None:  # fmt: skip
         self._client = client
         self._recorder = recorder
         self._informer = informer
         self._same = same
         self.deployment = deployment
-        self.new: ReplicaSet | None = next((each for each in sets if same(deployment, each)), None)
-        self.old = [each for each in sets if each is not self.new]
+        self.new = new
+        self.old = old
+
+    @classmethod
+    async def of(
+        cls, client: Client, recorder: Recorder, informer: Informer[ReplicaSet], same: SameTemplate,
+        deployment: Deployment, sets: list[ReplicaSet],
+    ) -> Newest:  # fmt: skip
+        """Find the new one among the ReplicaSets of a Deployment, oldest first."""
+        new = None
+        for each in sets:
+            if await same(deployment, each):
+                new = each
+                break
+        return cls(client, recorder, informer, same, deployment, new, [each for each in sets if each is not new])
 
     @property
     def everything(self) -> list[ReplicaSet]:
@@ -84,14 +104,14 @@ class Newest:
         status = self.deployment.status
         for each in conditions:
             status.conditions = with_condition(status.conditions, each)
-        self.deployment = deep_copy(await self._client.update_status(DEPLOYMENTS, self.deployment))
+        self.deployment = await self._client.update_status(DEPLOYMENTS, self.deployment)
 
     async def find(self) -> None:
         """Brings the annotations of the new ReplicaSet, if there is one, and the revision of the Deployment up to
         date."""
         if self.new is None:
             return
-        deployment, changed = self.deployment, deep_copy(self.new)
+        deployment, changed = self.deployment, changeable(self.new)
         seconds = deployment.spec.min_ready_seconds
         updated = notes.update_annotations(deployment, changed, notes.max_revision(self.old) + 1)
         if updated or changed.spec.min_ready_seconds != seconds:
@@ -111,7 +131,7 @@ class Newest:
         if self.new is not None:
             return
         deployment = self.deployment
-        new = self._described()
+        new = await self._described()
         count = new_replicas(deployment, [*self.old, new], new)
         new.spec.replicas = count
         revision = notes.max_revision(self.old) + 1
@@ -135,15 +155,15 @@ class Newest:
         if self._set_revision(str(revision)) or told:
             await self.tell(*told)
 
-    def _described(self) -> ReplicaSet:
+    async def _described(self) -> ReplicaSet:
         """The ReplicaSet of the template, named by its hash, without pods."""
         deployment = self.deployment
-        template = deep_copy(deployment.spec.template)
-        hash_ = template_hash(template, deployment.status.collision_count)
+        template = changeable_template(deployment.spec.template)
+        hash_ = await on_template(template, template_hash, template, deployment.status.collision_count)
         template.metadata.labels = {**template.metadata.labels, TEMPLATE_HASH: hash_}
-        selector = deep_copy(deployment.spec.selector)
-        assert selector is not None
-        selector.match_labels = {**selector.match_labels, TEMPLATE_HASH: hash_}
+        wanted = deployment.spec.selector
+        assert wanted is not None
+        selector = msgspec.structs.replace(wanted, match_labels={**wanted.match_labels, TEMPLATE_HASH: hash_})
         name = f"{deployment.metadata.name[: _MAX_NAME - 1 - len(hash_)]}-{hash_}"
         return ReplicaSet(
             metadata=ObjectMeta(
@@ -160,7 +180,7 @@ class Newest:
         found = self._informer.get(new.metadata.namespace, new.metadata.name)
         if found is None:
             raise TryLater(f'replicaset.apps "{new.metadata.name}" not found') from error
-        if is_controlled_by(found, self.deployment) and self._same(self.deployment, found):
+        if is_controlled_by(found, self.deployment) and await self._same(self.deployment, found):
             return found
         status = self.deployment.status
         status.collision_count = (status.collision_count or 0) + 1

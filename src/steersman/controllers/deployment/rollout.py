@@ -23,7 +23,7 @@ from steersman.controllers.deployment.fence_posts import (
     replicas_of,
 )
 from steersman.controllers.deployment.newest import TEMPLATE_HASH, Newest, SameTemplate
-from steersman.machinery.codec.serializer import deep_copy
+from steersman.controllers.workloads.copies import changeable, changeable_template
 
 
 async def roll(client: Client, recorder: Recorder, newest: Newest) -> bool:
@@ -92,7 +92,7 @@ async def scale_to(
         is_annotated = not annotate or all(own.get(name) == value for name, value in written.items())
         if before == size and is_annotated:
             continue
-        changed = deep_copy(each)
+        changed = changeable(each)
         changed.spec.replicas = size
         changed.metadata.annotations = {**own, **written}
         newest.put(await client.update(REPLICA_SETS, changed))
@@ -157,7 +157,7 @@ def _share(deployment: Deployment, each: ReplicaSet, most: int, more: int, added
 
 async def roll_back(client: Client, recorder: Recorder, newest: Newest) -> None:
     """Gives a Deployment the template that a revision had, which the annotation of an older API asks for."""
-    deployment = deep_copy(newest.deployment)
+    deployment = changeable(newest.deployment)
     about = reference(DEPLOYMENTS, deployment)
     revision = notes.rollback_to(deployment) or notes.last_revision(newest.everything)
     found = next((each for each in newest.everything if notes.revision_of(each) == revision), None)
@@ -166,14 +166,14 @@ async def roll_back(client: Client, recorder: Recorder, newest: Newest) -> None:
     if not revision or found is None:
         text = "Unable to find the revision to rollback to." if revision else "Unable to find last revision."
         recorder.event(about, "Warning", "DeploymentRollbackRevisionNotFound", text)
-    elif SameTemplate()(deployment, found):
+    elif await SameTemplate()(deployment, found):
         text = (
             "The rollback revision contains the same template as current deployment "
             f'"{deployment.metadata.name}"'
         )  # fmt: skip
         recorder.event(about, "Warning", "DeploymentRollbackTemplateUnchanged", text)
     else:
-        deployment.spec.template = deep_copy(found.spec.template)
+        deployment.spec.template = changeable_template(found.spec.template)
         deployment.spec.template.metadata.labels.pop(TEMPLATE_HASH, None)
         own = {**notes.not_handed_on(own), **notes.handed_on(found.metadata.annotations)}
         rolled_back = True

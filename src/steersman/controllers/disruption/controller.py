@@ -27,10 +27,11 @@ from steersman.controllers.disruption.budgets import (
 from steersman.controllers.disruption.scales import Scales
 from steersman.controllers.workloads.controller_ref import controller_of
 from steersman.controllers.workloads.pod_state import condition_of, is_terminal
+from steersman.controllers.workloads.selectors import compiled
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.turn import Turn
-from steersman.machinery.selectors.labels import Selector, from_label_selector
+from steersman.machinery.selectors.labels import Selector
 from steersman.machinery.values import times
 
 STALE_AFTER: Final = 120.0
@@ -76,7 +77,7 @@ class DisruptionController(Controller[Subject]):
             self._selectors.pop(key, None)
             self._sizes.pop(key, None)
         elif old is None or old.spec != new.spec:
-            self._selectors[key] = from_label_selector(new.spec.selector)
+            self._selectors.pop(key, None)
         self.queue.add(Subject(True, *key))
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
@@ -93,7 +94,10 @@ class DisruptionController(Controller[Subject]):
     def _budget_of(self, pod: Pod) -> Key | None:
         """The budget of a pod; of several any, of which users are told."""
         labels, namespace = pod.metadata.labels, pod.metadata.namespace
-        found = [key for each in self._budgets.list(namespace) if self._selectors[key := key_of(each)].matches(labels)]
+        found = [
+            key for each in self._budgets.list(namespace)
+            if (selector := self._selectors.get(key := key_of(each))) is not None and selector.matches(labels)
+        ]  # fmt: skip
         if len(found) > 1:
             text = (
                 f"Pod {quote(namespace)}/{quote(pod.metadata.name)} matches multiple PodDisruptionBudgets.  "
@@ -157,9 +161,19 @@ class DisruptionController(Controller[Subject]):
         if counted.look_again is not None:
             self.queue.add_after(Subject(True, *key), counted.look_again)
 
+    async def _selector_of(self, budget: PodDisruptionBudget) -> Selector:
+        """What a budget selects. Until it is known, all pods are still to be counted, so that no change is missed."""
+        key = key_of(budget)
+        found = self._selectors.get(key)
+        if found is None:
+            found = await compiled(budget.spec.selector)
+            if (current := self._budgets.get(*key)) is not None and current.spec == budget.spec:
+                self._selectors[key] = found
+        return found
+
     async def _pods_of(self, budget: PodDisruptionBudget) -> AsyncIterator[Pod]:
         """The pods that a budget selects, some in each turn of the loop."""
-        matches = self._selectors[key_of(budget)].matches
+        matches = (await self._selector_of(budget)).matches
         turn = Turn()
         for pod in self._pods.list(budget.metadata.namespace):
             if matches(pod.metadata.labels):

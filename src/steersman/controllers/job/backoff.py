@@ -53,7 +53,7 @@ def finish_time(pod: Pod) -> int:
         return times.unix(ready.last_transition_time)
     metadata = pod.metadata
     if metadata.deletion_timestamp:
-        return times.unix(metadata.deletion_timestamp) - (metadata.deletion_grace_period_seconds or 0)
+        return times.unix(times.shifted(metadata.deletion_timestamp, -(metadata.deletion_grace_period_seconds or 0)))
     return times.unix(metadata.creation_timestamp or times.now())
 
 

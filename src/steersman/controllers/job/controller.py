@@ -40,12 +40,12 @@ from steersman.controllers.workloads.controller_ref import (
     orphans,
     resolve,
 )
+from steersman.controllers.workloads.copies import changeable
 from steersman.controllers.workloads.own_writes import OwnWrites
 from steersman.controllers.workloads.pod_control import PodControl
-from steersman.controllers.workloads.selectors import compiled
+from steersman.controllers.workloads.selectors import compiled, may_select
 from steersman.machinery.codec.serializer import deep_copy
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.selectors.labels import from_label_selector
 from steersman.machinery.values import times
 
 _OWN_NAME: Final = "kubernetes.io/job-controller"
@@ -155,8 +155,7 @@ class JobController(Controller[Key | OrphanPod]):
         """The Jobs that may want a pod that nobody controls."""
         labels = pod.metadata.labels
         for each in self._jobs.list(pod.metadata.namespace) if labels else ():
-            selector = from_label_selector(each.spec.selector)
-            if not selector.empty and selector.matches(labels):
+            if may_select(each.spec.selector, labels):
                 yield each
 
     async def sync(self, key: Key | OrphanPod) -> None:
@@ -169,7 +168,7 @@ class JobController(Controller[Key | OrphanPod]):
         elif finished(known):
             self._failures.pop(key, None)
         elif known.spec.managed_by in (None, _OWN_NAME) and not self._written.is_behind(key, known):
-            await self._sync(key, deep_copy(known))
+            await self._sync(key, changeable(known))
 
     async def _release_orphan(self, key: OrphanPod) -> None:
         pod = self._pods.get(key.namespace, key.name)
@@ -274,7 +273,7 @@ class JobController(Controller[Key | OrphanPod]):
         return changed
 
     async def _write(self, key: Key, state: State) -> None:
-        state.job = deep_copy(await self.client.update_status(JOBS, state.job))
+        state.job = await self.client.update_status(JOBS, state.job)
         self._written.wrote(key, state.job)
         self._failures[key] = state.failures
 

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
+import msgspec
+
 from steersman.api.batch.v1 import Job
 from steersman.api.core.v1 import Container, EnvVar, EnvVarSource, ObjectFieldSelector, Pod, PodTemplateSpec
 from steersman.client.client import STRATEGIC_MERGE_PATCH, Client
@@ -29,11 +31,11 @@ from steersman.controllers.job.state import (
     is_tracked,
     only_replaces_failed,
 )
+from steersman.controllers.workloads.copies import changeable_template
 from steersman.controllers.workloads.expectations import Expectations
 from steersman.controllers.workloads.pod_control import PodControl, all_of, pod_of, slow_start
 from steersman.controllers.workloads.pod_ranking import by_loss
 from steersman.controllers.workloads.pod_state import is_ready
-from steersman.machinery.codec.serializer import deep_copy
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 
@@ -179,19 +181,22 @@ def _wait(state: State, index: int, now: int) -> int:
 
 
 def _template(job: Job) -> PodTemplateSpec:
-    template = deep_copy(job.spec.template)
+    template = changeable_template(job.spec.template)
     if FINALIZER not in template.metadata.finalizers:
         template.metadata.finalizers = [*template.metadata.finalizers, FINALIZER]
     if is_indexed(job):
-        for each in (*template.spec.init_containers, *(template.spec.containers or ())):
-            _tell_index(each)
+        template.spec.init_containers = [_with_index(each) for each in template.spec.init_containers]
+        template.spec.containers = [_with_index(each) for each in template.spec.containers or ()]
     return template
 
 
-def _tell_index(container: Container) -> None:
-    if all(each.name != _INDEX_VARIABLE for each in container.env):
-        source = EnvVarSource(field_ref=ObjectFieldSelector(field_path=f"metadata.labels['{INDEX}']"))
-        container.env = [*container.env, EnvVar(name=_INDEX_VARIABLE, value_from=source)]
+def _with_index(container: Container) -> Container:
+    """The container with a variable that tells its pod's number."""
+    if any(each.name == _INDEX_VARIABLE for each in container.env):
+        return container
+    source = EnvVarSource(field_ref=ObjectFieldSelector(field_path=f"metadata.labels['{INDEX}']"))
+    variable = EnvVar(name=_INDEX_VARIABLE, value_from=source)
+    return msgspec.structs.replace(container, env=[*container.env, variable])
 
 
 def _indexed(state: State, template: PodTemplateSpec, index: int) -> Pod:
@@ -208,8 +213,7 @@ def _indexed(state: State, template: PodTemplateSpec, index: int) -> Pod:
         metadata.annotations[FAILURE_COUNT] = str(failures)
         if ignored:
             metadata.annotations[IGNORED_FAILURE_COUNT] = str(ignored)
-    pod.spec = deep_copy(template.spec)
-    pod.spec.hostname = f"{job.metadata.name}-{index}"
+    pod.spec = msgspec.structs.replace(template.spec, hostname=f"{job.metadata.name}-{index}")
     return pod
 
 

@@ -21,6 +21,7 @@ from steersman.machinery.built_in.quota.measure import IGNORED, Measure, countin
 from steersman.machinery.codec.serializer import deep_copy
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.values.quantity import Quantity, parse
+from steersman.net import upkeep
 
 RESYNC: Final = 300.0
 """Seconds after which all quotas are looked at anew (`--resource-quota-sync-period`)."""
@@ -69,7 +70,7 @@ class ResourceQuotaController(Controller[Key]):
 
     async def _resync(self) -> None:
         while True:
-            await asyncio.sleep(RESYNC)
+            await upkeep.sleep(RESYNC)
             for each in self._counted.values():
                 each.forget()
             for quota in self._quotas:

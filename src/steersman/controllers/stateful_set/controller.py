@@ -27,9 +27,9 @@ from steersman.controllers.workloads.controller_ref import (
 from steersman.controllers.workloads.expectations import TIMEOUT
 from steersman.controllers.workloads.own_writes import OwnWrites
 from steersman.controllers.workloads.pod_state import next_availability
-from steersman.controllers.workloads.selectors import compiled
+from steersman.controllers.workloads.selectors import compiled, may_select
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.selectors.labels import Selector, from_label_selector
+from steersman.machinery.selectors.labels import Selector
 from steersman.machinery.values import times
 
 
@@ -90,8 +90,7 @@ class StatefulSetController(Controller[Key]):
     def _that_select(self, pod: Pod) -> Iterable[StatefulSet]:
         labels = pod.metadata.labels
         for each in self._sets.list(pod.metadata.namespace) if labels else ():
-            selector = from_label_selector(each.spec.selector)
-            if not selector.empty and selector.matches(labels):
+            if may_select(each.spec.selector, labels):
                 yield each
 
     async def sync(self, key: Key) -> None:

@@ -16,7 +16,8 @@ from steersman.client.errors import is_already_exists
 from steersman.client.resources import CONTROLLER_REVISIONS, STATEFUL_SETS
 from steersman.controllers.stateful_set.identity import revision_of
 from steersman.controllers.workloads.controller_ref import new_controller_ref
-from steersman.controllers.workloads.revisions import data_of, holds, in_order, revision_hash, template_of
+from steersman.controllers.workloads.large_templates import on_template
+from steersman.controllers.workloads.revisions import holds, in_order, revision_hash, revisions_of, template_of
 from steersman.machinery.errors.status import StatusError
 
 _HASH: Final = "controller.kubernetes.io/hash"
@@ -37,14 +38,13 @@ class Revisions:
 
 async def find(client: Client, stateful_set: StatefulSet, known: Iterable[ControllerRevision]) -> Revisions:
     """Finds the revisions of a set among those that are its own, and makes the one of its template if need be."""
-    data = data_of(stateful_set.spec.template)
-    revisions = sorted(known, key=in_order)
+    template, revisions = stateful_set.spec.template, sorted(known, key=in_order)
+    data, same = await on_template(template, revisions_of, template, revisions)
     collisions = stateful_set.status.collision_count or 0
-    same = [each for each in revisions if holds(each, data)]
     newest = revisions[-1].revision + 1 if revisions else 1
     if not same:
         update, collisions = await _make(client, stateful_set, data, newest, collisions)
-    elif holds(revisions[-1], data):
+    elif revisions[-1] is same[-1]:
         update = revisions[-1]
     else:
         update = same[-1]
@@ -52,7 +52,9 @@ async def find(client: Client, stateful_set: StatefulSet, known: Iterable[Contro
             update = await client.update(CONTROLLER_REVISIONS, msgspec.structs.replace(update, revision=newest))
     name = stateful_set.status.current_revision
     current = next((each for each in revisions if each.metadata.name == name), update)
-    current_set = stateful_set if holds(current, data) else _with_template(stateful_set, current)
+    current_set = stateful_set
+    if current is not update and current not in same:
+        current_set = await on_template(template, _with_template, stateful_set, current)
     return Revisions(current, update, current_set, stateful_set, collisions)
 
 
@@ -65,10 +67,11 @@ async def _make(
     client: Client, stateful_set: StatefulSet, data: bytes, number: int, collisions: int
 ) -> tuple[ControllerRevision, int]:
     """Makes a revision under the first name that no other has."""
-    metadata = stateful_set.metadata
-    labels = {**stateful_set.spec.template.metadata.labels, _HASH: revision_hash(data, collisions)}
+    metadata, template = stateful_set.metadata, stateful_set.spec.template
+    hash_ = await on_template(template, revision_hash, data, collisions)
+    labels = {**template.metadata.labels, _HASH: hash_}
     while True:
-        name = f"{metadata.name[:_MAX_PREFIX]}-{revision_hash(data, collisions)}"
+        name = f"{metadata.name[:_MAX_PREFIX]}-{hash_}"
         revision = ControllerRevision(
             metadata=ObjectMeta(
                 name=name, namespace=metadata.namespace, labels=labels, annotations=dict(metadata.annotations),
@@ -82,9 +85,10 @@ async def _make(
             if not is_already_exists(error):
                 raise
         existing = await client.get(CONTROLLER_REVISIONS, name, metadata.namespace)
-        if holds(existing, data):
+        if await on_template(template, holds, existing, data):
             return existing, collisions
         collisions += 1
+        hash_ = await on_template(template, revision_hash, data, collisions)
 
 
 async def truncate(

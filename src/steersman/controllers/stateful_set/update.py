@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import chain
+from typing import Final, overload
 
 from steersman.api.apps.v1 import StatefulSet, StatefulSetStatus
 from steersman.api.core.v1 import Pod
@@ -20,9 +21,38 @@ from steersman.controllers.stateful_set.identity import (
 from steersman.controllers.stateful_set.pods import StatefulPods
 from steersman.controllers.workloads.pod_control import slow_start
 from steersman.controllers.workloads.pod_state import is_available, is_ready
+from steersman.machinery.large_work.turn import Turn
 
 _STOP: Final = True
 """Whether the pods that follow have to wait."""
+
+
+class _Replicas(Sequence[Pod]):
+    """The pods of a range of numbers, in order.
+
+    A pod that is to be made exists only while it is worked on: the field allows 2^31-1 of them.
+    """
+
+    def __init__(self, numbers: range, present: Mapping[int, Pod], make: Callable[[int], Pod]) -> None:
+        """`make` returns the pod of a number that none of those present has."""
+        self._numbers = numbers
+        self._present = present
+        self._make = make
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, at: int) -> Pod: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> _Replicas: ...
+
+    def __getitem__(self, at: int | slice) -> Pod | _Replicas:
+        numbers = self._numbers[at]
+        if isinstance(numbers, range):
+            return _Replicas(numbers, self._present, self._make)
+        return self._present.get(numbers) or self._make(numbers)
 
 
 class Update:
@@ -38,7 +68,9 @@ class Update:
         self._now = now
         numbers = ordinals(stateful_set)
         of_number = {ordinal_of(pod): pod for pod in present}
-        self._replicas = [of_number.get(number) or self._missing(number) for number in numbers]
+        self._replicas = _Replicas(numbers, of_number, self._missing)
+        self._kept = [pod for number, pod in of_number.items() if number in numbers]
+        """Replicas that are there."""
         self._condemned = sorted(
             (pod for number, pod in of_number.items() if number >= 0 and number not in numbers),
             key=ordinal_of, reverse=True,
@@ -93,7 +125,7 @@ class Update:
             if await self._for_all(self._condemned, lambda pod: self._condemn(pod, waited_for)):
                 return
         finally:
-            self.status = self._status([*self._replicas, *self._condemned])
+            self.status = self._status([*self._kept, *self._condemned])
         if self._set.spec.update_strategy.type != "OnDelete":
             await self._replace_old()
 
@@ -104,14 +136,16 @@ class Update:
             if error is not None:
                 raise error
             return False
+        turn = Turn()
         for pod in pods:
             if await act(pod) is _STOP:
                 return _STOP
+            await turn.give()
         return False
 
     def _first_unavailable(self) -> Pod | None:
-        everything = [*self._replicas, *reversed(self._condemned)]
-        return next((pod for pod in everything if self._is_unavailable(pod)), None)
+        everything = chain(self._replicas, reversed(self._condemned))
+        return next(filter(self._is_unavailable, everything), None)
 
     async def _replica(self, pod: Pod) -> bool:
         """Makes a pod or puts it right; whether those after it have to wait."""
@@ -156,13 +190,16 @@ class Update:
         """Deletes the last pod that is not of the newest revision, if all after it serve."""
         rolling = self._set.spec.update_strategy.rolling_update
         partition = (rolling.partition or 0) if rolling else 0
-        for pod in reversed(self._replicas[partition:]):
+        turn = Turn()
+        for at in reversed(range(partition, len(self._replicas))):
+            pod = self._replicas[at]
             if revision_of(pod) != self._found.update.metadata.name and not pod.metadata.deletion_timestamp:
                 await self._pods.delete(self._set, pod)
                 self.status.current_replicas -= 1
                 return
             if self._is_unavailable(pod):
                 return
+            await turn.give()
 
 
 def complete(stateful_set: StatefulSet, status: StatefulSetStatus) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from steersman.client.transport import Unreachable
 from steersman.controllers.controller import TryLater
 from steersman.controllers.workloads.controller_ref import new_controller_ref
 from steersman.machinery.errors.status import StatusError
+from steersman.machinery.large_work.turn import Turn
 
 _AT_ONCE: Final = 16
 """How many requests are under way at the same time: the loop is shared with who answers them."""
@@ -85,7 +86,7 @@ async def slow_start(
     """
     done, size, succeeded = 0, min(count, first), 0
     while size > 0:
-        errors = await all_of([partial(act, index) for index in range(done, done + size)])
+        errors = await _all_of((partial(act, index) for index in range(done, done + size)), size)
         succeeded += size - len(errors)
         if errors:
             return succeeded, errors[0]
@@ -96,8 +97,13 @@ async def slow_start(
 
 async def all_of(acts: Sequence[Callable[[], Awaitable[object]]]) -> list[Exception]:
     """Does all of them, some at the same time, and says what was refused."""
+    return await _all_of(iter(acts), len(acts))
+
+
+async def _all_of(left: Iterator[Callable[[], Awaitable[object]]], count: int) -> list[Exception]:
+    """Does what is left, `count` acts, which need not all be there at once."""
     errors: list[Exception] = []
-    left = iter(acts)
+    turn = Turn()
 
     async def work() -> None:
         for act in left:
@@ -105,8 +111,9 @@ async def all_of(acts: Sequence[Callable[[], Awaitable[object]]]) -> list[Except
                 await act()
             except _REFUSED as error:
                 errors.append(error)
+            await turn.give()  # many acts find that nothing is to be done, and have not waited for anything
 
     async with asyncio.TaskGroup() as group:
-        for _ in range(min(_AT_ONCE, len(acts))):
+        for _ in range(min(_AT_ONCE, count)):
             group.create_task(work())
     return errors

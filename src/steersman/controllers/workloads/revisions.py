@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from steersman.api.apps.v1 import ControllerRevision
@@ -33,6 +34,14 @@ def raw(revision: ControllerRevision) -> bytes:
 def holds(revision: ControllerRevision, data: bytes) -> bool:
     """Whether a revision holds this."""
     return raw(revision) == data or decode_plain(raw(revision) or b"null") == decode_plain(data)
+
+
+def revisions_of(
+    template: PodTemplateSpec, revisions: Sequence[ControllerRevision]
+) -> tuple[bytes, list[ControllerRevision]]:
+    """Return the data of a template, and the revisions that hold it."""
+    data = data_of(template)
+    return data, [each for each in revisions if holds(each, data)]
 
 
 def revision_hash(data: bytes, collision_count: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import Final
 
@@ -13,21 +14,41 @@ from steersman.machinery.selectors.labels import Selector, from_label_selector
 
 _LARGE: Final = 200
 """Requirements whose check takes more than a millisecond."""
-_MOST: Final = 32
+_MOST: Final = 100_000
+"""Requirements of large selectors that are remembered together: some 30 MiB."""
 
 _remembered: OrderedDict[bytes, Selector] = OrderedDict()
 
 
+def _size(selector: LabelSelector) -> int:
+    """Requirements and values."""
+    return len(selector.match_labels) + sum(1 + len(each.values) for each in selector.match_expressions)
+
+
 async def compiled(selector: LabelSelector | None) -> Selector:
     """What a selector of an object stands for; none at all selects nothing. Raises SelectorError."""
-    if selector is None or len(selector.match_labels) + len(selector.match_expressions) < _LARGE:
+    if selector is None or _size(selector) < _LARGE:
         return from_label_selector(selector)
     key = sha256(encode(selector)).digest()
     found = _remembered.get(key)
     if found is None:
         found = _remembered[key] = await asyncio.to_thread(from_label_selector, selector)
-        if len(_remembered) > _MOST:
+        while len(_remembered) > 1 and sum(len(each.requirements) for each in _remembered.values()) > _MOST:
             _remembered.popitem(last=False)
     else:
         _remembered.move_to_end(key)
     return found
+
+
+def may_select(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
+    """Return True if a selector that is not empty selects labels. Raises SelectorError.
+
+    Of a large one only the labels that it wants are compared: whoever is told that it may select looks again, with
+    what is `compiled`.
+    """
+    if selector is None:
+        return False
+    if _size(selector) >= _LARGE:
+        return selector.match_labels.items() <= labels.items()
+    found = from_label_selector(selector)
+    return not found.empty and found.matches(labels)

@@ -23,6 +23,7 @@ from steersman.controlplane.periodic import Periodic
 from steersman.controlplane.stored_versions.records import Records, Server, Store
 from steersman.kinds.stored_form import StoredForm
 from steersman.machinery.identity.schema import GroupResource
+from steersman.net.log_levels import NOTICE
 from steersman.storage.interface import StorageFormatError, StorageUnavailable
 
 logger = logging.getLogger(__name__)
@@ -165,7 +166,7 @@ class Agreement:
         for name, version in chosen.items():
             form = self._forms[name]
             if form.written != version:
-                logger.info("%s are stored as %s from now on, and were as %s", name, version, form.written)
+                logger.log(NOTICE, "%s are stored as %s from now on, and were as %s", name, version, form.written)
                 form.write_as(version)
 
     def _unreadable(self, store: Store) -> list[str]:
@@ -205,7 +206,7 @@ class Agreement:
                     revision = await self._records.forget(name, written, revision)
                     if not revision:
                         return
-                    logger.info("all %s are stored as %s", name, written)
+                    logger.log(NOTICE, "all %s are stored as %s", name, written)
         except (StorageUnavailable, ValueError) as error:
             logger.warning("what is stored in other versions is written anew later: %s", error)
         finally:

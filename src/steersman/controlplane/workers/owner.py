@@ -17,6 +17,7 @@ from steersman.controlplane.workers.own_series import own_series
 from steersman.controlplane.workers.process import WorkerProcess
 from steersman.controlplane.workers.sums import Sums
 from steersman.machinery.shared_words import SharedWords
+from steersman.net.log_levels import NOTICE
 from steersman.net.server import listening_socket
 from steersman.storage.interface import Storage
 from steersman.storage.shared.server import StorageServer
@@ -190,7 +191,7 @@ class Owner:
             logger.error("worker %d cannot be started again: %s", number, error)
             process.kill()
         else:
-            logger.info("worker %d runs again, as process %d", number, process.pid)
+            logger.log(NOTICE, "worker %d runs again, as process %d", number, process.pid)
 
     def _has(self, number: int) -> bool:
         """Whether there is a worker of this number, or is about to be."""
@@ -237,7 +238,7 @@ class Owner:
             for each in before:
                 each.end(replaced=True)
             await asyncio.gather(*(self._over(each, _LONGEST_END) for each in before))
-        logger.info("all workers are new")
+        logger.log(NOTICE, "all workers are new")
 
     def _is_not_replaced(self, number: int, error: Exception) -> None:
         logger.error("worker %d is not replaced: %s", number, error)

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from steersman.api.meta.v1 import ListOptions
 from steersman.audit.latencies import QUEUE_WAIT
 from steersman.endpoints.metrics import RequestMetrics
-from steersman.endpoints.query import truthy
+from steersman.endpoints.parameters import decode_parameters
 from steersman.endpoints.request import Filter, Handler, Request
 from steersman.endpoints.responses import NOSNIFF, TEXT_TYPE
 from steersman.endpoints.streamed import ends_at_once
@@ -19,7 +20,6 @@ from steersman.flowcontrol.estimates import (
     ONE_SEAT,
     WATCHES_PER_SEAT,
     Estimate,
-    ListQuery,
     Stored,
     estimate_list,
     estimate_write,
@@ -27,6 +27,7 @@ from steersman.flowcontrol.estimates import (
 from steersman.flowcontrol.fairness import Fairness, Flow
 from steersman.flowcontrol.matching import Digest
 from steersman.flowcontrol.queue_set import Ticket
+from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values.times import monotonic
 from steersman.net.message import Response
 
@@ -119,24 +120,32 @@ def with_priority_and_fairness(
 
 
 def _estimate_list(request: Request, flow: Flow, stored: StoredObjects) -> Estimate:
-    info, of = request.info, request.parameter
+    info = request.info
     if not info.resource_request:
         return ONE_SEAT
     action = info.action
-    if request.http.query:
-        query = ListQuery(
-            of("limit") or "", of("continue") or "", of("resourceVersion") or "", of("resourceVersionMatch") or "",
-            truthy(of("sendInitialEvents")), of("timeoutSeconds") or "", any(info.selectors),
-        )  # fmt: skip
-    else:
-        query = _EMPTY
     return estimate_list(
-        query, lambda: stored(action.group, action.resource), flow.level.most_seats,
-        is_watch=action.verb == "watch", is_of_one=bool(info.judged.name),
+        _list_options(request) if request.http.query else _NO_OPTIONS,
+        lambda: stored(action.group, action.resource), flow.level.most_seats,
+        is_watch=action.verb == "watch", is_of_one=bool(info.judged.name), has_selector=any(info.selectors),
     )  # fmt: skip
 
 
-_EMPTY: Final = ListQuery()
+_NO_OPTIONS: Final = ListOptions()
+
+
+def _list_options(request: Request) -> ListOptions | None:
+    """The options of a list but for its selectors, None where they cannot be read."""
+    try:
+        return decode_parameters(ListOptions, request.parameters(_ESTIMATED))
+    except StatusError:
+        return None
+
+
+_ESTIMATED: Final = (
+    "limit", "continue", "resourceVersion", "resourceVersionMatch", "sendInitialEvents", "timeoutSeconds",
+)  # fmt: skip
+"""Parameters of a list by which its seats are estimated, or that make it unreadable."""
 
 
 async def _seated(fairness: Fairness, request: Request, flow: Flow, ticket: Ticket, default_wait: float) -> bool:

@@ -9,14 +9,14 @@ from steersman.endpoints.responses import text_response
 from steersman.net.message import Response
 
 _SHORT = 512
-"""Longer targets are not worth keeping."""
+"""Characters of a method and target that are kept; a client chooses both, and each may be as long as a head."""
 
 
 async def with_request_info(request: Request, next_: Handler) -> Response:
     """Sets `request.info`; 500 if the path cannot be understood."""
     http = request.http
     try:
-        if len(http.path) + len(http.query) < _SHORT:
+        if len(http.method) + len(http.path) + len(http.query) < _SHORT:
             request.info = request_info(http.method, http.path, http.query)
         else:
             request.info = read_request_info(http.method, http.path, http.query)

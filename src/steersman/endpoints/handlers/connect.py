@@ -19,13 +19,12 @@ async def connect(scope: Scope, subresource: Subresource, connecting: Connect, r
 
     Raises StatusError 400 on a dry run, and what admission refuses.
     """
-    if "dryRun" in request.query:
-        raise bad_request("dryRun is not supported")
     ctx = scope.context(request)
-    chain = scope.shared.admission
-    # to read a log is a GET for upstream, and no connection
-    if subresource.name != "log" and chain.handles(CONNECT):
-        await _admit(scope, subresource, request, ctx)
+    if subresource.name != "log":  # to read a log is a GET for upstream, and no connection
+        if "dryRun" in request.query:
+            raise bad_request("dryRun is not supported")
+        if scope.shared.admission.handles(CONNECT):
+            await _admit(scope, subresource, request, ctx)
     from steersman.endpoints.proxy.passing import ended_with  # slow to load, and not every server has such subresources
 
     answering = connecting(ctx, request.action.name, request)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from steersman.endpoints.bodies import body_media_type, decode, set_namespace
+from steersman.endpoints.bodies import body_media_type, check_names, decode, set_namespace
 from steersman.endpoints.options import create_options
 from steersman.endpoints.ownership import deduplicate_owners, own_new
 from steersman.endpoints.request import Request
@@ -45,6 +45,8 @@ def _new(write: Write) -> Any:
     scope, request = write.scope, write.request
     obj = decode(scope, request, write.data, write.media, write.options.field_validation, scope.kind)
     metadata = obj.metadata
+    if request.action.name:  # of a defined resource, whose objects may be posted to their own paths
+        check_names(scope, request, metadata)
     scope.kind.default(obj)
     if request.audit is not None:
         request.audit.request_object(metadata, lambda: scope.kind.prefix + scope.kind.body(obj))

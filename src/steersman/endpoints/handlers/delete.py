@@ -11,7 +11,7 @@ from steersman.endpoints.admit import check_delete
 from steersman.endpoints.bodies import body_media_type, lane_for, read_body
 from steersman.endpoints.negotiation import PROTOBUF, YAML
 from steersman.endpoints.objects import item_response, representation
-from steersman.endpoints.options import delete_options_from_query
+from steersman.endpoints.parameters import decode_parameters
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import status_response
 from steersman.endpoints.scope import Scope
@@ -70,13 +70,16 @@ def _success(scope: Scope, item: Item) -> dict[str, Any]:
 async def read_delete_options(scope: Scope, request: Request) -> DeleteOptions:
     """The options of a delete: those of the body if there is one, else of the query. Raises StatusError 400, 422."""
     data = await read_body(scope, request)
-    if not data:
-        return delete_options_from_query(request.query)
-    media = body_media_type(scope, request)
-    options = await done(lane_for(scope, request, data, media), decode_options, data, media)
-    if request.audit is not None:
-        shown = msgspec.structs.replace(options, kind="DeleteOptions", api_version=_INTERNAL)
-        request.audit.request_object(None, lambda: encode(shown))
+    if data:
+        media = body_media_type(scope, request)
+        options = await done(lane_for(scope, request, data, media), decode_options, data, media)
+        if request.audit is not None:
+            shown = msgspec.structs.replace(options, kind="DeleteOptions", api_version=_INTERNAL)
+            request.audit.request_object(None, lambda: encode(shown))
+    else:
+        options = decode_parameters(DeleteOptions, request.query)
+    # its feature gate (AllowUnsafeMalformedObjectDeletion) is off by default
+    options.ignore_store_read_error_with_cluster_breaking_potential = None
     if errors := list(validate_delete_options(options)):
         raise invalid(GroupKind("meta.k8s.io", "DeleteOptions"), "", errors)
     return options

@@ -16,7 +16,7 @@ from steersman.rest.capabilities import CollectionDeleter
 async def delete_collection(scope: Scope[CollectionDeleter], request: Request) -> Response:
     """Deletes every object that the selectors select and answers with the list of them."""
     wanted = representation(scope, request, collection=True)
-    options = await list_options(scope, request, watching=False)
+    options = await list_options(scope, request)
     delete_options = await read_delete_options(scope, request)
     ctx = scope.context(request, dry_run=bool(delete_options.dry_run))
     check = check_delete(scope, request, ctx, delete_options)

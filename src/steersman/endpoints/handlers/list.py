@@ -17,6 +17,6 @@ async def list_(scope: Scope[Lister], request: Request) -> Response:
     if request.action.verb == "watch":
         return await watch(scope, request)
     wanted = representation(scope, request, collection=True)
-    options = await list_options(scope, request, watching=False)
+    options = await list_options(scope, request)
     listing = await scope.storage.list(scope.context(request), options)
     return await list_response(scope, request, listing, wanted)

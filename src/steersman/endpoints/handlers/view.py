@@ -11,7 +11,7 @@ from steersman.endpoints.bodies import body_media_type, check_names, decode
 from steersman.endpoints.handlers.apply import is_apply, read_configuration
 from steersman.endpoints.negotiation import Representation
 from steersman.endpoints.objects import representation
-from steersman.endpoints.options import patch_options, update_options
+from steersman.endpoints.options import get_options, patch_options, update_options
 from steersman.endpoints.ownership import own_by_view, own_view, show_in_view, view_applier
 from steersman.endpoints.patches import patch_media_type, patched
 from steersman.endpoints.request import Request
@@ -40,9 +40,7 @@ _UNTYPED_VIEW: Final = 'no kind is registered for the type v1.Scale in scheme "p
 async def get_view(scope: Scope[Getter], subresource: Subresource, request: Request) -> Response:
     """The view of the object."""
     wanted = representation(scope, request)
-    item = await scope.storage.get(
-        scope.context(request), request.action.name, request.query.get("resourceVersion", "")
-    )
+    item = await scope.storage.get(scope.context(request), request.action.name, get_options(request).resource_version)
     return await _answer(scope, subresource, request, item, wanted)
 
 
@@ -175,7 +173,7 @@ def _rendered(scope: Scope, subresource: Subresource, request: Request, item: It
     view.kind, view.api_version = subresource.kind.name, subresource.kind.api_version
     if wanted.as_kind == "Table":
         named = scope.resource.by_definition
-        table = view_table(view, subresource.columns, wanted, include_object(request, wanted), named=named)
+        table = view_table(view, subresource.columns, wanted, include_object(request), named=named)
         return object_response(request, encode_in_order(table), wanted)
     if wanted.as_kind == "PartialObjectMetadata":
         metadata_only = PartialObjectMetadata(

@@ -25,8 +25,9 @@ from steersman.endpoints.scope import Scope
 from steersman.endpoints.table import include_object, table_of
 from steersman.machinery.codec.protobuf import documents as protobuf
 from steersman.machinery.codec.serializer import encode, encode_in_order
-from steersman.machinery.errors.status import StatusError, method_not_supported
+from steersman.machinery.errors.status import CAUSE_RESOURCE_VERSION_TOO_LARGE, StatusError, method_not_supported
 from steersman.machinery.large_work.slow_lane import SlowLane, is_large
+from steersman.net import upkeep
 from steersman.net.message import BodyAborted, BodyWriter, Response, Upgraded
 from steersman.net.websocket.streams import handshake, is_websocket_request, serve_stream
 from steersman.rest.capabilities import Item, ListOptions, WatchEvent, WatchStart
@@ -55,8 +56,8 @@ async def watch(scope: Scope, request: Request) -> Response:
     if watcher is None:
         raise method_not_supported(scope.group_resource, "watch")
     check_form(scope, wanted)
-    options = await list_options(scope, request, watching=True)
-    including = include_object(request, wanted) if wanted.as_kind == "Table" else ""
+    options = await list_options(scope, request)
+    including = include_object(request) if wanted.as_kind == "Table" else ""
     seconds = options.timeout_seconds
     if seconds is None or seconds == 0:
         seconds = scope.shared.min_request_timeout * (1.0 + random.random())  # type: ignore[assignment]
@@ -67,12 +68,17 @@ async def watch(scope: Scope, request: Request) -> Response:
     try:
         stream.begin(await watcher.watch(scope.context(request), options, stream))
     except StatusError as error:
-        if error.code != 410:
+        if not _is_told_in_stream(error):
             raise
         stream.refuse(error)
     if is_websocket_request(request.headers) and request.http.version != "2":
         return _over_websocket(request, stream, wanted)
     return Response(200, [_STREAM_TYPE if wanted.media == PROTOBUF else JSON_TYPE], stream)
+
+
+def _is_told_in_stream(error: StatusError) -> bool:
+    """Return True for errors of a watch's version: a client that may watch reads them as its first event."""
+    return error.code == 410 or any(cause.reason == CAUSE_RESOURCE_VERSION_TOO_LARGE for cause in error.causes)
 
 
 def _over_websocket(request: Request, stream: WatchStream, wanted: Representation) -> Response:
@@ -107,9 +113,7 @@ class WatchStream:
         self._including = including
         self._seconds = seconds
         self._bookmarks = options.allow_watch_bookmarks
-        self._initial_bookmark = options.send_initial_events or (
-            options.send_initial_events is None and options.resource_version in ("", "0")
-        )
+        self._initial_bookmark = options.send_initial_events
         self._key: tuple[str, ...] = (scope.api_version, wanted.media, wanted.as_kind, wanted.as_version, including)
         self._writer: BodyWriter | None = None
         self._start: WatchStart | None = None
@@ -154,7 +158,7 @@ class WatchStream:
         self._scope.shared.watches.add(self)
         self._running.inc(self._labels)
         loop = asyncio.get_running_loop()
-        self._timers.append(loop.call_later(self._seconds, self.finish))
+        self._timers.append(upkeep.call_later(loop, self._seconds, self.finish))
         initial = self._start.initial or ()
         many = len(initial) > _SLICE or sum([len(item.body) for item in initial]) > _SLICE_BYTES
         if many or any(map(self._is_long, initial)):
@@ -260,8 +264,8 @@ class WatchStream:
         if self._bookmarks:
             loop = asyncio.get_running_loop()
             if self._seconds > _BOOKMARK_BEFORE_END:
-                self._timers.append(loop.call_later(self._seconds - _BOOKMARK_BEFORE_END, self._last_bookmark))
-            self._timers.append(loop.call_later(_BOOKMARK_EVERY * random.uniform(0.9, 1.1), self._regular_bookmark))
+                self._timers.append(upkeep.call_later(loop, self._seconds - _BOOKMARK_BEFORE_END, self._last_bookmark))
+            self._bookmark_later(_BOOKMARK_EVERY * random.uniform(0.9, 1.1))
 
     # From the cache
 
@@ -391,7 +395,11 @@ class WatchStream:
         self._bookmark()
         loop = asyncio.get_running_loop()
         self._timers = [timer for timer in self._timers if not timer.cancelled() and timer.when() > loop.time()]
-        self._timers.append(loop.call_later(_BOOKMARK_EVERY, self._regular_bookmark))
+        self._bookmark_later(_BOOKMARK_EVERY)
+
+    def _bookmark_later(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        self._timers.append(upkeep.call_later(loop, seconds, self._regular_bookmark))
 
     def _last_bookmark(self) -> None:
         """Tells how far the watch is before it ends, if any object of the resource has changed since it began."""

@@ -274,17 +274,39 @@ def _end_of_raw(text: str, at: int, name: str) -> int:
     return len(text)
 
 
+_REFERENCE: Final = re.compile(r"&(?:#([0-9]++);?|#[xX]([0-9a-fA-F]++);?|[^\t\n\f <&#;]{1,32};?)", re.ASCII)
+_DECIMALS: Final = 32
+"""Digits at the end of a number that count: a power of ten with more zeros is one of two to the thirty-second."""
+_HEX_DIGITS: Final = 8
+_WINDOWS_1252: Final = bytes(range(0x80, 0xA0)).decode("cp1252", "surrogateescape")
+
+
+def _meant(found: re.Match[str]) -> str:
+    """The text that a character reference stands for: of a number as Go's html has it, which counts in int32."""
+    decimal, hexadecimal = found[1], found[2]
+    if decimal is None and hexadecimal is None:
+        return html.unescape(found[0])
+    number = int(decimal[-_DECIMALS:]) if decimal is not None else int(hexadecimal[-_HEX_DIGITS:], 16)
+    number &= 0xFFFFFFFF
+    if 0x80 <= number <= 0x9F:
+        replaced = _WINDOWS_1252[number - 0x80]
+        return replaced if replaced < "\ud800" or replaced > "\udfff" else chr(number)
+    if number == 0 or 0xD800 <= number <= 0xDFFF or number > 0x10FFFF:
+        return "\ufffd"
+    return chr(number)
+
+
 def _unescaped(value: str) -> str:
-    """As html.unescape, a part at a time, cut before the beginning of a reference."""
+    """What a value stands for, a part at a time, cut before the beginning of a reference."""
     if len(value) <= _WINDOW:
-        return html.unescape(value)
+        return _REFERENCE.sub(_meant, value) if "&" in value else value
     parts = []
     at = 0
     while at < len(value):
         end = at + _WINDOW
         if end < len(value) and (cut := value.rfind("&", end - _LONGEST_REFERENCE, end)) > at:
             end = cut
-        parts.append(html.unescape(value[at:end]))
+        parts.append(_REFERENCE.sub(_meant, value[at:end]))
         at = end
     return "".join(parts)
 

@@ -25,6 +25,7 @@ from steersman.net.client.answer import Answer, BadAnswer
 from steersman.net.client.dial import DialError
 from steersman.net.client.http1 import BROKEN, Http1Answer, UnaskedUpgrade, send
 from steersman.net.http1.head import content_length
+from steersman.net.http2.request import LONGEST_KNOWN_NAME
 from steersman.net.message import Headers, Response, Upgraded
 
 logger = logging.getLogger(__name__)
@@ -137,9 +138,13 @@ def _passed_fields(answer: Answer, dropped: Set[str]) -> list[tuple[str, str]]:
     return [field for field in answer.headers if field[0] not in dropped and " " not in field[0]]
 
 
-@lru_cache(1024)
 def canonical(name: str) -> str:
     """A field's name as Go writes it."""
+    return _canonical(name) if len(name) <= LONGEST_KNOWN_NAME else _canonical.__wrapped__(name)
+
+
+@lru_cache(1024)
+def _canonical(name: str) -> str:
     return "-".join(part.capitalize() for part in name.split("-"))
 
 

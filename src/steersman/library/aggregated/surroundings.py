@@ -31,6 +31,7 @@ from steersman.library.aggregated.namespaces import ClusterNamespaceLifecycle, C
 from steersman.library.aggregated.trust import NAME, NAMESPACE, ClusterTrust
 from steersman.library.aggregation import ClusterError
 from steersman.machinery.errors.status import StatusError
+from steersman.machinery.go.urls import shown_url
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.registry.services import Services
 from steersman.rest.resource import Resource
@@ -81,16 +82,16 @@ class Aggregated:
             await self.trust.start()
         except StatusError as error:
             raise ClusterError(
-                f"unable to get configmap/{NAME} in {NAMESPACE} of {self._cluster.url}: {error}. Usually fixed by "
-                f"'kubectl create rolebinding -n {NAMESPACE} ROLEBINDING_NAME --role={NAME}-reader "
+                f"unable to get configmap/{NAME} in {NAMESPACE} of {shown_url(self._cluster.url)}: {error}. Usually "
+                f"fixed by 'kubectl create rolebinding -n {NAMESPACE} ROLEBINDING_NAME --role={NAME}-reader "
                 "--serviceaccount=YOUR_NS:YOUR_SA'"
             ) from None
         try:
             await self._namespaces.start()
         except StatusError as error:
             raise ClusterError(
-                f"unable to list the namespaces of {self._cluster.url}: {error}. The server's user must be allowed to "
-                "get, list and watch them"
+                f"unable to list the namespaces of {shown_url(self._cluster.url)}: {error}. The server's user must be "
+                "allowed to get, list and watch them"
             ) from None
 
     def lifecycle(self, stores: Stores) -> ClusterNamespaceLifecycle:

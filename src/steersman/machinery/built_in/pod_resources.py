@@ -101,13 +101,17 @@ def aggregate(spec: core.PodSpec, amounts: Callable[[core.Container], Amounts]) 
     return total
 
 
-def pod_requests(pod: core.Pod) -> Amounts:
+def pod_requests(pod: core.Pod, *, whole_as_reported: bool = True) -> Amounts:
     """What a pod takes of a node: the most of what its containers ask for and what they were given, or what the pod as
-    a whole asks for, and its overhead (PodRequests, with the resources of the status)."""
+    a whole asks for, and its overhead (PodRequests, with the resources of the status). With `whole_as_reported` what
+    the status reports of the pod as a whole counts too."""
     given = _given(pod, requests_of, lambda status, resources: (resources.requests, status.allocated_resources))
     total = aggregate(pod.spec, given)
     if pod.spec.resources is not None:
         _override(total, pod.spec.resources.requests)
+        if whole_as_reported and pod.status.resources is not None:
+            reported = (pod.status.resources.requests, pod.status.allocated_resources)
+            _override_by_status(total, pod, pod.spec.resources.requests, reported)
     _add(total, _parsed(pod.spec.overhead or {}))
     return total
 
@@ -118,6 +122,15 @@ def requests_of_spec(spec: core.PodSpec) -> Amounts:
     if spec.resources is not None:
         _override(total, spec.resources.requests)
     _add(total, _parsed(spec.overhead or {}))
+    return total
+
+
+def limits_of_spec(spec: core.PodSpec) -> Amounts:
+    """What a pod may use of a node, whatever it has been given; its overhead counts for what has a limit."""
+    total = aggregate(spec, limits_of)
+    if spec.resources is not None:
+        _override(total, spec.resources.limits)
+    _add(total, {name: amount for name, amount in _parsed(spec.overhead or {}).items() if total.get(name)})
     return total
 
 
@@ -170,6 +183,17 @@ def _is_resize_infeasible(pod: core.Pod) -> bool:
 
 def _override(total: Amounts, resources: dict[str, str]) -> None:
     total.update((name, parse(text)) for name, text in resources.items() if is_pod_level_resource(name))
+
+
+def _override_by_status(
+    total: Amounts, pod: core.Pod, wanted: dict[str, str], reported: tuple[dict[str, str], ...]
+) -> None:  # fmt: skip
+    """Have a pod as a whole count with the most of what it asks for and what its status reports of it; without what it
+    asks for where the node cannot give it."""
+    most: Amounts = {} if _is_resize_infeasible(pod) else _parsed(wanted)
+    for each in reported:
+        _raise(most, _parsed(each))
+    total.update((name, most.get(name, Quantity(0))) for name in wanted if is_pod_level_resource(name))
 
 
 def _parsed(resources: dict[str, str]) -> Amounts:

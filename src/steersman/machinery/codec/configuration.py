@@ -5,18 +5,23 @@ Their Go types have no generated classes; they are written down as `GoType`s wit
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 from steersman.machinery.codec.go_types import GoMember, GoType
 from steersman.machinery.codec.strict import DecodeError, Media, decode_as, peek_type_meta, strict_error
 from steersman.machinery.identity.schema import GroupVersionError, no_kind_registered, parse_group_version
+from steersman.machinery.suggestions import did_you_mean
 
 STRING: Final = GoType("string", "string")
 INT32: Final = GoType("int32", "int32")
 BOOL: Final = GoType("bool", "bool")
 RAW_EXTENSION: Final = GoType("own", "runtime.RawExtension", name="pkg.runtime.RawExtension")
 STRINGS: Final = GoType("list", "[]string", element=STRING, pointer=True)
+
+
+_UNKNOWN: Final = re.compile('unknown field "([^"]*)"')
 
 
 class MissingKindError(DecodeError):
@@ -68,5 +73,23 @@ def decode_document(
         raise MissingKindError(no_kind_registered(kind, str(version)))
     decoded = decode_as(type_, data, media, want_strict=strict)
     if decoded.warnings:
-        raise DecodeError(strict_error(decoded.warnings))
+        raise DecodeError(strict_error([_with_known(each, type_) for each in decoded.warnings]))
     return api_version, decoded.obj
+
+
+def _with_known(warning: str, type_: GoType) -> str:
+    """Return a warning about a field that is not known with the fields that are there."""
+    found = _UNKNOWN.fullmatch(warning)
+    if found is None:
+        return warning
+    *steps, name = found[1].split(".")
+    here: GoType | None = type_
+    for step in steps:
+        if here is None or step.partition("[")[0] not in here.members:
+            return warning
+        here = here.members[step.partition("[")[0]].type
+        for _ in range(step.count("[")):
+            here = here.element if here is not None else None
+    if here is None or not here.members:
+        return warning
+    return f"{warning} (known are {', '.join(sorted(here.members))}{did_you_mean(name, here.members)})"

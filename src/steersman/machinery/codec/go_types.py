@@ -9,7 +9,7 @@ from typing import Any
 
 from steersman.api import tables
 
-_QUALIFIED = re.compile(r"[a-z0-9]+\.([a-z0-9]+\.[A-Za-z0-9]+)")
+_QUALIFIED = re.compile(r"(?<![a-z0-9])[a-z0-9]+\.([a-z0-9]+\.[A-Za-z0-9]+)")
 _MAP = re.compile(r"map\[[^\]]*\]")
 _NAMED = re.compile(r"(?:[\w-]+\.){1,2}\w+", re.ASCII)
 

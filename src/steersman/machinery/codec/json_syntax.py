@@ -18,7 +18,7 @@ MAX_DEPTH_TEXT: Final = "exceeded max depth"
 END_TEXT: Final = "unexpected end of JSON input"
 
 _space = re.compile(r"[ \t\r\n]*").match
-_string_part = re.compile(r'(?:[^"\\\x00-\x1f]+|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})){0,10000}').match
+_string_part = re.compile(r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})){0,10000}').match
 """Of a string, what comes before a character that ends it or is wrong; so much at a time, as nothing else runs then."""
 _number_part = re.compile(r"-?(?:(?:0|[1-9][0-9]*)(?:(\.)[0-9]+)?(?:([eE])[+-]?[0-9]+)?)?").match
 _hex_part = re.compile("[0-9a-fA-F]{0,4}").match

@@ -8,6 +8,7 @@ dicts.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from functools import lru_cache
@@ -16,6 +17,8 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from steersman.api import scalars
+from steersman.machinery.errors.field import json_float
+from steersman.machinery.lane.sorted_maps import presorted
 from steersman.machinery.values.durations import canonical_duration
 from steersman.machinery.values.quantity import canonical_of_json
 from steersman.machinery.values.times import canonical_micro_time, canonical_time
@@ -32,13 +35,37 @@ _DIGITS = bytes(0x30 if 0x30 <= byte <= 0x39 else 0 for byte in range(256))
 _MANY_DIGITS = b"0" * 19
 _EXPONENTS_FROM = 1e21
 """From here on Go prints floats with an exponent."""
+_EXPONENTS_BELOW = 1e-3
+"""No encoder writes an exponent for a number between this one and that."""
 
 
 def whole_or_float(value: float) -> int | float:
     """A float64 as Go prints it: without a fraction if it has none, in full below 1e21."""
     if value.is_integer() and abs(value) < _EXPONENTS_FROM:
         return int(value) if abs(value) < 2**53 else int(Decimal(repr(value)))
+    if not _EXPONENTS_BELOW <= abs(value) < _EXPONENTS_FROM:
+        global _has_exponents
+        _has_exponents = True
     return value
+
+
+_has_exponents = False
+"""Whether this process has read a float that may be encoded with an exponent: until then nobody looks for one."""
+_EXPONENT = re.compile(rb"[:,\[]-?[0-9](?:\.[0-9]++)?e(?:-6|[1-9][0-9])")
+"""A number that the encoder may have written otherwise than Go, outside of text or in it."""
+_EXPONENT_OR_TEXT = re.compile(
+    rb'"(?:[^"\\]|\\.)*+"|-?[0-9](?:\.[0-9]++)?e(?:-6|2[1-9]|[3-9][0-9]|[1-3][0-9][0-9])(?![0-9])', re.DOTALL
+)
+
+
+def _with_go_exponents(data: bytes) -> bytes:
+    """JSON whose numbers with an exponent are as Go's encoder writes them: 1e+21 for 1e21, 0.000001 for 1e-6."""
+    return data if _EXPONENT.search(data) is None else _EXPONENT_OR_TEXT.sub(_as_go, data)
+
+
+def _as_go(match: re.Match[bytes]) -> bytes:
+    text = match[0]
+    return text if text[:1] == b'"' else json_float(float(text)).encode()
 
 
 def _float(text: str) -> int | float:
@@ -128,17 +155,20 @@ def _without_big_integers(value: Any, to_number: Callable[[float], int | float] 
 
 def encode(obj: Any) -> bytes:
     """Compact JSON as Go writes it: members in the order of the type, keys of maps (and of plain dicts) sorted."""
-    return escape_html(_ENCODER.encode(obj))
+    data = _ENCODER.encode(presorted(obj))
+    return escape_html(_with_go_exponents(data) if _has_exponents else data)
 
 
 def encode_in_order(data: Any) -> bytes:
     """Compact JSON with the keys of dicts in the order they are in; for what was put in order by hand."""
-    return escape_html(_IN_ORDER.encode(data))
+    encoded = _IN_ORDER.encode(data)
+    return escape_html(_with_go_exponents(encoded) if _has_exponents else encoded)
 
 
 def encode_sorted(data: Any) -> bytes:
     """Compact JSON with everything sorted by its name, the members of Structs too, as Go writes a map."""
-    return escape_html(_SORTED.encode(data))
+    encoded = _SORTED.encode(presorted(data))
+    return escape_html(_with_go_exponents(encoded) if _has_exponents else encoded)
 
 
 def escape_html(data: bytes) -> bytes:
@@ -180,7 +210,7 @@ def _printed_if_none(cls: type[msgspec.Struct]) -> frozenset[str]:
 
 def to_plain(obj: Any) -> Any:
     """`obj` as dicts and lists under its wire names, with exactly the members its JSON has."""
-    return _PLAIN_DECODER.decode(_ENCODER.encode(obj))
+    return _PLAIN_DECODER.decode(_ENCODER.encode(presorted(obj)))
 
 
 def from_plain(cls: type[T], data: Any) -> T:
@@ -190,7 +220,7 @@ def from_plain(cls: type[T], data: Any) -> T:
 
 def deep_copy(obj: T) -> T:
     """A copy that shares nothing with `obj`; several times faster than copy.deepcopy."""
-    return cast("T", decoder(type(obj)).decode(_ENCODER.encode(obj)))
+    return cast("T", decoder(type(obj)).decode(_IN_ORDER.encode(obj)))
 
 
 def pretty(data: bytes) -> bytes:

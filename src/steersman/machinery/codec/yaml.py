@@ -53,7 +53,7 @@ _TIME = re.compile(rf"{_DAY}(?:[Tt]{_CLOCK}(?:Z|[-+][0-9]{{2}}:[0-9]{{2}})| {_CL
 _SLASH_ESCAPE = re.compile(r"(?:[^\\]|\\[^/])*\\/")
 """A slash that need not be escaped: JSON and YAML 1.2 allow it, go-yaml does not."""
 _DIGITS = re.compile(r"[0-9]{1,18}")
-_DIGITS_BEFORE = re.compile(r"[0-9]+\Z")
+_DIGIT_CHARACTERS = "0123456789"
 _PREFIX = "tag:yaml.org,2002:"
 _FLOAT_TAG, _MERGE_TAG = f"{_PREFIX}float", f"{_PREFIX}merge"
 _RESOLVED = frozenset({_FLOAT_TAG, f"{_PREFIX}int", f"{_PREFIX}bool", f"{_PREFIX}null"})
@@ -345,7 +345,8 @@ def _emit(value: Any, emit: Callable[[Any], None]) -> None:
     elif isinstance(value, str):
         emit(_text(value))
     else:
-        emit(_scalar(_number(value) if isinstance(value, float) else msgspec.json.encode(value).decode(), None))
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        emit(_scalar(_number(value) if is_number else msgspec.json.encode(value).decode(), None))
 
 
 def _scalar(text: str, style: str | None) -> Any:
@@ -388,8 +389,8 @@ def _compare_digits(first: str, second: str, index: int) -> int:
     """How two texts that differ at `index` compare by the numbers that start or go on there."""
     lead = ""
     if "0" in (first[index], second[index]):
-        before = _DIGITS_BEFORE.search(first, 0, index)
-        lead = "1" if before and before.group().strip("0") else ""
+        before = first[:index]
+        lead = "1" if before[len(before.rstrip(_DIGIT_CHARACTERS)) :].strip("0") else ""
     a, b = (_digits(text, index) for text in (first, second))
     return int(lead + a or "0") - int(lead + b or "0") or len(a) - len(b)
 

@@ -15,6 +15,7 @@ from typing import Final
 
 from steersman.machinery.errors.field import quote
 from steersman.machinery.go.strings import split_space, to_lower, trim_space
+from steersman.machinery.lane.threads import paced
 from steersman.machinery.values.durations import DurationError, parse_duration
 
 DESCRIPTORS: Final = {
@@ -39,6 +40,8 @@ _YEARS: Final = 5
 _SECOND: Final = 10**9
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+")
 _ZONE_PART: Final = re.compile(r"[A-Za-z.\-_0-9+]{1,14}")
+_LONGEST_KEPT: Final = 256
+"""Characters of a schedule that is remembered; no time zone has a longer name."""
 
 
 class ScheduleError(ValueError):
@@ -155,9 +158,13 @@ def _next_month(first: datetime) -> datetime:
 Schedule = Every | Fields
 
 
-@lru_cache(maxsize=1024)
 def parse_schedule(text: str) -> Schedule:
     """The schedule that a text stands for, in UTC unless it names a zone. Raises ScheduleError."""
+    return _parsed(text) if len(text) <= _LONGEST_KEPT else _parsed.__wrapped__(text)
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> Schedule:
     if not text:
         raise ScheduleError("empty spec string")
     zone, text = _zone_of(text)
@@ -188,8 +195,12 @@ def check_time_zone(name: str) -> None:
         raise unknown
 
 
-@lru_cache(maxsize=64)
 def _zone_exists(name: str) -> bool:
+    return len(name) <= _LONGEST_KEPT and _is_in_database(name)
+
+
+@lru_cache(maxsize=64)
+def _is_in_database(name: str) -> bool:
     try:
         zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
@@ -226,7 +237,9 @@ def _field(text: str, low: int, high: int, names: dict[str, int]) -> tuple[set[i
     """The numbers that a field names, and whether one of its parts is a star."""
     values: set[int] = set()
     is_star = False
-    for part in filter(None, text.split(",")):
+    for part in paced(dict.fromkeys(text.split(","))):
+        if not part:
+            continue
         found, star = _range(part, low, high, names)
         values.update(found)
         is_star |= star

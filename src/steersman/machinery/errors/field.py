@@ -18,6 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from steersman.machinery.go.printable import is_printable
+from steersman.machinery.lane.sorted_maps import presorted
 from steersman.machinery.lane.threads import give_way
 
 REQUIRED: Final = "FieldValueRequired"
@@ -167,6 +168,7 @@ def print_value(value: Any) -> str:
 
 def go_json(value: Any) -> str:
     """`value` as Go's JSON encoder writes it: keys of maps sorted, the characters that HTML knows escaped."""
+    value = presorted(value)
     text = _json.encode(value).decode()
     if _FLOATS.search(text):
         text = _json.encode(with_go_floats(value)).decode()

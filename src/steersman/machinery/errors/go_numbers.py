@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Final
 
@@ -9,14 +10,16 @@ from steersman.machinery.errors.field import quote
 from steersman.net.ascii import is_digits
 
 _INT64: Final = 1 << 63
+_NAMED_FLOAT: Final = re.compile("nan|[+-]?inf(?:inity)?", re.ASCII | re.IGNORECASE)
 _FLOAT: Final = re.compile(
-    r"nan|[+-]?(?:inf(?:inity)?|(?:[0-9]+(?:_[0-9]+)*\.?|\.(?=[0-9]))(?:[0-9]+(?:_[0-9]+)*)?(?:e[+-]?[0-9]+(?:_[0-9]+)*)?)",
-    re.ASCII | re.IGNORECASE,
+    r"[+-]?(?:[0-9][0-9_]*+(?:\.[0-9_]*+)?+|\.[0-9][0-9_]*+)(?:e[+-]?[0-9][0-9_]*+)?+", re.ASCII | re.IGNORECASE
 )
 _HEX_FLOAT: Final = re.compile(
-    r"[+-]?0x(?=_?\.?[0-9a-f])(?:_?[0-9a-f]+)*\.?(?:[0-9a-f]+(?:_[0-9a-f]+)*)?p[+-]?[0-9]{1,9}",
-    re.ASCII | re.IGNORECASE,
+    r"[+-]?0x(?=_?\.?[0-9a-f])[0-9a-f_]*+(?:\.[0-9a-f_]*+)?+p[+-]?[0-9][0-9_]*+", re.ASCII | re.IGNORECASE
 )
+"""Underscores may stand anywhere behind the first digit of both: the next two patterns tell where they may not."""
+_STRAY: Final = re.compile("(?<![0-9])_|_(?![0-9])", re.ASCII)
+_HEX_STRAY: Final = re.compile("(?<![0-9a-fx])_|_(?![0-9a-f])", re.ASCII | re.IGNORECASE)
 _MAX_DIGITS: Final = 100
 """Digits of a number that are read at all: the time to read one grows faster than its length."""
 
@@ -32,13 +35,32 @@ def parse_int(text: str) -> int:
     return value
 
 
+def parse_uint(text: str, bits: int = 64) -> int:
+    """Return the decimal number of so many bits in `text`. Raises ValueError with the message of strconv.ParseUint."""
+    if not is_digits(text):
+        raise ValueError(f"strconv.ParseUint: parsing {quote(text)}: invalid syntax")
+    digits = text.lstrip("0")
+    value = int(digits or "0") if len(digits) <= _MAX_DIGITS else 1 << bits
+    if value >= 1 << bits:
+        raise ValueError(f"strconv.ParseUint: parsing {quote(text)}: value out of range")
+    return value
+
+
 def parse_float(text: str) -> float:
     """The number in `text`, which may be NaN or infinite. Raises ValueError where strconv.ParseFloat returns 0."""
-    if _HEX_FLOAT.fullmatch(text):
-        return float.fromhex(text.replace("_", ""))
-    if not _FLOAT.fullmatch(text):
+    if _NAMED_FLOAT.fullmatch(text):
+        return float(text)
+    is_hex = text.lstrip("+-")[:2] in ("0x", "0X")
+    form, stray = (_HEX_FLOAT, _HEX_STRAY) if is_hex else (_FLOAT, _STRAY)
+    if not form.fullmatch(text) or stray.search(text):
         raise ValueError(f"strconv.ParseFloat: parsing {quote(text)}: invalid syntax")
-    return float(text)
+    plain = text.replace("_", "")
+    if not is_hex:
+        return float(plain)
+    try:
+        return float.fromhex(plain)
+    except OverflowError:
+        return math.copysign(math.inf, -1 if plain[0] == "-" else 1)
 
 
 def atoi(text: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import binascii
 import json
+import os
 import re
 from ipaddress import IPv6Address
 from typing import Final, NamedTuple
@@ -22,6 +23,8 @@ _ESCAPED: Final = re.compile("%([0-9A-Fa-f]{2})")
 _HOST_INVALID: Final = re.compile(r"[\x00- #/?@\\^`{|}\x7f]")
 _USER_INVALID: Final = re.compile(r"[^A-Za-z0-9\-_.~!$&'()*+,;=:%@]")
 _LONGEST_ADDRESS: Final = 256
+_PAIR: Final = os.urandom(16).hex().encode()
+_VALUE: Final = os.urandom(16).hex().encode()
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f]")
 
 
@@ -205,6 +208,20 @@ def has_bad_escape(text: str) -> bool:
     return raw.translate(_HEX_DIGITS).count(b"%hh") != raw.count(b"%")
 
 
+def unescaped_parts(text: str) -> list[tuple[str, str]]:
+    """The pairs of a query of any length, whose escapes are all good: keys and values, percent-decoded all at once.
+
+    What separates them is put in other words meanwhile, which nobody can know who writes an escape.
+    """
+    data = text.replace("+", " ").encode("utf-8", "replace")
+    data = data.replace(b"&", _PAIR).replace(b"=", _VALUE).replace(b"%", b"=")
+    found = []
+    for part in binascii.a2b_qp(data).split(_PAIR):
+        key, _, value = part.partition(_VALUE)
+        found.append((key.decode("utf-8", "replace"), value.replace(_VALUE, b"=").decode("utf-8", "replace")))
+    return found
+
+
 def unescape(text: str) -> str:
     """Percent-decodes `text`; an escape that is none stays as it is."""
     if "%" not in text:
@@ -213,3 +230,14 @@ def unescape(text: str) -> str:
         return unquote(text)
     # a C function for the quoted-printable encoding, which has "=41" for "%41": urllib's takes 100 ns for each escape
     return binascii.a2b_qp(text.replace("=", "=3D").replace("%", "=")).decode("utf-8", "replace")
+
+
+def shown_url(text: str) -> str:
+    """Return a URL as logs and messages may have it: without its query and fragment, which may hold keys and tokens,
+    and with `***` for a password. Text that is no URL is treated alike."""
+    whole = text.partition("#")[0].partition("?")[0]
+    scheme, separator, rest = whole.partition("://") if "://" in whole else ("", "", whole)
+    authority, slash, path = rest.partition("/")
+    user, at, host = authority.rpartition("@")
+    name, colon, _ = user.partition(":")
+    return f"{scheme}{separator}{name}{':***' if colon else ''}{at}{host}{slash}{path}"

@@ -13,7 +13,7 @@ import sys
 from bisect import insort
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from heapq import heappop, heappush
 from itertools import count
 from math import inf
@@ -195,9 +195,11 @@ class Threads:
             return len(user.waiting) < min(MAX_WAITING, max(_LEAST_WAITING, _WAITING_IN_ALL // users))
 
     def close(self) -> None:
-        """Takes no more work; what has not begun is not done, what has is done to its end."""
+        """Takes no more work; what has not begun is not done, and what has ends where it gives way."""
         with self._lock:
             self._is_closed = True
+            for step in (*self._running, *self._paused):
+                step.given_up = True
             given_up = [step for user in self._users.values() for step in user.waiting if step not in self._paused]
             for step in given_up:
                 step.user.take(step)
@@ -352,6 +354,8 @@ class Threads:
             if not self._running:
                 self._forget_all()
         self._interpreter.worked()
+        if isinstance(error, _GivenUp):
+            error = CancelledError()  # for whoever waits yet, as the lane was closed
         if error is not None:
             step.done.set_exception(error)
         elif begins:

@@ -111,8 +111,7 @@ class Applier:
             raise self._untyped("live", live, error) from None
 
     def _untyped(self, what: str, obj: Plain, error: Exception) -> StatusError:
-        why = MAX_DEPTH_TEXT if isinstance(error, RecursionError) else str(error)
-        return plain_internal(f"failed to create typed {what} object ({self.described(obj)}): {why}")
+        return plain_internal(f"failed to create typed {what} object ({self.described(obj)}): {_told(error)}")
 
     def described(self, obj: Plain) -> str:
         """An object as messages name it: `NAMESPACE/NAME; GROUP/VERSION, Kind=KIND`."""
@@ -122,7 +121,16 @@ class Applier:
         return f"{namespace}/{name}; {self.kind}"
 
     def _owner_before(self, live: Any, whole: Plain, time: str) -> Managers:
-        """The first apply to an object that has no entries: all there is has one owner."""
+        """The first apply to an object that has no entries: all there is has one owner.
+
+        Raises StatusError 500 for an object without the types of its schema.
+        """
+        if self.fields.kind.is_open:
+            try:
+                validate(self.fields.schema.root, whole, allow_duplicates=True)
+            except (TypedError, RecursionError) as error:
+                text = f"failed to convert new object ({self.described(whole)}) to smd typed: {_told(error)}"
+                raise plain_internal(f"failed to create manager for existing fields: {text}") from None
         return self.fields.take_over({**_type_of(whole), **self.fields.kind.empty}, whole, BEFORE_FIRST_APPLY, time)
 
     def _with_last_applied(
@@ -200,6 +208,10 @@ class Applier:
             return self.fields.schema, obj
         converted = self.fields.convert(obj, api_version)
         return None if converted is None else (converted[0].schema, converted[1])
+
+
+def _told(error: Exception) -> str:
+    return MAX_DEPTH_TEXT if isinstance(error, RecursionError) else str(error)
 
 
 def _type_of(obj: Plain) -> Plain:

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from steersman.machinery.lane.sorted_maps import presorted
 from steersman.machinery.lane.threads import give_way
 
 from .field_set import EMPTY, LEAF, FieldSet, in_order
@@ -25,7 +26,7 @@ def same(one: Any, other: Any) -> bool:
     """Whether two values of any JSON are equal, types and all."""
     if one.__class__ is not other.__class__ or one != other:
         return False
-    return one.__class__ not in (dict, list) or _SORTED.encode(one) == _SORTED.encode(other)
+    return one.__class__ not in (dict, list) or _SORTED.encode(presorted(one)) == _SORTED.encode(presorted(other))
 
 
 _SORTED: Final = msgspec.json.Encoder(order="deterministic")

@@ -2,7 +2,8 @@
 
 That library (evanphx/json-patch v4) differs from the RFC: `replace` makes a missing member, `copy` of a missing member
 gives null, an operation without `value` means null, and negative indices count from a list's end.
-Numbers compare by value (1 equals 1.0), as the RFC says, where the library compares their text.
+An integer is not equal to a float (1 to 1.0), as the library compares the text of numbers; of two floats, whose text is
+not kept, the values are compared.
 What an operation passes through has its members sorted, which clients see where an error shows the result.
 """
 
@@ -333,7 +334,7 @@ def _put(container: Any, key: str, value: Any, failure: str) -> None:
 
 
 def equal(left: Any, right: Any) -> bool:
-    """Whether two JSON values are equal; unlike Python's own comparison, true is not 1."""
+    """Return True if two JSON values are equal; unlike Python's own comparison, neither true nor 1.0 is 1."""
     if isinstance(left, dict):
         return (
             isinstance(right, dict)
@@ -346,6 +347,4 @@ def equal(left: Any, right: Any) -> bool:
             and len(left) == len(right)
             and all(equal(one, other) for one, other in zip(left, right, strict=True))
         )
-    if isinstance(left, bool) or isinstance(right, bool):
-        return left is right
-    return bool(left == right)
+    return type(left) is type(right) and bool(left == right)

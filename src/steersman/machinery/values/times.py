@@ -109,6 +109,19 @@ def unix(text: str) -> int:
     return int(parse(text).timestamp())
 
 
+def shifted(text: str, seconds: int) -> str:
+    """Return the Time that is `seconds` after a Time or MicroTime, to the second. Raises TimeError.
+
+    As in Go, durations are 64-bit nanoseconds: a larger number of seconds wraps around, at most 293 years either way.
+    """
+    return format_time(parse(text) + timedelta(microseconds=_duration(seconds) // 1000))
+
+
+def _duration(seconds: int) -> int:
+    """Nanoseconds of `time.Second * time.Duration(seconds)` in Go."""
+    return ((seconds * 10**9 + 2**63) & (2**64 - 1)) - 2**63
+
+
 def is_date(text: str) -> bool:
     """Whether a text is a day, as 2006-01-02."""
     if not _DATE.fullmatch(text):

@@ -12,6 +12,8 @@ from steersman.net.http2.request import Fields, Head, HeadParser
 from steersman.net.limits import Limits
 
 _MAX_KNOWN: Final = 256
+_LONGEST_KEPT: Final = 4096
+"""Bytes of the fields of a block that is remembered: a byte of one may stand for all that the table has room for."""
 _FIELD_OVERHEAD: Final = 32
 """What a field counts for besides its name and value (RFC 9113 section 6.5.2)."""
 
@@ -45,7 +47,7 @@ class FieldDecoder:
         self._repeatable = bool(block) and min(block) > 0x80 and 0xFF not in block
         if not self._repeatable:
             self._fields.clear()
-        elif len(self._fields) < _MAX_KNOWN:
+        elif len(self._fields) < _MAX_KNOWN and _size(fields) <= _LONGEST_KEPT:
             self._fields[block] = fields
         return fields
 
@@ -68,8 +70,11 @@ class FieldDecoder:
 
     def is_over(self, fields: Fields) -> bool:
         """Whether a list of fields is longer than the settings allow."""
-        size = sum(len(name) + len(value) for name, value, _ in fields)
-        return size + _FIELD_OVERHEAD * len(fields) > self._max_bytes
+        return _size(fields) + _FIELD_OVERHEAD * len(fields) > self._max_bytes
+
+
+def _size(fields: Fields) -> int:
+    return sum(len(name) + len(value) for name, value, _ in fields)
 
 
 def _text(fields: Fields, code: hpack.Coded) -> bytes:
@@ -101,6 +106,6 @@ class BlockReader(FieldDecoder):
     def head(self, stream_id: int, block: bytes, fields: Fields) -> Head:
         """The head that the fields of the block decoded last are. Raises StreamFault."""
         head = self._heads.parse(stream_id, fields)
-        if self._repeatable and len(self._known) < _MAX_KNOWN:
+        if self._repeatable and len(self._known) < _MAX_KNOWN and _size(fields) <= _LONGEST_KEPT:
             self._known[block] = head
         return head

@@ -7,11 +7,10 @@ from typing import Final
 from steersman.api.core.v1 import (
     ContainerState,
     ContainerStateTerminated,
-    ContainerStatus,
 )
 from steersman.machinery.values import times
 from steersman.nodes.container import hooks
-from steersman.nodes.container.look import ContainerLook, time_of
+from steersman.nodes.container.look import ContainerLook, exact, time_of
 from steersman.nodes.place import PRE_STOP, Stop
 
 TERMINATED_BY_SIGNAL: Final = 143
@@ -22,19 +21,32 @@ _GRACE_OF_EVICTED: Final = 1.0
 _LEAST_GRACE: Final = 2.0
 """Seconds that a container has to end after its hook at least."""
 
+_SECOND: Final = 1.0
+"""Added to the time of a deletion, which comes without its fraction, so that no grace period is cut short."""
+_COUNTED: Final = 86400.0 * 365
+"""Seconds of grace up to which the time of a deletion is known: later times may be beyond what a timestamp can say."""
+
 
 def told_to_stop(one: ContainerLook) -> Stop:
     """Has a container end as its pod does."""
     look = one.look
     metadata = look.pod.metadata
+    at = look.now
     if metadata.deletion_timestamp is not None:
         grace = float(metadata.deletion_grace_period_seconds or 0)
-        at = times.unix(metadata.deletion_timestamp) - grace
+        if grace < _COUNTED:
+            at = min(at, times.unix(metadata.deletion_timestamp) - grace + _SECOND)
     elif look.place.evicted:
-        grace, at = _GRACE_OF_EVICTED, look.now
+        grace = _GRACE_OF_EVICTED
     else:
-        grace, at = float(look.pod.spec.termination_grace_period_seconds or 0), look.now
+        grace = float(look.pod.spec.termination_grace_period_seconds or 0)
     return stopped(one, Stop(one.status.container_id, at, grace), f"Stopping container {one.container.name}")
+
+
+def is_hurried(one: ContainerLook, stop: Stop) -> bool:
+    """Return True if the pod is deleted with less time than a container was given to end: it is told once more then."""
+    metadata = one.look.pod.metadata
+    return metadata.deletion_timestamp is not None and (metadata.deletion_grace_period_seconds or 0) < stop.grace
 
 
 def stopped(one: ContainerLook, stop: Stop, text: str) -> Stop:
@@ -65,8 +77,9 @@ def end_of(one: ContainerLook, stop: Stop) -> tuple[float | None, bool]:
     return stop.at + taken + min(stops_after, left), stops_after > left
 
 
-def terminate(status: ContainerStatus, code: int, reason: str, at: float, message: str = "") -> None:
+def terminate(one: ContainerLook, code: int, reason: str, at: float, message: str = "") -> None:
     """Has a container be one that has ended, and has left a message behind."""
+    status = one.status
     running = status.state.running
     status.state = ContainerState(terminated=ContainerStateTerminated(
         exit_code=code, reason=reason or ("Error" if code else "Completed"),
@@ -74,3 +87,6 @@ def terminate(status: ContainerStatus, code: int, reason: str, at: float, messag
         container_id=status.container_id, message=message,
     ))  # fmt: skip
     status.ready = status.started = False
+    one.remember(ended=exact(at))
+    if one.look.place.shared is not None:
+        one.look.place.shared.has_ended(status.container_id, at)

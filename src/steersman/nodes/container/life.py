@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from steersman.api.core.v1 import (
     ContainerState,
     ContainerStateTerminated,
 )
 from steersman.machinery.values import times
 from steersman.nodes import images
-from steersman.nodes.behaviour import behaviour_of
+from steersman.nodes.behaviour import PREFIX, Behaviour, behaviour_of
 from steersman.nodes.container import restarts
-from steersman.nodes.container.ending import KILLED, TERMINATED_BY_SIGNAL, end_of, terminate, told_to_stop
+from steersman.nodes.container.ending import (
+    KILLED,
+    TERMINATED_BY_SIGNAL,
+    end_of,
+    is_hurried,
+    terminate,
+    told_to_stop,
+)
 from steersman.nodes.container.look import ContainerLook, time_of
 from steersman.nodes.container.probing import looked_after
 from steersman.nodes.container.starting import create, is_missing, retry_at, run, try_to_start
 from steersman.nodes.container_status import image_name, never_started, wait
+from steersman.nodes.place import moment_of
 
 
 def advance(one: ContainerLook, *, stopping: bool, may_start: bool) -> None:
@@ -23,7 +33,7 @@ def advance(one: ContainerLook, *, stopping: bool, may_start: bool) -> None:
     if (remembered := look.place.memory.get(container.name)) is not None:
         look.memory[container.name] = remembered
     while True:
-        one.behaves = behaviour_of(look.pod, container, status.restart_count)
+        one.behaves = _behaviour(one)
         if status.state.running is not None:
             if not _end(one, stopping=stopping):
                 return
@@ -35,8 +45,39 @@ def advance(one: ContainerLook, *, stopping: bool, may_start: bool) -> None:
                 return
             if not try_to_start(one):
                 return
+            _tell_of_unknown(one)
         elif stopping or not restarts.is_restarted(look.pod, container, status) or not _start_again(one):
             return
+
+
+def _behaviour(one: ContainerLook) -> Behaviour:
+    """Return what a container does; one whose work was done for it ends with that."""
+    wrong = one.look.place.made.get(one.container.name)
+    behaves = _by_command(one)
+    if wrong is None or behaves.is_said:
+        return behaves
+    return replace(behaves, runs_for=0.0, exit_code=int(bool(wrong)), message=wrong, reason="", not_simulated="")
+
+
+def _by_command(one: ContainerLook) -> Behaviour:
+    """Return what a container does; one whose command is followed ends when that does."""
+    look, status, shared = one.look, one.status, one.look.place.shared
+    running = status.state.running
+    if shared is None or running is None:
+        return behaviour_of(look.pod, one.container, default=look.place.unknown_programs)
+    start = shared.start_of(one.container, status.container_id)
+    behaves = behaviour_of(look.pod, one.container, start, default=look.place.unknown_programs)
+    progress = None if behaves.is_said else shared.progress(status.container_id, look.now)
+    if progress is None:
+        return behaves
+    started = moment_of(running.started_at, one.memory.began)
+    if progress.ended is not None and progress.exit_code is not None:
+        message = behaves.message if behaves.exit_code == progress.exit_code else ""
+        return replace(behaves, runs_for=progress.ended - started, exit_code=progress.exit_code, message=message)
+    if progress.next is not None and behaves.runs_for is not None and started + behaves.runs_for <= look.now:
+        look.again_at(max(progress.next, look.now))
+        return replace(behaves, runs_for=None)
+    return behaves
 
 
 def renew(one: ContainerLook) -> None:
@@ -45,6 +86,8 @@ def renew(one: ContainerLook) -> None:
     running = status.state.running
     assert running is not None
     one.tell("Normal", "Killing", f"Container {container.name} resize requires restart")
+    if look.place.shared is not None:
+        look.place.shared.has_ended(status.container_id, look.now)
     status.last_state = ContainerState(terminated=ContainerStateTerminated(
         exit_code=TERMINATED_BY_SIGNAL, reason="Error", started_at=running.started_at,
         finished_at=time_of(look.now), container_id=status.container_id,
@@ -68,7 +111,7 @@ def _end(one: ContainerLook, *, stopping: bool) -> bool:
     look, status, behaves = one.look, one.status, one.behaves
     running = status.state.running
     assert running is not None
-    started = float(times.unix(running.started_at or times.now()))
+    started = moment_of(running.started_at, one.memory.began)
     due, code, reason, message = None, behaves.exit_code, behaves.reason, behaves.message
     if behaves.runs_for is not None:
         due = started + behaves.runs_for
@@ -78,6 +121,8 @@ def _end(one: ContainerLook, *, stopping: bool) -> bool:
     stop = one.memory.stop
     if stop is not None and stop.container_id != status.container_id:
         stop = None
+    if stop is not None and stopping and is_hurried(one, stop):
+        stop = told_to_stop(one)
     if stop is None and (due is None or due > look.now):
         stop = told_to_stop(one) if stopping else looked_after(one, started)
     if stop is not None:
@@ -88,11 +133,23 @@ def _end(one: ContainerLook, *, stopping: bool) -> bool:
         if due is not None:
             look.again_at(due)
         return False
-    terminate(status, code, reason, max(due, started), message)
+    terminate(one, code, reason, max(due, started), message)
     if stop is not None and stop.by_probe:
         look.ended_for_probes.add(one.container.name)
     one.remember(stop=None, ticks={})
     return True
+
+
+def _tell_of_unknown(one: ContainerLook) -> None:
+    """Tell of the first program of a container that is not simulated, and of what can be done."""
+    behaves = one.behaves
+    if not behaves.not_simulated:
+        return
+    does = "runs until it is stopped" if behaves.runs_for is None else f"ends with {behaves.exit_code}"
+    one.tell("Normal", "NotSimulated", (
+        f'program "{behaves.not_simulated}" is not simulated: the container {does}; annotations of the pod say what it '
+        f"does instead ({PREFIX}run-for, {PREFIX}exit-code, {PREFIX}logs)"
+    ))  # fmt: skip
 
 
 def _start_again(one: ContainerLook) -> bool:

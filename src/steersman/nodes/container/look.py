@@ -94,6 +94,11 @@ def time_of(seconds: float) -> str:
     return times.format_time(datetime.fromtimestamp(int(seconds), UTC))
 
 
+def exact(seconds: float) -> float | None:
+    """A moment that is to be remembered, as `time_of` leaves something of it out."""
+    return None if seconds == int(seconds) else seconds
+
+
 def full_name(pod: Pod) -> str:
     """A pod as a kubelet names it in texts."""
     metadata = pod.metadata

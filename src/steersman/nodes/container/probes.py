@@ -12,12 +12,22 @@ from typing import Final, NamedTuple
 from steersman.api.core.v1 import ContainerStatus, ExecAction, Pod, Probe
 from steersman.machinery.built_in.pod_resources import AnyContainer, all_containers
 from steersman.machinery.errors.field import quote
-from steersman.machinery.values import times
 from steersman.machinery.values.durations import format_duration
 from steersman.nodes.container_status import all_statuses
-from steersman.nodes.place import LIVENESS, NOTHING, POST_START, PRE_STOP, READINESS, STARTUP, Memory, Ran, Ticks
+from steersman.nodes.place import (
+    LIVENESS,
+    NOTHING,
+    POST_START,
+    PRE_STOP,
+    READINESS,
+    STARTUP,
+    Memory,
+    Ran,
+    Ticks,
+    moment_of,
+)
+from steersman.nodes.shell.built_in import SHELLS
 from steersman.nodes.shell.programs import PROGRAMS
-from steersman.nodes.shell.shell import SHELLS
 
 KINDS: Final = (STARTUP, LIVENESS, READINESS)
 _MOST_OUTPUT: Final = 10 << 10
@@ -148,7 +158,7 @@ def _of_probes(
 ) -> Iterator[Wanted]:  # fmt: skip
     running = status.state.running
     assert running is not None
-    started = float(times.unix(running.started_at or times.now()))
+    started = moment_of(running.started_at, memory.began)
     for kind in KINDS:
         probe = probe_of(container, kind)
         if probe is None or probe.exec is None or not is_run(probe.exec):

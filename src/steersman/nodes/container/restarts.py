@@ -16,6 +16,7 @@ from steersman.machinery.values import times
 from steersman.machinery.values.durations import format_duration
 from steersman.nodes import restart_all
 from steersman.nodes.container.look import ContainerLook, full_name
+from steersman.nodes.place import moment_of
 
 BACKOFF: Final = 10.0
 MAX_BACKOFF: Final = 300.0
@@ -32,19 +33,24 @@ def is_restarted(pod: Pod, container: AnyContainer, status: ContainerStatus) -> 
         return False
     if (rule := restart_all.matching_rule(container, code)) is not None:
         return rule.action == "Restart"
-    policy = container.restart_policy or pod.spec.restart_policy
-    if where_init(pod, container) and not is_sidecar(container):
-        return code != 0 and policy != "Never"
-    if policy == "Always":
+    if where_init(pod, container) and not is_sidecar(container) and code == 0:
+        return False
+    return should_restart(pod, container, code)
+
+
+def should_restart(pod: Pod, container: AnyContainer, code: int) -> bool:
+    """Return True if the rules and the policy of a container have it run again after it has ended with `code`."""
+    if restart_all.matching_rule(container, code) is not None:
         return True
-    return policy == "OnFailure" and code != 0
+    policy = container.restart_policy or pod.spec.restart_policy
+    return policy == "Always" or (policy == "OnFailure" and code != 0)
 
 
 def is_due(one: ContainerLook) -> bool:
     """Whether a container that has ended may be started again by now; else it waits."""
     look, status, last = one.look, one.status, one.last_end
     assert last is not None
-    finished = times.unix(last.finished_at or times.now())
+    finished = moment_of(last.finished_at, one.memory.ended)
     ran = finished - times.unix(last.started_at or last.finished_at or times.now())
     failures = 0 if ran >= _BACKOFF_RESET else status.restart_count
     seconds = 0.0 if failures == 0 else min(BACKOFF * 2 ** min(failures - 1, 10), MAX_BACKOFF)

@@ -15,12 +15,14 @@ from steersman.api.core.v1 import (
     ContainerStatus,
 )
 from steersman.machinery.codec.serializer import deep_copy
+from steersman.machinery.errors.field import quote
 from steersman.nodes import images
 from steersman.nodes.container import hooks, restarts
 from steersman.nodes.container.ending import TERMINATED_BY_SIGNAL, terminate
-from steersman.nodes.container.look import ContainerLook, Look, time_of
+from steersman.nodes.container.look import ContainerLook, Look, exact, full_name, time_of
 from steersman.nodes.container_status import digest, image_name, mounted, wait
 from steersman.nodes.place import POST_START, Begun
+from steersman.nodes.surroundings import breaks_non_root, user_of
 
 _RETRY: Final = 10.0
 """Seconds after which a start that has failed is tried again, and half of it more at most."""
@@ -35,6 +37,11 @@ def try_to_start(one: ContainerLook, *, again: bool = False) -> bool:
     if one.behaves.pull_error or is_missing(one):
         error = images.refused(image_name(container.image), one.behaves.pull_error)
     wrong = look.place.wrong_with(container)
+    if not wrong and look.place.shared is not None:
+        wrong = look.place.shared.wrong_with(container)
+    if not wrong and breaks_non_root(look.pod, container):
+        pod = full_name(look.pod)
+        wrong = f"container's runAsUser breaks non-root policy (pod: {quote(pod)}, container: {container.name})"
     if memory.tried_at is not None:
         never, _, _ = images.never_to_be_had(container.image, container.image_pull_policy, error)
         if (never or wrong) and not look.has_passed(retry_at(look, memory.tried_at)):
@@ -126,6 +133,7 @@ def create(one: ContainerLook) -> None:
     status.image = image_name(image)
     status.image_id = f"{status.image.partition('@')[0].rpartition(':')[0]}@sha256:{digest(image)}"
     status.container_id = _id_of(one)
+    status.user = user_of(one.look.pod, one.container)
     one.tell("Normal", "Created", "Container created")
     one.tell("Normal", "Started", "Container started")
 
@@ -135,6 +143,9 @@ def run(one: ContainerLook, since: float) -> None:
     container, status = one.container, one.status
     status.state = ContainerState(running=ContainerStateRunning(started_at=time_of(since)))
     status.started = status.ready = False
+    one.remember(began=exact(since), ended=None)
+    if one.look.place.shared is not None:
+        one.look.place.shared.begin(container, status.container_id, since)
     if isinstance(container, Container):
         status.allocated_resources = dict(container.resources.requests)
         status.resources = deep_copy(container.resources)
@@ -165,7 +176,7 @@ def _end_after_hook(one: ContainerLook, message: str) -> None:
     """Ends a container whose hook has failed."""
     one.tell("Warning", "FailedPostStartHook", "PostStartHook failed")
     one.tell("Normal", "Killing", "FailedPostStartHook")
-    terminate(one.status, TERMINATED_BY_SIGNAL, "", one.look.now)
+    terminate(one, TERMINATED_BY_SIGNAL, "", one.look.now)
     if restarts.is_restarted(one.look.pod, one.container, one.status):
         put_waiting(one.status, "PostStartHookError", message)
         _try_again_later(one)

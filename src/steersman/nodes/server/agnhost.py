@@ -11,8 +11,10 @@ from steersman.api.core.v1 import Pod
 from steersman.machinery.values import times
 from steersman.net.ascii import is_digits
 from steersman.net.message import Request, Response
+from steersman.nodes.naming import hostname_of
 from steersman.nodes.server.kubelet import text
-from steersman.nodes.surroundings import command_of, hostname_of, is_agnhost, plain_variables
+from steersman.nodes.surroundings import command_of, is_agnhost, plain_variables
+from steersman.nodes.variables import ArgumentsTooLong
 
 _MOST_FIELDS = 100
 
@@ -23,7 +25,10 @@ def answer_of_agnhost(pod: Pod, port: int, request: Request) -> Response | None:
         told = [each.container_port for each in container.ports]
         if not is_agnhost(container) or (told and port not in told):
             continue
-        variables = plain_variables(pod, container)
+        try:
+            variables = plain_variables(pod, container)
+        except ArgumentsTooLong:
+            continue
         match command_of(container, variables)[1:]:
             case ["serve-hostname", *_]:
                 return text(200, hostname_of(pod))

@@ -3,25 +3,40 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from functools import partial
 from typing import Final
 
 from steersman.machinery.values import times
 from steersman.net.message import Request, Response
 from steersman.nodes.inside import world_in
+from steersman.nodes.names import resolved
 from steersman.nodes.server.kubelet import Asked, text
 from steersman.nodes.server.logs import LogOptions, NoLogs, follow
 from steersman.nodes.server.streams import STDOUT, Finished, Streams, Wanted, command_streams
 from steersman.nodes.server.terminal import Interrupted, Terminal, shown
-from steersman.nodes.shell.effects import Answer, Course, Kill, Missing, ReadLine, Wait, Write
-from steersman.nodes.shell.shell import SHELLS, Shell
+from steersman.nodes.shares import Slices
+from steersman.nodes.shell.built_in import SHELLS
+from steersman.nodes.shell.effects import (
+    Answer,
+    Course,
+    Effect,
+    Kill,
+    Missing,
+    Read,
+    ReadLine,
+    Resolve,
+    Source,
+    Wait,
+    Write,
+)
+from steersman.nodes.shell.shell import Shell
 from steersman.nodes.surroundings import command_of
 
 _KILLED: Final = 137
 _INTERRUPTED: Final = 130
 _LOOKS_EVERY: Final = 1.0
 _MOST_LINE: Final = 1 << 20
+_KEYS_AT_ONCE: Final = 512
 _MOST_OUTPUT: Final = 16 << 20
 """Bytes of the answer to `run`."""
 
@@ -125,12 +140,13 @@ async def _run(asked: Asked, words: list[str], streams: Streams, wanted: Wanted)
     kubelet = asked.kubelet
     world = await world_in(
         kubelet.client, kubelet.containers, asked.pod, asked.container, status,
-        allocatable=kubelet.node.template.capacity,
+        allocatable=kubelet.node.template.allocatable,
     )  # fmt: skip
     name = words[0].rpartition("/")[2] if words else ""
     world.interactive = wanted.tty and name in SHELLS
-    reader = _Lines(streams, wanted)
-    running = asyncio.create_task(_Command(asked, reader).run(Shell(world).run(words)))
+    slices = Slices(kubelet.containers.shares.of(asked.pod.metadata.namespace))
+    command = _Command(asked, _Lines(streams, wanted, slices), slices)
+    running = asyncio.create_task(command.run(Shell(world).run(words)))
     ending = asyncio.create_task(_until_ended(asked, status.container_id))
     try:
         await asyncio.wait([running, ending], return_when=asyncio.FIRST_COMPLETED)
@@ -155,53 +171,67 @@ async def _until_ended(asked: Asked, container_id: str) -> None:
 class _Command:
     """Does what a command asks for, as time goes by."""
 
-    def __init__(self, asked: Asked, reader: _Lines) -> None:
+    def __init__(self, asked: Asked, terminal: _Lines, slices: Slices) -> None:
         self._asked = asked
-        self._reader = reader
-        self._begun = False
+        self._terminal = terminal
+        self._slices = slices
 
     async def run(self, course: Course) -> int:
         """The exit code. Raises ClientGone, _NotFound."""
         answer: Answer = None
         while True:
+            await self._slices.begin()
             try:
                 effect = course.send(answer)
             except StopIteration as done:
                 return int(done.value) & 255
+            finally:
+                self._slices.end()
             answer = None
-            match effect:
-                case Write(stream, data):
-                    await self._reader.write(stream, data)
-                case Wait(seconds):
-                    try:
-                        await self._reader.wait(seconds)
-                    except Interrupted:
-                        return _INTERRUPTED
-                case ReadLine():
-                    try:
-                        answer = await self._reader.line()
-                    except Interrupted:
-                        answer = b"\n"
-                case Missing(name):
-                    if not self._begun:
-                        raise _NotFound(name)
-                case Kill(signal):
-                    status = self._asked.status
-                    if status is not None:
-                        kubelet = self._asked.kubelet
-                        kubelet.containers.end(self._asked.pod, status, 128 + signal, times.moment())
-            self._begun = True
+            if isinstance(effect, Wait) and effect.seconds == 0:
+                continue
+            try:
+                answer = await self._answer(effect)
+            except Interrupted:
+                if not isinstance(effect, ReadLine | Read):
+                    return _INTERRUPTED
+                answer = b"\n"
+            self._slices.has_waited()
+
+    async def _answer(self, effect: Effect) -> Answer:
+        """Raises ClientGone, Interrupted, _NotFound."""
+        match effect:
+            case Write(stream, data):
+                await self._terminal.write(stream, data)
+            case Wait(seconds):
+                await self._terminal.wait(seconds)
+            case ReadLine():
+                return await self._terminal.line()
+            case Read():
+                return await self._terminal.piece()
+            case Missing(name, is_first):
+                if is_first:
+                    raise _NotFound(name)
+            case Resolve(name):
+                found = await resolved(self._asked.kubelet.client, self._asked.pod.metadata.namespace, name)
+                return found.encode() if found else None
+            case Kill(signal):
+                status = self._asked.status
+                if status is not None:
+                    kubelet = self._asked.kubelet
+                    kubelet.containers.end(self._asked.pod, status, 128 + signal, times.moment())
+        return None
 
 
 class _Lines:
-    """Standard input by lines, and output; with a terminal in between if there is one."""
+    """Standard input by lines or pieces, and output; with a terminal in between if there is one."""
 
-    def __init__(self, streams: Streams, wanted: Wanted) -> None:
+    def __init__(self, streams: Streams, wanted: Wanted, slices: Slices) -> None:
         self._streams = streams
         self._terminal = Terminal() if wanted.tty else None
         self._has_input = wanted.stdin
-        self._rest = b""
-        self._lines: deque[bytes] = deque()
+        self._slices = slices
+        self._source = Source()
         self._over = False
 
     async def write(self, stream: int, data: bytes) -> None:
@@ -212,14 +242,44 @@ class _Lines:
 
     async def line(self) -> bytes | None:
         """The next line, None at the end. Raises ClientGone, Interrupted."""
-        while not self._lines:
-            if self._over or not self._has_input:
+        if self._terminal is not None:
+            return await self._typed(self._terminal)
+        while (line := self._source.line()) is None:
+            if self._source.size > _MOST_LINE or self._is_over:
+                return self._source.rest()
+            await self._more()
+        return line
+
+    async def piece(self) -> bytes | None:
+        """The next bytes, None at the end. Raises ClientGone, Interrupted."""
+        if self._terminal is not None:
+            return await self._typed(self._terminal)
+        while not self._source.size:
+            if self._is_over:
                 return None
             await self._more()
-        line = self._lines.popleft()
-        if not line:  # the end, as it was typed
-            return None
-        return line
+        return self._source.piece()
+
+    @property
+    def _is_over(self) -> bool:
+        return self._over or not self._has_input
+
+    async def _more(self) -> None:
+        data = await self._streams.read()
+        self._source.add(data)
+        self._over = not data
+
+    # A terminal
+
+    async def _typed(self, terminal: Terminal) -> bytes | None:
+        """The next line that was typed, None for the end."""
+        while not terminal.lines:
+            if self._is_over:
+                return None
+            await self._keys(terminal)
+        line = terminal.lines.popleft()
+        terminal.has_taken(line)
+        return line or None
 
     async def wait(self, seconds: float) -> None:
         """Lets time pass; what is typed meanwhile waits for who reads it. Raises ClientGone, Interrupted."""
@@ -229,29 +289,25 @@ class _Lines:
         try:
             async with asyncio.timeout(None if seconds == float("inf") else seconds):
                 while not self._over:
-                    await self._more()
+                    await self._keys(self._terminal)
                 await asyncio.Event().wait()
         except TimeoutError:
             return
 
-    async def _more(self) -> None:
-        data = await self._streams.read()
-        if not data:
-            self._over = True
-            if self._rest:
-                self._lines.append(self._rest)
-                self._rest = b""
-            return
-        if self._terminal is not None:
-            await self._streams.write(STDOUT, self._terminal.typed(data))
-            self._lines.extend(self._terminal.lines)
-            self._terminal.lines.clear()
-            if self._terminal.interrupted:
-                self._terminal.interrupted = False
+    async def _keys(self, terminal: Terminal) -> None:
+        """Takes keys, and shows them. Raises ClientGone, Interrupted."""
+        if not self._source.size:
+            self._slices.has_waited()
+            data = await self._streams.read()
+            self._source.add(data)
+            self._over = not data
+        while self._source.size:
+            await self._slices.begin()
+            try:
+                echo = terminal.typed(self._source.piece(_KEYS_AT_ONCE) or b"")
+            finally:
+                self._slices.end()
+            await self._streams.write(STDOUT, echo)
+            if terminal.interrupted:
+                terminal.interrupted = False
                 raise Interrupted
-            return
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        self._lines.extend(line + b"\n" for line in lines)
-        if len(self._rest) > _MOST_LINE:
-            self._lines.append(self._rest)
-            self._rest = b""

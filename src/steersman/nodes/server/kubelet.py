@@ -12,7 +12,6 @@ from steersman.client.indexes import BY_NODE
 from steersman.client.informer import Informer
 from steersman.machinery.built_in.pod_resources import AnyContainer, all_containers
 from steersman.net.message import Request, Response
-from steersman.net.turns import FewAtOnce
 from steersman.net.upgrade import UpgradedConnection
 from steersman.nodes.containers import Containers
 from steersman.nodes.simulated_node import SimulatedNode
@@ -30,8 +29,6 @@ class Kubelet:
     containers: Containers
     connect: Callable[[Pod, int], Awaitable[UpgradedConnection]]
     """Connects to a port of a pod. Raises DialError."""
-    turns: FewAtOnce
-    """Of those who follow what containers print, on all nodes."""
 
     def pod(self, namespace: str, name: str) -> Pod | None:
         """One of the node's pods."""
@@ -54,8 +51,10 @@ class Asked:
 
     @property
     def status(self) -> ContainerStatus | None:
-        """The container's status, as it is now."""
-        pod = self.kubelet.pods.get(self.pod.metadata.namespace, self.pod.metadata.name) or self.pod
+        """The container's status, as it is now; None if its pod is gone."""
+        pod = self.kubelet.pods.get(self.pod.metadata.namespace, self.pod.metadata.name)
+        if pod is None or pod.metadata.uid != self.pod.metadata.uid:
+            return None
         return status_of(pod, self.container.name)
 
     def flag(self, name: str) -> bool:

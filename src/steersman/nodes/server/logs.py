@@ -15,12 +15,15 @@ from typing import Final, NamedTuple
 
 from steersman.api.core.v1 import ContainerState, ContainerStatus, Pod
 from steersman.machinery.values import times
-from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.net.ascii import is_digits
 from steersman.net.message import Response
-from steersman.nodes.behaviour import said_of
+from steersman.nodes.behaviour import duration_or_none, said_of, unknown_programs
+from steersman.nodes.place import NOTHING
+from steersman.nodes.processes import processes_of
 from steersman.nodes.rehearsal import Printed, rehearsed
 from steersman.nodes.server.kubelet import Asked, Query, text
+from steersman.nodes.shares import Slices
+from steersman.nodes.shell.effects import Source
 from steersman.nodes.surroundings import command_of, surroundings
 
 _MOST_LINES: Final = 50_000
@@ -28,7 +31,12 @@ _MOST_BYTES: Final = 16 << 20
 """That are kept for one request; what came before counts as rotated away."""
 _MOST_LINE: Final = 1 << 14
 """Bytes after which a line that has not ended is taken as it is."""
+_LINES_A_TURN: Final = 256
 _KEPT_LINES: Final = 1000
+_GIVES_WAY: Final = 64
+"""Lines of an annotation after which others may have the loop."""
+_MOST_A_SECOND: Final = 10_000
+"""Lines of an annotation."""
 _LOOKS_EVERY: Final = 1.0
 """Seconds after which a log that is followed is looked at again at the latest."""
 
@@ -127,6 +135,9 @@ async def container_logs(asked: Asked) -> Response:
 def follow(asked: Asked, options: LogOptions) -> AsyncIterator[Printed]:
     """What the container has printed, line by line, and goes on to print if that is wanted. Raises NoLogs."""
     run = run_of(asked.pod, asked.container.name, asked.status, previous=options.previous)
+    known = asked.kubelet.containers.memory(asked.pod.metadata.uid).get(asked.container.name, NOTHING)
+    if run.ended is None and known.began is not None and run.began <= known.began < run.began + 1:
+        run = run._replace(began=known.began)
     return _chosen(asked, run, options)
 
 
@@ -152,18 +163,17 @@ async def _chosen(asked: Asked, run: Run, options: LogOptions) -> AsyncIterator[
     """The lines that are asked for: those there are, then those that come while it is followed."""
     now = times.moment()
     lines = _lines(await _all_printed(asked, run, now))
+    slices = Slices(asked.kubelet.containers.shares.of(asked.pod.metadata.namespace))
     kept = _Kept(min(options.tail, _MOST_LINES) if options.tail is not None else _MOST_LINES)
     following: Printed | float | None = None
-    for line in lines:
+    while (line := await _next(slices, lines)) is not None:
         at = line if isinstance(line, float) else line.at
-        if run.ended is not None and at > run.ended:
+        if run.ended is not None and at >= run.ended + 1:  # it has ended in that second
             break
         if at > now:
             following = line
             break
-        if isinstance(line, float):
-            await asked.kubelet.turns.turn()
-        elif options.since is None or line.at >= options.since:
+        if not isinstance(line, float) and (options.since is None or line.at >= options.since):
             kept.add(line)
     for each in kept.lines:
         yield each
@@ -173,13 +183,21 @@ async def _chosen(asked: Asked, run: Run, options: LogOptions) -> AsyncIterator[
     while following is not None:
         if not await _still_runs(asked, run, following if isinstance(following, float) else following.at):
             return
-        if isinstance(following, float):
-            await asked.kubelet.turns.turn()
-        else:
+        if not isinstance(following, float):
             yield following
-        following = next(lines, None)
+        slices.has_waited()
+        following = await _next(slices, lines)
     while await _still_runs(asked, run, None):
         pass
+
+
+async def _next(slices: Slices, lines: Iterator[Printed | float]) -> Printed | float | None:
+    """What comes next, when it is the turn of who follows it; None at the end."""
+    await slices.begin()
+    try:
+        return next(lines, None)
+    finally:
+        slices.end()
 
 
 class _Kept:
@@ -216,29 +234,42 @@ async def _still_runs(asked: Asked, run: Run, until: float | None) -> bool:
 
 async def _all_printed(asked: Asked, run: Run, now: float) -> Iterator[Printed | float]:
     pod, container = asked.pod, asked.container
+    shared = asked.kubelet.containers.contents.known(pod)
+    start = None if shared is None else shared.known_start(run.container_id)
     world = await surroundings(
-        asked.kubelet.client, pod, container, allocatable=asked.kubelet.node.template.capacity, tokens=False
-    )
+        asked.kubelet.client, pod, container, allocatable=asked.kubelet.node.template.allocatable,
+        of_files={} if start is None else start.variables, tokens=False,
+    )  # fmt: skip
+    if start is not None:
+        world.files.update(start.files)
+    world.processes = processes_of(pod, container)
     words = command_of(container, world.environment)
     said = said_of(pod, container.name, "logs")
     every = _seconds(said_of(pod, container.name, "log-every"))
     if said:
         return _annotated(said, every, run.began, now)
+    if shared is not None and (followed := shared.log_of(run.container_id)) is not None:
+        return followed
     if not words:
         line = f"{container.image} is simulated: container {container.name} has started\n"
         return iter([Printed(run.began, 1, line.encode())])
-    return rehearsed(words, world, run.began, now)
+    unknown = unknown_programs(pod, container, asked.kubelet.node.template.unknown_programs)
+    return rehearsed(words, world, run.began, now, unknown)
 
 
 def _annotated(said: str, every: float, began: float, now: float) -> Iterator[Printed | float]:
     """The lines of an annotation, once or again and again; the time after each turn."""
-    lines = [f"{each}\n".encode() for each in said.split("\n") if each]
+    lines = [each for each in said.encode().split(b"\n") if each]
     at = began
     if every > 0:
-        at += max(0, int((now - began) / every) - _KEPT_LINES) * every
+        every = max(every, len(lines) / _MOST_A_SECOND)
+        kept = min(_KEPT_LINES, _MOST_LINES // max(len(lines), 1) + 1)
+        at += max(0, int((now - began) / every) - kept) * every
     while True:
-        for each in lines:
-            yield Printed(at, 1, each)
+        for number, each in enumerate(lines, start=1):
+            yield Printed(at, 1, each + b"\n")
+            if not number % _GIVES_WAY:
+                yield at
         if every <= 0:
             return
         at += every
@@ -246,25 +277,28 @@ def _annotated(said: str, every: float, began: float, now: float) -> Iterator[Pr
 
 
 def _seconds(said: str) -> float:
-    try:
-        return max(0.1, parse_duration(said) / 1e9) if said else 0.0
-    except DurationError:
-        return 0.0
+    found = duration_or_none(said)
+    return 0.0 if found is None else max(0.1, found)
 
 
 def _lines(printed: Iterator[Printed | float]) -> Iterator[Printed | float]:
-    """What is printed by lines: what does not end with one waits for the rest of it."""
-    rest: dict[int, bytes] = {}
+    """What is printed by lines: what does not end with one waits for the rest of it. After many lines comes the time,
+    where others may have their turn."""
+    rest: dict[int, Source] = {}
     last = 0.0
     for each in printed:
         if isinstance(each, float):
             yield each
             continue
         last = each.at
-        for line in (rest.pop(each.stream, b"") + each.data).splitlines(keepends=True):
-            if line.endswith(b"\n") or len(line) > _MOST_LINE:
-                yield Printed(each.at, each.stream, line)
-            else:
-                rest[each.stream] = line
-    for stream, line in rest.items():
-        yield Printed(last, stream, line + b"\n")
+        source = rest.setdefault(each.stream, Source())
+        source.add(each.data)
+        number = 0
+        while (line := source.line() or (source.rest() if source.size > _MOST_LINE else None)) is not None:
+            yield Printed(last, each.stream, line)
+            number += 1
+            if not number % _LINES_A_TURN:
+                yield last
+    for stream, source in rest.items():
+        if (line := source.rest()) is not None:
+            yield Printed(last, stream, line + b"\n")

@@ -6,16 +6,18 @@ import msgspec
 
 from steersman.api.core.v1 import Pod
 from steersman.net.message import BodyAborted, BodyTooLarge, Request, Response
+from steersman.nodes.naming import hostname_of
 from steersman.nodes.server.agnhost import answer_of_agnhost
 from steersman.nodes.server.kubelet import text
-from steersman.nodes.surroundings import hostname_of
+from steersman.nodes.server.reviews import answer_of_reviewer
 
 _MOST_BODY = 1 << 20
+_MOST_REVIEW = 8 << 20
 _WITHOUT = frozenset({"authorization", "cookie", "proxy-authorization"})
 """Fields that are not told: an answer may be shown to others."""
 
 
-async def answer_of_pod(pod: Pod, port: int, request: Request) -> Response:
+async def answer_of_pod(pod: Pod, port: int, request: Request, *, reviews: bool = False) -> Response:
     """Which pod it is, the request, and its body; `/hostname` its name alone, `/healthz` that it is well; what agnhost
     answers where that serves."""
     if (answer := answer_of_agnhost(pod, port, request)) is not None:
@@ -26,11 +28,13 @@ async def answer_of_pod(pod: Pod, port: int, request: Request) -> Response:
     if request.path in ("/healthz", "/livez", "/readyz"):
         return text(200, "ok\n")
     try:
-        body = await request.body.read(_MOST_BODY)
+        body = await request.body.read(_MOST_REVIEW if reviews else _MOST_BODY)
     except BodyTooLarge:
         return Response(413, [("content-type", "text/plain; charset=utf-8")], b"too large\n", close=True)
     except BodyAborted:
         return Response(400, [], b"", close=True)
+    if reviews and (answer := answer_of_reviewer(request.path, body)) is not None:
+        return answer
     target = f"{request.path}?{request.query}" if request.query else request.path
     metadata = pod.metadata
     if "application/json" in request.headers.get("accept", ""):

@@ -8,7 +8,7 @@ alone (`way_of_kubelet_client`), as a real one obeys its certificate: what it pa
 from __future__ import annotations
 
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from ipaddress import AddressValueError, IPv4Address
 from typing import Final
@@ -17,28 +17,30 @@ from urllib.parse import unquote
 from steersman.api.core.v1 import Pod
 from steersman.client.client import Client
 from steersman.client.indexes import BY_NODE, by_node
-from steersman.client.informer import Informer
+from steersman.client.informer import Informer, key_of
 from steersman.net.ascii import is_digits
 from steersman.net.client.dial import DialError, connected, dial, host_port
 from steersman.net.client.transport import Address, Way
 from steersman.net.message import Request, Response
 from steersman.net.server import HttpServer
-from steersman.net.turns import FewAtOnce
 from steersman.net.upgrade import UpgradedConnection
 from steersman.nodes.behaviour import PREFIX
+from steersman.nodes.container_status import sandbox_id
 from steersman.nodes.containers import Containers
 from steersman.nodes.server.commands import attach_to, exec_in, run_in
 from steersman.nodes.server.kubelet import Asked, Kubelet, Query, container_of, is_running, query_of, text
 from steersman.nodes.server.logs import container_logs
 from steersman.nodes.server.pages import PAGES
 from steersman.nodes.server.pod_answers import answer_of_pod
+from steersman.nodes.server.pod_connections import PodConnections
 from steersman.nodes.server.port_forward import forward_ports
 from steersman.nodes.simulated_node import SimulatedNode
+from steersman.nodes.volume_places import of_node
 
 _OF_CONTAINERS: Final = frozenset({"attach", "containerLogs", "exec", "run"})
-_FEW: Final = 4
-"""Of those who follow what containers print, how many rehearse it in a turn of the loop."""
 _SERVE: Final = f"{PREFIX}serve."
+WEBHOOKS: Final = f"{PREFIX}webhooks"
+"""Annotation of pods that answer as webhooks: `allow`, or `refuse`."""
 
 
 class NodeServers:
@@ -46,13 +48,19 @@ class NodeServers:
     of the machine that this runs on, or that it can reach."""
 
     def __init__(
-        self, nodes: Sequence[SimulatedNode], containers: Containers, *, serves_local: bool = False
+        self, nodes: Sequence[SimulatedNode], containers: Containers, *, serves_local: bool = False,
+        answers_webhooks: bool = False,
     ) -> None:  # fmt: skip
         self.containers: Final = containers
-        self._nodes = {each.address: each for each in nodes}
-        self._by_range = {int(each.pod_cidr.network_address) >> 8: each for each in nodes}
+        self._nodes: dict[str, SimulatedNode] = {}
+        self._by_range: dict[int, SimulatedNode] = {}
+        for each in nodes:
+            self.add(each)
         self._serves_local = serves_local
-        self._turns = FewAtOnce(_FEW)
+        self._answers_webhooks = answers_webhooks
+        self.refused: Callable[[Pod], None] = _nobody
+        """Called with a pod that was asked by TLS, which nothing in it speaks."""
+        self._of_pods = PodConnections()
         self._server: HttpServer | None = None
         self._for_strangers: HttpServer | None = None
         self._pods: Informer[Pod] | None = None
@@ -74,6 +82,20 @@ class NodeServers:
         for each in servers:
             if each is not None:
                 await each.close()
+
+    def add(self, node: SimulatedNode) -> None:
+        """Answer for a node and its pods from now on."""
+        self._nodes[node.address] = node
+        self._by_range[int(node.pod_cidr.network_address) >> 8] = node
+
+    def remove(self, node: SimulatedNode) -> None:
+        """Answer for a node no more, unless another has its addresses by now; its files are gone."""
+        self.containers.contents.store.drop(of_node(node.name))
+        network = int(node.pod_cidr.network_address) >> 8
+        if self._nodes.get(node.address) is node:
+            del self._nodes[node.address]
+        if self._by_range.get(network) is node:
+            del self._by_range[network]
 
     # Who answers for an address
 
@@ -148,6 +170,11 @@ class NodeServers:
     ) -> UpgradedConnection:
         """Raises DialError."""
         host = host or pod.status.pod_ip
+        uid = pod.metadata.uid
+        current = None if self._pods is None else self._pods.get(*key_of(pod))
+        if current is None or current.metadata.uid != uid or current.status.phase in ("Succeeded", "Failed"):
+            raise DialError(f'failed to find sandbox "{sandbox_id(uid)}" in store: not found')
+        pod = current
         node = self._nodes.get(pod.status.host_ip)
         if node is not None and node.unreachable:
             raise _dial_error(host, port, "no route to host")
@@ -157,10 +184,20 @@ class NodeServers:
         if not runs or (told and port not in told and local is None):
             raise _dial_error(host, port, "connection refused")
         if local is not None:
-            return await dial(*local, tls, server_name=server_name)
-        if tls is not None:  # what simulated containers serve is plain HTTP
+            return self._of_pods.add(uid, await dial(*local, tls, server_name=server_name))
+        if tls is not None and not self._is_reviewer(pod):  # what simulated containers serve is plain HTTP
+            self.refused(pod)
             raise DialError("http: server gave HTTP response to HTTPS client")
-        return self._connected(host, port)
+        return self._of_pods.add(uid, self._connected(host, port))
+
+    def end_connections(self, uid: str) -> None:
+        """Close the connections to a pod that has ended."""
+        self._of_pods.end(uid)
+
+    def _is_reviewer(self, pod: Pod) -> bool:
+        """Whether a pod answers API servers as a webhook that allows everything, or as an API without resources."""
+        said = pod.metadata.annotations.get(WEBHOOKS, "")
+        return said == "allow" or (self._answers_webhooks and not said)
 
     def _local(self, pod: Pod, port: int) -> tuple[str, int] | None:
         """The address that an annotation has a port served by, where that is allowed."""
@@ -182,14 +219,14 @@ class NodeServers:
         pod = self._pod_at(host, port)
         if pod is None:
             return text(503, "the pod is gone\n")
-        return await answer_of_pod(pod, port, request)
+        return await answer_of_pod(pod, port, request, reviews=self._is_reviewer(pod))
 
     async def _answer_of_kubelet(self, node: SimulatedNode, request: Request) -> Response:
         assert self._pods is not None
         assert self._client is not None
         if node.unreachable:
             return Response(503, [], b"", close=True)
-        kubelet = Kubelet(node, self._pods, self._client, self.containers, self._connect_to_pod, self._turns)
+        kubelet = Kubelet(node, self._pods, self._client, self.containers, self._connect_to_pod)
         path = request.path.strip("/")
         parts = [unquote(each) for each in path.split("/")]
         if parts[0] in _OF_CONTAINERS and len(parts) in (4, 5):
@@ -198,6 +235,10 @@ class NodeServers:
             return _of_pod(kubelet, parts, request, query_of(request))
         page = PAGES.get(path)
         return text(404, "404 page not found\n") if page is None else page(kubelet, request)
+
+
+def _nobody(_: Pod) -> None:
+    """Nobody is told."""
 
 
 async def _unauthorized(request: Request) -> Response:

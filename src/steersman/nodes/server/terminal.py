@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Final
 
 _INTERRUPT: Final = 3
@@ -10,6 +11,9 @@ _ERASE: Final = frozenset({8, 127})
 _RETURN: Final = frozenset({10, 13})
 _ESCAPE: Final = 27
 _MOST_TYPED: Final = 4096
+"""Bytes of a line; more is not taken."""
+_MOST_AHEAD: Final = 4096
+"""Bytes of lines that nobody has read yet; what is typed then is lost, as a terminal's queue is full."""
 
 
 class Interrupted(Exception):
@@ -20,10 +24,19 @@ class Terminal:
     """The line that is being typed. `typed` gives what is to be shown, and adds to `lines`; b"" there is the end."""
 
     def __init__(self) -> None:
-        self.lines: list[bytes] = []
+        self.lines: deque[bytes] = deque()
         self.interrupted = False
         self._line = bytearray()
         self._escape = 0
+        self._ahead = 0
+
+    def has_taken(self, line: bytes) -> None:
+        """Somebody has read a line."""
+        self._ahead -= len(line)
+
+    def _enter(self, line: bytes) -> None:
+        self.lines.append(line)
+        self._ahead += len(line)
 
     def typed(self, data: bytes) -> bytes:
         """Takes what was typed; what is to be shown of it."""
@@ -34,7 +47,9 @@ class Terminal:
             elif key == _ESCAPE:
                 self._escape = 1
             elif key in _RETURN:
-                self.lines.append(bytes(self._line) + b"\n")
+                if self._ahead >= _MOST_AHEAD:
+                    continue
+                self._enter(bytes(self._line) + b"\n")
                 self._line.clear()
                 shown += b"\r\n"
             elif key in _ERASE:
@@ -46,9 +61,9 @@ class Terminal:
                 self.interrupted = True
                 shown += b"^C\r\n"
             elif key == _END:
-                if not self._line:
-                    self.lines.append(b"")
-            elif (key >= 32 or key == 9) and len(self._line) < _MOST_TYPED:
+                if not self._line and self._ahead < _MOST_AHEAD and (not self.lines or self.lines[-1]):
+                    self._enter(b"")
+            elif (key >= 32 or key == 9) and len(self._line) < _MOST_TYPED and self._ahead < _MOST_AHEAD:
                 self._line.append(key)
                 shown.append(key)
         return bytes(shown)

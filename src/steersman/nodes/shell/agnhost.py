@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import stat
+from collections import deque
 from datetime import UTC, datetime
 from typing import Final
 
@@ -56,11 +57,11 @@ def agnhost(world: World, words: list[str], *, name: str = "/agnhost") -> Course
 def _flags(words: list[str]) -> dict[str, str]:
     """`--name=value`, or `--name value`; a flag alone is true."""
     found: dict[str, str] = {}
-    rest = list(words)
+    rest = deque(words)
     while rest:
-        name, equals, value = rest.pop(0).lstrip("-").partition("=")
+        name, equals, value = rest.popleft().lstrip("-").partition("=")
         if not equals:
-            value = rest.pop(0) if rest and not rest[0].startswith("-") else "true"
+            value = rest.popleft() if rest and not rest[0].startswith("-") else "true"
         found[name] = value
     return found
 

@@ -1,14 +1,16 @@
-"""Programs that tell of the container: as whom it runs, on what."""
+"""Programs that tell of the container: as whom it runs, on what, with which processes and neighbours."""
 
 from __future__ import annotations
 
 from types import MappingProxyType
 from typing import Final
 
-from steersman.nodes.shell.effects import Course, World, Write, line
+from steersman.nodes.shell.effects import Course, Missing, Process, Resolve, World, Write, line
 
 _NAMES: Final = MappingProxyType({0: "root", 1: "daemon", 2: "bin", 8: "mail", 33: "www-data", 65534: "nobody"})
 """Of users, and of their groups, that images have."""
+_SERVER: Final = "10.96.0.10"
+"""The cluster's DNS, as `/etc/resolv.conf` names it."""
 
 
 def hostname(world: World, words: list[str]) -> Course:
@@ -64,4 +66,72 @@ def mount(world: World, words: list[str]) -> Course:
     for path, file_system in mounted.items():
         if kind in ("", file_system):
             yield line(f"{file_system} on {path} type {file_system} (rw,relatime)")
+    return 0
+
+
+def ps(world: World, words: list[str]) -> Course:
+    """`ps`, `ps aux`, `ps -ef`, `ps -o pid,user,comm,args`: the processes of the container, and itself."""
+    known = world.processes or (Process(1, "sh", world.identity.user),)
+    own = Process(max(each.number for each in known) + 6, " ".join(["ps", *words]), world.identity.user)
+    said = " ".join(words)
+    columns = ["pid", "user", "time", "args"]
+    heads = {"pid": "PID  ", "user": "USER    ", "time": "TIME", "args": "COMMAND", "comm": "COMMAND"}
+    if "-o" in words[:-1]:
+        columns = words[words.index("-o") + 1].split(",")[:10]
+    elif "aux" in said or "-ef" in said:
+        columns = ["user", "pid", "time", "args"]
+    yield line(" ".join(heads.get(each, each.upper()) for each in columns).rstrip())
+    for each in (*known, own):
+        user = _NAMES.get(each.user, str(each.user))
+        shown = {"pid": f"{each.number:>5}", "user": f"{user:<8}", "time": "0:00", "args": each.command,
+                 "comm": each.command.partition(" ")[0].rpartition("/")[2]}  # fmt: skip
+        yield line(" ".join(shown.get(column, "-") for column in columns).rstrip())
+    return 0
+
+
+def nslookup(world: World, words: list[str]) -> Course:
+    """`nslookup NAME [SERVER]`: the addresses of a Service, or of the pods behind it."""
+    names = [each for each in words if not each.startswith("-")]
+    if not names:
+        yield Write(2, b"nslookup: no name\n")
+        return 1
+    found = yield Resolve(names[0])
+    if not isinstance(found, bytes):
+        answer = yield Missing("nslookup")
+        if isinstance(answer, int):
+            return answer
+        yield Write(1, f"Server:\t\t{_SERVER}\nAddress:\t{_SERVER}:53\n\n".encode())
+        yield Write(1, f"** server can't find {names[0]}: NXDOMAIN\n\n".encode(errors="replace"))
+        return 1
+    yield Write(1, f"Server:\t\t{_SERVER}\nAddress:\t{_SERVER}:53\n\n".encode())
+    name, *addresses = found.decode().split(" ")
+    for each in addresses:
+        yield Write(1, f"Name:\t{name}\nAddress: {each}\n".encode())
+    yield line("")
+    return 0
+
+
+def getent(world: World, words: list[str]) -> Course:
+    """`getent hosts NAME`."""
+    found = (yield Resolve(words[1])) if len(words) == 2 and words[0] in ("hosts", "ahosts") else None
+    if not isinstance(found, bytes):
+        answer = yield Missing("getent")
+        return answer if isinstance(answer, int) else 2
+    name, *addresses = found.decode().split(" ")
+    for each in addresses:
+        yield line(f"{each:<17} {name}")
+    return 0
+
+
+def nproc(world: World, words: list[str]) -> Course:
+    """The number of processors."""
+    yield line("1")
+    return 0
+
+
+def uptime(world: World, words: list[str]) -> Course:
+    """The time of day, as far as it is known."""
+    seconds = int(world.now()) % 86400
+    clock = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    yield line(f" {clock} up 0 min,  load average: 0.00, 0.00, 0.00")
     return 0

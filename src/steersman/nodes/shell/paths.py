@@ -3,25 +3,71 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Iterator
 from typing import Final
 
-from steersman.nodes.shell.effects import World
+from steersman.nodes.shell.effects import Work, World
 
-_STEP_FILES: Final = 16
-"""Files whose folders are found in one step."""
+_OF_IMAGES: Final = ("/app", "/data", "/etc", "/home", "/lib", "/mnt", "/opt", "/run", "/srv", "/usr", "/var")
+"""Folders in which images have folders of their own, which nobody has looked up."""
+_MOST_LEVELS: Final = 64
+_AT_ONCE: Final = 256
+"""Paths that are looked at between two effects."""
 
 
 def absolute(world: World, path: str) -> str:
-    """A path from the root, cleaned."""
+    """Return a path from the root, cleaned."""
     joined = posixpath.normpath(posixpath.join(world.folder, path))
     return "/" + joined.lstrip("/")
 
 
-def folders_of(world: World) -> set[str]:
-    """The folders that there are: those of every container, and those of its files."""
-    world.steps += len(world.files) // _STEP_FILES
-    found = set(world.folders)
+def may_be_folder(world: World, path: str) -> bool:
+    """Return True for a folder, and for a path that may be a folder of the image."""
+    return world.is_folder(path) or (
+        world.read(path) is None and any(path == each or path.startswith(f"{each}/") for each in _OF_IMAGES)
+    )
+
+
+def make_folder(world: World, path: str) -> bool:
+    """Make a folder that is not there yet, with those that it is in; False where there is no room for it."""
+    missing: list[str] = []
+    while len(missing) < _MOST_LEVELS and not world.is_folder(path):
+        missing.append(path)
+        path = posixpath.dirname(path)
+    return all(world.put(each.rstrip("/") + "/", b"") for each in reversed(missing))
+
+
+def below(world: World, folder: str) -> Iterator[str]:
+    """Yield the paths of the files and folders below a folder, those of folders with a slash at their end."""
+    start = folder.rstrip("/") + "/"
     for path in world.files:
-        while (path := posixpath.dirname(path)) not in found:
-            found.add(path)
-    return found
+        if path.startswith(start) and path != start:
+            yield path
+    for path in world.folders:
+        if path.startswith(start) and path != start:
+            yield path + "/"
+
+
+def tree(world: World, folder: str) -> Work[list[str]]:
+    """Return all paths below a folder in order, of folders without a slash, those between included.
+
+    Folders deeper than 64 levels are left out.
+    """
+    start = folder.rstrip("/") + "/"
+    found: set[str] = set()
+    for number, path in enumerate(tuple(below(world, folder))):
+        if not number % _AT_ONCE:
+            yield from world.spend(lines=4 * _AT_ONCE)
+        place = path.rstrip("/")
+        for _ in range(_MOST_LEVELS):
+            if place in found or not place.startswith(start):
+                break
+            found.add(place)
+            place = posixpath.dirname(place)
+    return sorted(found)
+
+
+def entries(world: World, folder: str) -> list[str]:
+    """Return the names in a folder."""
+    start = len(folder.rstrip("/")) + 1
+    return sorted({path[start:].partition("/")[0] for path in below(world, folder)} - {""})

@@ -3,33 +3,39 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from steersman.net.ascii import is_digits
+from steersman.nodes.shell.built_in import BUILT_IN, SHELLS, where
 from steersman.nodes.shell.effects import (
     Answer,
+    Buffer,
     Course,
     Effect,
     Missing,
+    OutOfMemory,
     ReadLine,
     Repeated,
     Unread,
     Wait,
+    Work,
     World,
     Write,
     between,
     captured,
     fed,
 )
-from steersman.nodes.shell.numbers import arithmetic
+from steersman.nodes.shell.expansion import Break, Exit, Expansion, Return
 from steersman.nodes.shell.paths import absolute
+from steersman.nodes.shell.patterns import glob
 from steersman.nodes.shell.programs import PROGRAMS
-from steersman.nodes.shell.syntax import (
-    Arithmetic,
+from steersman.nodes.shell.script import (
+    Case,
     Command,
+    Document,
     For,
+    Function,
     Group,
     If,
     Loop,
@@ -38,58 +44,29 @@ from steersman.nodes.shell.syntax import (
     Redirect,
     Redirected,
     Script,
-    ShellSyntaxError,
     Simple,
-    Text,
-    Variable,
     Word,
-    parse,
 )
+from steersman.nodes.shell.syntax import PARTS_A_TURN, Ask, Reader, Reading, ShellSyntaxError
 
-SHELLS: Final = frozenset({"sh", "bash", "ash", "dash"})
-_GIVES_WAY: Final = 64
-_MOST_WORDS: Final = 1 << 18
-"""Characters of the words of one command."""
-_MOST_VARIABLES: Final = 1 << 22
-"""Characters of all variables."""
-_STEP_VARIABLES: Final = 256
-"""Variables that are looked at in one step."""
 _MOST_DEPTH: Final = 16
-"""Of shells in shells."""
+"""Of shells in shells, and of functions in functions."""
 _INTEGER: Final = re.compile("-?[0-9]{1,18}", re.ASCII)
 _STREAMS: Final = MappingProxyType({"&1": 1, "&2": 2, "/dev/stdout": 1, "/dev/stderr": 2})
 _DEVICES: Final = frozenset({"/dev/full", "/dev/null", "/dev/tty", "/dev/zero"})
 """What is written there is gone."""
-_BLANKS: Final = re.compile("[ \\t\\n]+")
+_RUNNERS: Final = frozenset({"command", "exec", "nohup", "time"})
+"""Programs whose arguments are a command."""
 
 
-class _Exit(Exception):
-    def __init__(self, code: int) -> None:
-        self.code = code
-
-
-class _Break(Exception):
-    def __init__(self, *, again: bool) -> None:
-        self.again = again
-
-
-class Shell:
-    """One shell: its variables, its folder, the exit code of its last command."""
+class Shell(Expansion):
+    """One shell: its functions, its traps, the exit code of its last command."""
 
     def __init__(self, world: World, depth: int = 0) -> None:
-        self.world = world
-        self.code = 0
-        self._depth = depth
-        self._name = "sh"
-        self._given: Sequence[str] = ()
-        self._passed = 0.0
-        self._background = 0.0
-        """Seconds that what runs in the background takes."""
-        self._fails_at_once = False
-        """`set -e`."""
+        super().__init__(world, depth)
 
     def run(self, words: Sequence[str]) -> Course:
-        """A command as it is given to a container: no shell reads it, unless it is one."""
+        """Run a command as it is given to a container: no shell reads it, unless it is one."""
         if not words:
             return 0
         name = words[0].rpartition("/")[2]
@@ -97,60 +74,108 @@ class Shell:
             return (yield from self._shell(words))
         program = PROGRAMS.get(name)
         if program is None:
-            answer = yield Missing(words[0])
+            answer = yield Missing(words[0], is_first=True)
             return answer if isinstance(answer, int) else 127
-        return (yield from self._counted(program(self.world, list(words[1:]))))
+        try:
+            return (yield from self.counted(program(self.world, list(words[1:]))))
+        except OutOfMemory:
+            yield Write(2, f"{name}: out of memory\n".encode())
+            return 1
+
+    def _program(self, words: Sequence[str]) -> Course:
+        """Run a program, or a shell, of a script."""
+        name = words[0].rpartition("/")[2]
+        if name in SHELLS:
+            return (yield from self._shell(words))
+        program = PROGRAMS.get(name)
+        if program is not None:
+            return (yield from self.counted(program(self.world, list(words[1:]))))
+        data = self.world.files.get(absolute(self.world, words[0])) if "/" in words[0] else None
+        if data is not None:  # a script that was written before
+            return (yield from self._shell(["sh", *words]))
+        answer = yield Missing(words[0])
+        if isinstance(answer, int):
+            return answer
+        yield Write(2, f"{self.name}: {words[0]}: not found\n".encode(errors="replace"))
+        return 127
 
     def _shell(self, words: Sequence[str]) -> Course:
         """`sh -c SCRIPT [NAME ARGUMENTS]`, `sh FILE`, or one that reads its commands line by line."""
-        rest = list(words[1:])
-        script, fails_at_once = False, False
-        while rest and rest[0].startswith("-") and len(rest[0]) > 1:
-            flag = rest.pop(0)
-            script, fails_at_once = script or "c" in flag, fails_at_once or "e" in flag
-        if self._depth >= _MOST_DEPTH:
+        script, fails_at_once, at = False, False, 1
+        while at < len(words) and words[at].startswith("-") and len(words[at]) > 1:
+            script, fails_at_once = script or "c" in words[at], fails_at_once or "e" in words[at]
+            at += 2 if words[at] == "-o" else 1
+        rest = list(words[at:])
+        if self.depth >= _MOST_DEPTH:
             yield Write(2, b"sh: too many shells\n")
             return 2
-        inner = Shell(self.world, self._depth + 1)
-        inner._fails_at_once = fails_at_once
+        inner = Shell(self.world, self.depth + 1)
+        inner.fails_at_once = fails_at_once
         if script and rest:
-            inner._name, inner._given = (rest[1] if len(rest) > 1 else words[0]), rest[2:]
+            inner.name, inner.given = (rest[1] if len(rest) > 1 else words[0]), rest[2:]
             return (yield from inner.script(rest[0]))
         if rest:
-            data = self.world.files.get(absolute(self.world, rest[0]))
+            data = self.world.read(absolute(self.world, rest[0]))
             if data is None:
-                yield Write(2, f"sh: can't open '{rest[0]}': No such file or directory\n".encode())
+                yield Write(2, f"sh: can't open '{rest[0]}': No such file or directory\n".encode(errors="replace"))
                 return 2
-            inner._name, inner._given = rest[0], rest[1:]
+            inner.name, inner.given = rest[0], rest[1:]
             return (yield from inner.script(data.decode(errors="replace")))
         return (yield from _lines(inner))
 
     def script(self, text: str) -> Course:
-        """A script to its end."""
+        """Run a script to its end."""
         try:
-            return (yield from self._script(parse(text)))
+            script = yield from self.read(Reader(text).whole())
         except (ShellSyntaxError, RecursionError) as error:
             yield Unread(str(error))
-            yield Write(2, f"{self._name}: syntax error: {error}\n".encode())
+            yield Write(2, f"{self.name}: syntax error: {error}\n".encode(errors="replace"))
             return 2
-        except _Exit as end:
-            return end.code
-        except _Break:
-            return 0
+        try:
+            code = yield from self.parsed(script)
+        except Exit as end:
+            code = end.code
+        return (yield from self.trapped("EXIT", code))
 
     def parsed(self, script: Script) -> Course:
-        """One line of a shell that reads more of them."""
+        """Run a script, or one line of a shell that reads more of them. Raises Exit."""
         try:
-            return (yield from self._script(script))
+            return (yield from self.run_script(script))
         except (ShellSyntaxError, RecursionError) as error:
-            yield Write(2, f"{self._name}: syntax error: {error}\n".encode())
-            return 2
-        except _Break:
+            yield Unread(str(error))
+            yield Write(2, f"{self.name}: syntax error: {error}\n".encode(errors="replace"))
+        except OutOfMemory:
+            yield Write(2, f"{self.name}: out of memory\n".encode(errors="replace"))
+        except Break:
             return 0
+        return 2
+
+    def trapped(self, signal: str, code: int) -> Course:
+        """Run the command of a trap, after which the shell ends."""
+        text = self.traps.pop(signal, "")
+        if text:
+            self.code = code
+            try:
+                yield from self.parsed((yield from self.read(Reader(text).whole())))
+            except Exit as end:
+                return end.code
+            except ShellSyntaxError as error:
+                yield Write(2, f"{self.name}: syntax error: {error}\n".encode(errors="replace"))
+        return code
+
+    def read(self, reading: Reading[Script]) -> Work[Script]:
+        """Read a script whose text is at hand. Raises ShellSyntaxError."""
+        try:
+            while True:
+                next(reading)
+                yield from self.world.spend(steps=PARTS_A_TURN // 4)
+        except StopIteration as done:
+            script: Script = done.value
+            return script
 
     # Lists
 
-    def _script(self, script: Script) -> Course:
+    def run_script(self, script: Script) -> Course:
         for before, pipeline, background in script.steps:
             if (before == "&&" and self.code) or (before == "||" and not self.code):
                 continue
@@ -159,33 +184,42 @@ class Shell:
                 self.code = 0
                 continue
             self.code = yield from self._pipeline(pipeline)
-            if self._fails_at_once and self.code and not pipeline.negated and before == ";":
-                raise _Exit(self.code)
+            if self.fails_at_once and self.code and not pipeline.negated and before == ";":
+                raise Exit(self.code)
         return self.code
 
     def _in_background(self, pipeline: Pipeline) -> Course:
-        """Runs what it does before it waits, and leaves that to `wait`."""
-        passed = self._passed
-        for effect in self._pipeline(pipeline):
-            if isinstance(effect, Wait) and effect.seconds > 0:
-                self._background = max(self._background, effect.seconds)
+        """Run what it does before it waits, and leave that to `wait`."""
+        passed = self.passed
+        course = self._pipeline(pipeline)
+        answer: Answer = None
+        while True:
+            try:
+                effect = course.send(answer)
+            except StopIteration:
                 break
-            yield effect
-        self._passed = passed
+            except Exit:
+                break
+            if isinstance(effect, Wait) and effect.seconds > 0:
+                self.background = max(self.background, effect.seconds)
+                break
+            answer = yield effect
+        course.close()
+        self.passed = passed
         return 0
 
     def _pipeline(self, pipeline: Pipeline) -> Course:
-        data: bytes | None = None
+        data: Buffer | None = None
         code = 0
         for number, command in enumerate(pipeline.commands):
             course = self._command(command)
             if data is not None:
-                course = fed(course, data)
+                course = fed(course, bytes(data.data))
             if number < len(pipeline.commands) - 1:
-                taken = bytearray()
+                taken = Buffer(self.world.memory)
                 code = yield from captured(course, taken)
-                data = bytes(taken)
-                self.world.handled(len(data))
+                data = taken
+                yield from self.world.spend(len(taken.data))
             else:
                 code = yield from course
         return int(code == 0) if pipeline.negated else code
@@ -197,97 +231,122 @@ class Shell:
             case Redirected():
                 return (yield from self._redirected(self._command(command.command), command.redirects))
             case Group():
-                return (yield from self._script(command.script))
+                run = self._subshell if command.is_subshell else self._group
+                return (yield from run(command))
             case Loop():
                 return (yield from self._loop(command))
             case For():
                 return (yield from self._for(command))
+            case Case():
+                return (yield from self._case(command))
+            case Function():
+                self.functions[command.name] = command.body
+                return 0
             case If():
                 for condition, then in command.branches:
                     if (yield from self._judged(condition)) == 0:
-                        return (yield from self._script(then))
-                return 0 if command.otherwise is None else (yield from self._script(command.otherwise))
+                        return (yield from self.run_script(then))
+                return 0 if command.otherwise is None else (yield from self.run_script(command.otherwise))
 
     def _judged(self, condition: Script) -> Course:
-        """A condition, whose failing fails nothing."""
-        before, self._fails_at_once = self._fails_at_once, False
+        """Run a condition, whose failing fails nothing."""
+        before, self.fails_at_once = self.fails_at_once, False
         try:
-            return (yield from self._script(condition))
+            return (yield from self.run_script(condition))
         finally:
-            self._fails_at_once = before
+            self.fails_at_once = before
+
+    def _group(self, group: Group) -> Course:
+        return (yield from self.run_script(group.script))
+
+    def _subshell(self, group: Group) -> Course:
+        """Run a script that leaves variables, the working directory and the shell as they are."""
+        folder, changes = self.world.folder, self.world.watch_variables()
+        try:
+            return (yield from self.run_script(group.script))
+        except Exit as end:
+            return end.code
+        finally:
+            self.world.folder = folder
+            self.world.watched(changes, undo=True)
+
+    def _case(self, case: Case) -> Course:
+        text = yield from self._text(case.word)
+        for patterns, script in case.branches:
+            yield from self._once()
+            for pattern in patterns:
+                if (yield from self._matches(pattern, text)):
+                    return (yield from self.run_script(script))
+        return 0
+
+    def _matches(self, pattern: Word, text: str) -> Work[bool]:
+        """Return True if a text is of a pattern, of which what is quoted stands for itself."""
+        wanted = yield from self._pattern(pattern)
+        yield from self.world.spend(len(text))
+        return glob(wanted, text)
 
     # Loops
 
     def _loop(self, loop: Loop) -> Course:
         code = 0
         while True:
-            before, since = dict(self.world.environment), self._passed
-            if ((yield from self._judged(loop.condition)) == 0) == loop.until:
-                return code
+            changes, since = self.world.watch_variables(), self.passed
             try:
-                code = yield from self._script(loop.body)
-            except _Break as end:
-                if not end.again:
-                    return 0
+                if ((yield from self._judged(loop.condition)) == 0) == loop.until:
+                    return code
+                try:
+                    code = yield from self.run_script(loop.body)
+                except Break as end:
+                    if not end.again:
+                        return 0
+            finally:
+                self.world.watched(changes)
             yield from self._once()
-            yield from self._repeat(before, self._passed - since)
+            yield from self._repeat(changes, self.passed - since)
 
-    def _repeat(self, before: dict[str, str], period: float) -> Course:
-        """Leaves out what would be the same again, where that is wanted; numbers that count are moved on."""
+    def _repeat(self, before: Mapping[str, str | None], period: float) -> Course:
+        """Leave out what would be the same again, where that is wanted; numbers that count are moved on."""
         steps: dict[str, int] = {}
         variables = self.world.environment
-        for name, value in variables.items():
-            if (old := before.get(name)) != value:
-                if old is None or not (_INTEGER.fullmatch(old) and _INTEGER.fullmatch(value)):
+        for name, old in before.items():
+            value = variables.get(name)
+            if old != value:
+                if old is None or value is None or not (_INTEGER.fullmatch(old) and _INTEGER.fullmatch(value)):
                     return 0
                 steps[name] = int(value) - int(old)
         if period > 0:
             left_out = yield Repeated(period)
             if isinstance(left_out, int):
-                for name, step in steps.items():
-                    variables[name] = str(int(variables[name]) + left_out * step)
+                self.world.assign({
+                    name: str(int(variables[name]) + left_out * step) for name, step in steps.items()
+                })  # fmt: skip
         return 0
 
     def _for(self, loop: For) -> Course:
         code = 0
-        for word in (yield from self._words(loop.words)):
-            self._assign({loop.name: word})
+        for word in self.given if loop.words is None else (yield from self._words(loop.words)):
+            self.assign({loop.name: word})
             try:
-                code = yield from self._script(loop.body)
-            except _Break as end:
+                code = yield from self.run_script(loop.body)
+            except Break as end:
                 if not end.again:
                     return 0
             yield from self._once()
         return code
 
     def _once(self) -> Course:
-        """Counts a step; one of many that take no time gives way, and too many never end."""
-        world = self.world
-        world.steps += 1 + len(world.environment) // _STEP_VARIABLES
-        if world.steps > world.most_steps:
-            yield Wait(float("inf"))
-        elif not 0 <= world.steps - world.gave_way < _GIVES_WAY:
-            world.gave_way = world.steps
-            yield Wait(0)
+        """Count a command; one of many that take no time gives way, and too many never end."""
+        self.world.steps += 1
+        yield from self.world.spend(steps=1)
         return 0
 
-    def _assign(self, values: Mapping[str, str]) -> None:
-        """Sets variables. Raises ShellSyntaxError where there is no room for them."""
-        environment = self.world.environment
-        environment.update(values)
-        if sum(len(name) + len(value) for name, value in environment.items()) > _MOST_VARIABLES:
-            for name in values:
-                del environment[name]
-            raise ShellSyntaxError("out of memory")
+    def counted(self, course: Course) -> Course:
+        """Run a program, and count the time that it takes."""
 
-    def _counted(self, course: Course) -> Course:
-        """Runs a program, and counts the time that it takes."""
-
-        def count(effect: Effect) -> Generator[Effect, Answer, Answer]:
+        def count(effect: Effect) -> Work[Answer]:
             if isinstance(effect, Wait) and effect.seconds > 0:
-                self._passed += effect.seconds
-                if self.world.steps_are_forgotten:
-                    self.world.steps = 0
+                self.passed += effect.seconds
+                self.world.steps = 0
             return (yield effect)
 
         return between(course, count)
@@ -296,179 +355,114 @@ class Shell:
 
     def _simple(self, command: Simple) -> Course:
         yield from self._once()
-        assigned = {}
+        assigned, outputs = {}, self.outputs
         for name, word in command.assignments:
             assigned[name] = yield from self._text(word)
         words = yield from self._words(command.words)
         if not words:
-            self._assign(assigned)
-            return 0
-        before = dict(self.world.environment) if assigned else None
-        self._assign(assigned)
+            self.assign(assigned)
+            code = self.code if self.outputs > outputs else 0
+            return (yield from self._redirected(_nothing(code), command.redirects)) if command.redirects else code
+        if not assigned:
+            return (yield from self._redirected(self._named(words), command.redirects))
+        before = {name: self.world.environment.get(name) for name in assigned}
+        self.assign(assigned)
         try:
             return (yield from self._redirected(self._named(words), command.redirects))
         finally:
-            if before is not None:
-                self.world.environment = before
+            self.world.watched(before, undo=True)
 
     def _named(self, words: list[str]) -> Course:
         name, rest = words[0], words[1:]
-        match name:
-            case "exit" | "return":
-                raise _Exit(int(rest[0]) & 255 if rest and _INTEGER.fullmatch(rest[0]) else self.code)
-            case "break" | "continue":
-                raise _Break(again=name == "continue")
-            case "exec" | "command" | "nohup" | "time":
-                code = (yield from self._named(rest)) if rest else 0
-                if name == "exec" and rest:
-                    raise _Exit(code)
-                return code
-            case "export":
-                self._assign(dict(each.partition("=")[::2] for each in rest if "=" in each))
-                return 0
-            case "unset":
-                for each in rest:
-                    self.world.environment.pop(each, None)
-                return 0
-            case "set":
-                self._fails_at_once = self._fails_at_once or any(each.startswith("-") and "e" in each for each in rest)
-                return 0
-            case "trap" | "ulimit" | "umask":
-                return 0
-            case "wait":
-                seconds, self._background = self._background, 0.0
-                return (yield from self._counted(PROGRAMS["sleep"](self.world, [str(seconds)])))
-            case "eval":
-                return (yield from self._script(parse(" ".join(rest))))
-            case "read":
-                line = yield ReadLine()
-                if not isinstance(line, bytes):
-                    return 1
-                names = [each for each in rest if not each.startswith("-")] or ["REPLY"]
-                values = line.decode(errors="replace").strip("\n").split(" ", len(names) - 1)
-                self._assign(dict(zip(names, [*values, *[""] * len(names)], strict=False)))
-                return 0
-        program = PROGRAMS.get(name.rpartition("/")[2])
-        if program is None and name.rpartition("/")[2] not in SHELLS:
-            answer = yield Missing(name)
-            if isinstance(answer, int):
-                return answer
-            yield Write(2, f"{self._name}: {name}: not found\n".encode())
-            return 127
-        return (yield from self.run(words))
+        if name in self.functions:
+            return (yield from self._called(self.functions[name], rest))
+        if name == "command" and rest[:1] == ["-v"]:
+            return (yield from where(self, rest))
+        if name in _RUNNERS:
+            code = (yield from self._named(rest)) if rest else 0
+            if name == "exec" and rest:
+                raise Exit(code)
+            return code
+        built_in = BUILT_IN.get(name)
+        if built_in is not None:
+            return (yield from built_in(self, rest))
+        return (yield from self._program(words))
+
+    def _called(self, body: Command, given: Sequence[str]) -> Course:
+        """Run a function."""
+        if self.depth >= _MOST_DEPTH:
+            raise ShellSyntaxError("maximum function recursion depth exceeded")
+        before, self.given = self.given, given
+        self.depth += 1
+        try:
+            return (yield from self._command(body))
+        except Return as end:
+            return end.code
+        finally:
+            self.given = before
+            self.depth -= 1
 
     def _redirected(self, course: Course, redirects: Sequence[Redirect]) -> Course:
-        after: list[tuple[str, bytearray, bool]] = []
+        after: list[tuple[str, Buffer, bool]] = []
         for redirect in redirects:
+            if isinstance(redirect.target, Document):
+                course = fed(course, (yield from self._text(redirect.target.word)).encode(errors="surrogateescape"))
+                continue
             target = yield from self._text(redirect.target)
             if target in _STREAMS:
                 course = _turned(course, redirect.stream, _STREAMS[target])
             elif redirect.operator == "<":
-                data = self.world.files.get(absolute(self.world, target))
+                place = absolute(self.world, target)
+                data = b"" if place in _DEVICES else self.world.read(place)
                 if data is None:
-                    yield Write(2, f"{self._name}: can't open {target}: no such file\n".encode())
+                    yield Write(2, f"{self.name}: can't open {target}: no such file\n".encode(errors="replace"))
                     return 1
+                yield from self.world.spend(len(data))
                 course = fed(course, data)
             else:
-                taken = bytearray()
+                taken = Buffer(self.world.memory)
                 course = captured(course, taken, redirect.stream)
                 after.append((target, taken, redirect.operator == ">>"))
         code = yield from course
         for target, taken, more in after:
-            if not self._put(absolute(self.world, target), bytes(taken), more=more):
-                yield Write(2, f"{self._name}: write error: No space left on device\n".encode())
+            yield from self.world.spend(len(taken.data), files=self.world.many_files)
+            why = self._put(absolute(self.world, target), bytes(taken.data), more=more)
+            if why:
+                yield Write(2, f"{self.name}: {why.format(target)}\n".encode(errors="replace"))
                 return 1
         return code
 
-    def _put(self, path: str, data: bytes, *, more: bool) -> bool:
-        self.world.handled(len(data))
+    def _put(self, path: str, data: bytes, *, more: bool) -> str:
+        """Write a file; the text says why it cannot be."""
         if path in _DEVICES:
-            return True
-        return self.world.put(path, self.world.files.get(path, b"") + data if more else data)
+            return ""
+        if self.world.is_folder(path):
+            return "can't create {}: Is a directory"
+        data = self.world.files.get(path, b"") + data if more else data
+        return "" if self.world.put(path, data) else "write error: No space left on device"
 
-    # Words
+    def output(self, output: Output) -> Work[str]:
+        taken = Buffer(self.world.memory)
+        inner = Shell(self.world, self.depth + 1)
+        if inner.depth > _MOST_DEPTH:
+            raise ShellSyntaxError("nested too deeply")
+        inner.functions, inner.given, inner.name = self.functions, self.given, self.name
+        inner.code = self.code
+        self.code = yield from captured(inner._subshell(Group(output.script, is_subshell=True)), taken)
+        self.passed += inner.passed
+        self.outputs += 1
+        return taken.data.decode(errors="replace").rstrip("\n")
 
-    def _words(self, words: Sequence[Word]) -> Generator[Effect, Answer, list[str]]:
-        """The words that some come to, once what is in them has been put in. Raises ShellSyntaxError where they are
-        too long."""
-        found: list[str] = []
-        room = _MOST_WORDS
-        for word in words:
-            pieces: list[str] = []
-            begun = False
-            for part, quoted in word.parts:
-                text = part.text if isinstance(part, Text) else (yield from self._part(part))
-                room = self._within(room, text)
-                if quoted or isinstance(part, Text):
-                    pieces.append(text)
-                    begun = True
-                    continue
-                split = _BLANKS.split(text)
-                for number, each in enumerate(split):
-                    if number and (begun or any(pieces)):
-                        found.append("".join(pieces))
-                        pieces, begun = [], False
-                    pieces.append(each)
-                    begun = begun or bool(each)
-            if begun or any(pieces):
-                found.append("".join(pieces))
-        return found
 
-    def _text(self, word: Word) -> Generator[Effect, Answer, str]:
-        pieces: list[str] = []
-        room = _MOST_WORDS
-        for part, _ in word.parts:
-            pieces.append(part.text if isinstance(part, Text) else (yield from self._part(part)))
-            room = self._within(room, pieces[-1])
-        return "".join(pieces)
-
-    def _within(self, room: int, text: str) -> int:
-        """The characters that are left when some text has been put in. Raises ShellSyntaxError if there are none."""
-        if len(text) > room:
-            raise ShellSyntaxError("argument list too long")
-        self.world.handled(len(text))
-        return room - len(text)
-
-    def _part(self, part: Variable | Output | Arithmetic) -> Generator[Effect, Answer, str]:
-        match part:
-            case Output():
-                taken = bytearray()
-                inner = Shell(self.world, self._depth + 1)
-                if inner._depth > _MOST_DEPTH:
-                    raise ShellSyntaxError("nested too deeply")
-                self.code = yield from captured(inner._script(part.script), taken)
-                self._passed += inner._passed
-                return taken.decode(errors="replace").rstrip("\n")
-            case Arithmetic():
-                return str(arithmetic(part.expression, self.world.environment))
-            case Variable():
-                value = self._value(part.name)
-                if not value and part.default is not None:
-                    return (yield from self._text(part.default))
-                return value
-
-    def _value(self, name: str) -> str:
-        match name:
-            case "?":
-                return str(self.code)
-            case "$" | "!":
-                return "1"
-            case "#":
-                return str(len(self._given))
-            case "@" | "*":
-                return " ".join(self._given)
-            case "0":
-                return self._name
-        if is_digits(name):
-            number = int(name[:4])
-            return self._given[number - 1] if number <= len(self._given) else ""
-        return self.world.environment.get(name, "")
+def _nothing(code: int) -> Course:
+    yield from ()
+    return code
 
 
 def _turned(course: Course, stream: int, to: int) -> Course:
-    """Runs a command of which one stream goes where the other one does."""
+    """Run a command of which one stream goes where the other one does."""
 
-    def turn(effect: Effect) -> Generator[Effect, Answer, Answer]:
+    def turn(effect: Effect) -> Work[Answer]:
         if isinstance(effect, Write) and effect.stream == stream:
             effect = Write(to, effect.data)
         return (yield effect)
@@ -477,25 +471,42 @@ def _turned(course: Course, stream: int, to: int) -> Course:
 
 
 def _lines(shell: Shell) -> Course:
-    """Runs what is read, line by line; a script that goes on after its line is read on."""
-    pending = ""
+    """Run what is read, line by line; a script that goes on after its line is read on."""
     while True:
         if shell.world.interactive:
-            yield Write(2, b"> " if pending else f"{shell.world.folder} # ".encode())
+            yield Write(2, f"{shell.world.folder} # ".encode(errors="replace"))
         line = yield ReadLine()
         if not isinstance(line, bytes):
-            return shell.code
-        pending += line.decode(errors="replace")
+            return (yield from shell.trapped("EXIT", shell.code))
+        yield from shell.world.spend(len(line), steps=1)
         try:
-            script = parse(pending)
-        except ShellSyntaxError as error:
-            if "unexpected end of file" in str(error) or "unterminated" in str(error):
-                continue
-            yield Write(2, f"sh: syntax error: {error}\n".encode())
-            shell.code, pending = 2, ""
+            script = yield from _line(shell, line.decode(errors="replace"))
+        except (ShellSyntaxError, RecursionError) as error:
+            yield Write(2, f"sh: syntax error: {error}\n".encode(errors="replace"))
+            shell.code = 2
             continue
-        pending = ""
         try:
             yield from shell.parsed(script)
-        except _Exit as end:
-            return end.code
+        except Exit as end:
+            return (yield from shell.trapped("EXIT", end.code))
+
+
+def _line(shell: Shell, text: str) -> Work[Script]:
+    """Read the script that begins with a line, and as many lines more as it has. Raises ShellSyntaxError."""
+    reading = Reader(text, grows=True).whole()
+    more: str | None = None
+    while True:
+        try:
+            asked = reading.send(more)
+        except StopIteration as done:
+            script: Script = done.value
+            return script
+        more = None
+        if asked is Ask.MORE:
+            if shell.world.interactive:
+                yield Write(2, b"> ")
+            line = yield ReadLine()
+            more = line.decode(errors="replace") if isinstance(line, bytes) else None
+            yield from shell.world.spend(lines=8)
+        else:
+            yield from shell.world.spend(steps=PARTS_A_TURN // 4)

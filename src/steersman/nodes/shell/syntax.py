@@ -1,351 +1,178 @@
-"""Scripts as they are written, made into what can be run: the part of POSIX's shell language that scripts of manifests
-are made of."""
+"""Reader of scripts: the part of POSIX's shell language that scripts of manifests are made of.
+
+Reading is a generator, so that a long script is read in pieces and a script that comes line by line is read once. It
+yields TURN after a bounded amount of work, and MORE where the text ends and the script does not.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Generator
+from enum import Enum, auto
+from typing import Final, TypeVar
 
 from steersman.net.ascii import is_digits
+from steersman.nodes.shell.script import (
+    Arithmetic,
+    Case,
+    Command,
+    Document,
+    For,
+    Function,
+    Group,
+    If,
+    Loop,
+    Output,
+    Part,
+    Pipeline,
+    Redirect,
+    Redirected,
+    Script,
+    Simple,
+    Text,
+    Variable,
+    Word,
+)
 
-_MOST_PARTS: Final = 5000
-"""Commands, words and redirections of a script."""
-_REDIRECT: Final = re.compile("([012]?)(>>|>|<)(&[12])?", re.ASCII)
 MOST_CHARACTERS: Final = 64 << 10
 """Of one script."""
+_MOST_PARTS: Final = 5000
+"""Commands, words and redirections of a script."""
 _MOST_DEPTH: Final = 32
+PARTS_A_TURN: Final = 64
+"""Parts that are read between two requests for a turn."""
+_ESCAPES_A_TURN: Final = 1000
+_PIECES_A_TURN: Final = 128
+_REDIRECT: Final = re.compile("([012]?)(<<-?|>>|>|<)(&[12])?", re.ASCII)
 _NAME: Final = re.compile("[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_PARAMETER: Final = re.compile("[A-Za-z_][A-Za-z0-9_]*|[0-9]{1,4}|[?$#@*!]", re.ASCII)
+_EXPANSION: Final = re.compile(":?[-=+?]|##?|%%?")
 _ASSIGNMENT: Final = re.compile("([A-Za-z_][A-Za-z0-9_]*)=", re.ASCII)
+_FUNCTION: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)[ \t]?\([ \t]?\)", re.ASCII)
 _OPERATOR: Final = re.compile("&&|\\|\\||;;|>>|<<|[;|&\n()<>]|")
 _PLAIN_WORD: Final = re.compile(r"[A-Za-z0-9_!{}]+(?=[\s;&|()<>]|$)", re.ASCII)
-_PLAIN: Final = re.compile(r"""[^\s;&|()<>'"\\$`]+""", re.ASCII)
-_ENDS: Final = frozenset({"then", "do", "done", "else", "elif", "fi", "}"})
+_PLAIN: Final = re.compile("""[^ \t\r\n;&|()<>'"\\\\$`]+""")
+_QUOTED: Final = re.compile(r'[^"$`\\]+')
+_OF_DOCUMENT: Final = re.compile(r"[^$`\\]+")
+_OF_DEFAULT: Final = re.compile(r"""[^}'"\\$`]+""")
+_BLANKS: Final = re.compile("[ \t\r]+")
+_ENDS: Final = frozenset({"then", "do", "done", "else", "elif", "fi", "esac", "}"})
+_UNFINISHED: Final = 'unexpected end of file (expecting "%s")'
 
 
 class ShellSyntaxError(ValueError):
     """A script that cannot be read; the text says what was not expected."""
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
-    """Characters as they are."""
+class Ask(Enum):
+    """Requests of a reader."""
 
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Variable:
-    """`$NAME`, or `${NAME:-default}`."""
-
-    name: str
-    default: Word | None = None
+    TURN = auto()
+    """Others may have their turn."""
+    MORE = auto()
+    """The text goes on: the answer is more of it, None at its end."""
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
-    """`$(...)`: what a script prints."""
-
-    script: Script
-
-
-@dataclass(frozen=True, slots=True)
-class Arithmetic:
-    """`$((...))`."""
-
-    expression: str
-
-
-Part = Text | Variable | Output | Arithmetic
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    """Parts one after the other, each with whether it is quoted: what is not is split at its blanks."""
-
-    parts: tuple[tuple[Part, bool], ...]
-
-    @property
-    def plain(self) -> str | None:
-        """Its characters, if it is made of nothing else and nothing of it is quoted."""
-        if all(isinstance(part, Text) and not quoted for part, quoted in self.parts):
-            return "".join(part.text for part, _ in self.parts if isinstance(part, Text))
-        return None
-
-
-@dataclass(frozen=True, slots=True)
-class Redirect:
-    """`>file`, `>>file`, `<file`, `2>file`, `2>&1`."""
-
-    stream: int
-    operator: str
-    target: Word
-
-
-@dataclass(frozen=True, slots=True)
-class Simple:
-    """Assignments and a command with what it is given."""
-
-    assignments: tuple[tuple[str, Word], ...] = ()
-    words: tuple[Word, ...] = ()
-    redirects: tuple[Redirect, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Loop:
-    """`while` (or `until`) a script succeeds, another one runs."""
-
-    condition: Script
-    body: Script
-    until: bool
-
-
-@dataclass(frozen=True, slots=True)
-class For:
-    """A script for each word, which a variable has."""
-
-    name: str
-    words: tuple[Word, ...]
-    body: Script
-
-
-@dataclass(frozen=True, slots=True)
-class If:
-    """Pairs of a condition and what is run if it holds, and what is run if none does."""
-
-    branches: tuple[tuple[Script, Script], ...]
-    otherwise: Script | None
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """`{ ...; }` or `( ... )`."""
-
-    script: Script
-
-
-@dataclass(frozen=True, slots=True)
-class Redirected:
-    """A loop, a condition or a group whose streams lead elsewhere."""
-
-    command: Loop | For | If | Group
-    redirects: tuple[Redirect, ...]
-
-
-Command = Simple | Loop | For | If | Group | Redirected
-
-
-@dataclass(frozen=True, slots=True)
-class Pipeline:
-    """Commands of which each reads what the one before has printed."""
-
-    commands: tuple[Command, ...]
-    negated: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Script:
-    """Pipelines with what stands before each: `;`, `&&`, `||`, and whether it is sent to the background."""
-
-    steps: tuple[tuple[str, Pipeline, bool], ...] = field(default=())
+T = TypeVar("T")
+Reading = Generator[Ask, "str | None", T]
 
 
 def parse(text: str) -> Script:
-    """A script. Raises ShellSyntaxError."""
-    if len(text) > MOST_CHARACTERS:
-        raise ShellSyntaxError("script too long")
-    reader = _Reader(text)
-    script = reader.script()
-    if reader.operator() or reader.at < len(text):
-        raise ShellSyntaxError(f'unexpected "{text[reader.at : reader.at + 10]}"')
-    return script
+    """Read a script at once. Raises ShellSyntaxError."""
+    reading = Reader(text).whole()
+    try:
+        while True:
+            next(reading)
+    except StopIteration as done:
+        found: Script = done.value
+        return found
 
 
-class _Reader:
-    def __init__(self, text: str) -> None:
+class Reader:
+    """Reads one script. With `grows`, text is asked for where it ends before the script does."""
+
+    def __init__(self, text: str, *, grows: bool = False) -> None:
         self.text = text
         self.at = 0
         self._depth = 0
         self._parts = 0
+        self._pieces = 0
+        """Of words."""
+        self._over = not grows
+        self._documents: list[Document] = []
+        self._check_length()
 
-    # Lists
+    def whole(self) -> Reading[Script]:
+        """The script, up to the end of the text. Raises ShellSyntaxError."""
+        script = yield from self._script()
+        if self._operator() or self.at < len(self.text):
+            raise ShellSyntaxError(f'unexpected "{self.text[self.at : self.at + 10]}"')
+        if self._documents:
+            yield from self._read_documents()
+        return script
 
-    def script(self) -> Script:
-        """Pipelines up to the end, a closing word or a closing parenthesis."""
-        self._depth += 1
-        if self._depth > _MOST_DEPTH:
-            raise ShellSyntaxError("nested too deeply")
-        steps: list[tuple[str, Pipeline, bool]] = []
-        before = ";"
-        while True:
+    # Text
+
+    def _check_length(self) -> None:
+        if len(self.text) > MOST_CHARACTERS:
+            raise ShellSyntaxError("script too long")
+
+    def _more(self) -> Reading[bool]:
+        """Have the text go on; False at its end."""
+        if self._over:
+            return False
+        text = yield Ask.MORE
+        if text is None:
+            self._over = True
+            return False
+        self.text += text
+        self._check_length()
+        return True
+
+    def _filled(self) -> Reading[bool]:
+        """Skip blanks and empty lines; False where nothing follows."""
+        self._blanks(lines=True)
+        while self.at >= len(self.text):
+            if not (yield from self._more()):
+                return False
             self._blanks(lines=True)
-            if self.at >= len(self.text) or self.operator() in (")", ";;") or self._ahead() in _ENDS:
-                break
-            self._count()
-            pipeline = self._pipeline()
-            operator = self.operator()
-            if operator in (";", "\n", "&", "&&", "||"):
-                self.at += len(operator)
-            steps.append((before, pipeline, operator == "&"))
-            before = operator if operator in ("&&", "||") else ";"
-            if not operator or operator in (")", ";;"):
-                break
-        if before != ";":
-            raise ShellSyntaxError("unexpected end of file")
-        self._depth -= 1
-        return Script(tuple(steps))
+        return True
 
-    def _count(self) -> None:
-        """Counts a part of the script. Raises ShellSyntaxError for too many."""
+    def _found(self, end: str, start: int, error: str) -> Reading[int]:
+        """The place of `end`, at `start` or behind it. Raises ShellSyntaxError where it never comes."""
+        while (found := self.text.find(end, start)) < 0:
+            start = max(start, len(self.text) - len(end) + 1)
+            if not (yield from self._more()):
+                raise ShellSyntaxError(error)
+        return found
+
+    def _part(self) -> Reading[None]:
+        """Count a part of the script. Raises ShellSyntaxError for too many."""
         self._parts += 1
         if self._parts > _MOST_PARTS:
             raise ShellSyntaxError("script too long")
-
-    def _pipeline(self) -> Pipeline:
-        negated = self._ahead() == "!"
-        if negated:
-            self._word_is("!")
-        commands = [self._command()]
-        while self.operator() == "|":
-            self.at += 1
-            self._blanks(lines=True)
-            self._count()
-            commands.append(self._command())
-        return Pipeline(tuple(commands), negated)
-
-    # Commands
-
-    def _command(self) -> Command:
-        compound = self._compound()
-        if compound is None:
-            return self._simple()
-        redirects: list[Redirect] = []
-        self._blanks()
-        while (redirect := self._redirect()) is not None:
-            redirects.append(redirect)
-            self._blanks()
-        return Redirected(compound, tuple(redirects)) if redirects else compound
-
-    def _compound(self) -> Loop | For | If | Group | None:
-        ahead = self._ahead()
-        if self.operator() == "(" or ahead == "{":
-            return self._group(")" if ahead != "{" else "}")
-        if ahead in ("while", "until"):
-            return self._loop(ahead)
-        if ahead == "for":
-            return self._for()
-        if ahead == "if":
-            return self._if()
-        return None
-
-    def _group(self, end: str) -> Group:
-        self._blanks()
-        self.at += 1
-        script = self.script()
-        self._blanks(lines=True)
-        if self.text[self.at : self.at + 1] != end:
-            raise ShellSyntaxError(f'unexpected end of file (expecting "{end}")')
-        self.at += 1
-        return Group(script)
-
-    def _loop(self, kind: str) -> Loop:
-        self._word_is(kind)
-        condition = self.script()
-        self._word_is("do")
-        body = self.script()
-        self._word_is("done")
-        return Loop(condition, body, until=kind == "until")
-
-    def _for(self) -> For:
-        self._word_is("for")
-        name = self._ahead()
-        if _NAME.fullmatch(name) is None:
-            raise ShellSyntaxError("bad for loop variable")
-        self._word_is(name)
-        words: list[Word] = []
-        if self._ahead() == "in":
-            self._word_is("in")
-            while (word := self._word()) is not None:
-                self._count()
-                words.append(word)
-        if self.operator() in (";", "\n"):
-            self.at += 1
-        self._word_is("do")
-        body = self.script()
-        self._word_is("done")
-        return For(name, tuple(words), body)
-
-    def _if(self) -> If:
-        self._word_is("if")
-        branches: list[tuple[Script, Script]] = []
-        otherwise: Script | None = None
-        while True:
-            condition = self.script()
-            self._word_is("then")
-            branches.append((condition, self.script()))
-            if self._ahead() != "elif":
-                break
-            self._word_is("elif")
-        if self._ahead() == "else":
-            self._word_is("else")
-            otherwise = self.script()
-        self._word_is("fi")
-        return If(tuple(branches), otherwise)
-
-    def _simple(self) -> Simple:
-        assignments: list[tuple[str, Word]] = []
-        words: list[Word] = []
-        redirects: list[Redirect] = []
-        while True:
-            self._blanks()
-            self._count()
-            if (redirect := self._redirect()) is not None:
-                redirects.append(redirect)
-                continue
-            assigned = None if words else _ASSIGNMENT.match(self.text, self.at)
-            if assigned is not None:
-                self.at = assigned.end()
-                assignments.append((assigned[1], self._word() or Word(())))
-                continue
-            word = self._word()
-            if word is None:
-                break
-            words.append(word)
-        if not (assignments or words or redirects):
-            raise ShellSyntaxError(f'unexpected "{self.operator() or "end of file"}"')
-        return Simple(tuple(assignments), tuple(words), tuple(redirects))
-
-    def _redirect(self) -> Redirect | None:
-        found = _REDIRECT.match(self.text, self.at)
-        if found is None:
-            return None
-        self._count()
-        self.at = found.end()
-        stream = int(found[1]) if found[1] else 0 if found[2] == "<" else 1
-        if found[3]:
-            return Redirect(stream, found[2], Word(((Text(found[3]), False),)))
-        self._blanks()
-        target = self._word()
-        if target is None:
-            raise ShellSyntaxError("unexpected redirection")
-        return Redirect(stream, found[2], target)
-
-    # Words
+        if not self._parts % PARTS_A_TURN:
+            yield Ask.TURN
 
     def _blanks(self, *, lines: bool = False) -> None:
-        while self.at < len(self.text):
-            here = self.text[self.at]
-            if here == "\\" and self.text[self.at + 1 : self.at + 2] == "\n":
+        text = self.text
+        while self.at < len(text):
+            here = text[self.at]
+            if here in " \t\r":
+                found = _BLANKS.match(text, self.at)
+                assert found is not None
+                self.at = found.end()
+            elif here == "\\" and text[self.at + 1 : self.at + 2] == "\n":
                 self.at += 2
             elif here == "#":
-                end = self.text.find("\n", self.at)
-                self.at = len(self.text) if end < 0 else end
-            elif here in " \t\r" or (lines and here in "\n;" and not self.text.startswith(";;", self.at)):
+                end = text.find("\n", self.at)
+                self.at = len(text) if end < 0 else end
+            elif lines and here in "\n;" and not text.startswith(";;", self.at) and not self._documents:
                 self.at += 1
             else:
                 return
 
-    def operator(self) -> str:
+    def _operator(self) -> str:
         """The operator that is next, "" if there is none."""
         self._blanks()
         found = _OPERATOR.match(self.text, self.at)
@@ -357,83 +184,379 @@ class _Reader:
         found = _PLAIN_WORD.match(self.text, self.at)
         return found[0] if found is not None else ""
 
-    def _word_is(self, wanted: str) -> None:
+    def _word_is(self, wanted: str) -> Reading[None]:
+        yield from self._filled()
         if self._ahead() != wanted:
-            raise ShellSyntaxError(f'unexpected end of file (expecting "{wanted}")')
+            raise ShellSyntaxError(_UNFINISHED % wanted)
         self.at += len(wanted)
 
-    def _word(self) -> Word | None:
+    # Lists
+
+    def _script(self) -> Reading[Script]:
+        """Pipelines up to the end, a closing word or a closing parenthesis."""
+        self._deeper()
+        steps: list[tuple[str, Pipeline, bool]] = []
+        before = ";"
+        while True:
+            self._blanks(lines=True)
+            if self._documents and self._operator() == "\n":
+                self.at += 1
+                yield from self._read_documents()
+                continue
+            if self.at >= len(self.text) and (self._depth > 1 or before != ";"):
+                yield from self._filled()
+            if self.at >= len(self.text) or self._operator() in (")", ";;") or self._ahead() in _ENDS:
+                break
+            yield from self._part()
+            pipeline = yield from self._pipeline()
+            operator = self._operator()
+            if operator in (";", "&", "&&", "||") or (operator == "\n" and not self._documents):
+                self.at += len(operator)
+            steps.append((before, pipeline, operator == "&"))
+            before = operator if operator in ("&&", "||") else ";"
+            if operator in (")", ";;") or (not operator and self.at < len(self.text)):
+                break
+        if before != ";":
+            raise ShellSyntaxError("unexpected end of file")
+        self._depth -= 1
+        return Script(tuple(steps))
+
+    def _pipeline(self) -> Reading[Pipeline]:
+        negated = self._ahead() == "!"
+        if negated:
+            self.at += 1
+        commands = [(yield from self._command())]
+        while self._operator() == "|":
+            self.at += 1
+            yield from self._filled()
+            yield from self._part()
+            commands.append((yield from self._command()))
+        return Pipeline(tuple(commands), negated)
+
+    # Commands
+
+    def _command(self) -> Reading[Command]:
+        compound = yield from self._compound()
+        if compound is None:
+            return (yield from self._simple())
+        if isinstance(compound, Function):
+            return compound
+        redirects: list[Redirect] = []
+        self._blanks()
+        while (redirect := (yield from self._redirect())) is not None:
+            redirects.append(redirect)
+            self._blanks()
+        return Redirected(compound, tuple(redirects)) if redirects else compound
+
+    def _compound(self) -> Reading[Loop | For | If | Case | Group | Function | None]:
+        ahead = self._ahead()
+        if self._operator() == "(" or ahead == "{":
+            return (yield from self._group(")" if ahead != "{" else "}"))
+        match ahead:
+            case "while" | "until":
+                return (yield from self._loop(ahead))
+            case "for":
+                return (yield from self._for())
+            case "if":
+                return (yield from self._if())
+            case "case":
+                return (yield from self._case())
+        return (yield from self._function())
+
+    def _deeper(self) -> None:
+        """Count a level. Raises ShellSyntaxError for too many."""
+        self._depth += 1
+        if self._depth > _MOST_DEPTH:
+            raise ShellSyntaxError("nested too deeply")
+
+    def _function(self) -> Reading[Function | None]:
+        if self._ahead() == "function":
+            self.at += len("function")
+            self._blanks()
+        found = _FUNCTION.match(self.text, self.at)
+        if found is None:
+            return None
+        self.at = found.end()
+        self._deeper()
+        yield from self._filled()
+        body = yield from self._command()
+        self._depth -= 1
+        return Function(found[1], body)
+
+    def _group(self, end: str) -> Reading[Group]:
+        self._blanks()
+        self.at += 1
+        return Group((yield from self._script_before(end)), end == ")")
+
+    def _script_before(self, end: str) -> Reading[Script]:
+        """A script, and the character at which it ends."""
+        script = yield from self._script()
+        yield from self._filled()
+        if self.text[self.at : self.at + 1] != end:
+            raise ShellSyntaxError(_UNFINISHED % end)
+        self.at += 1
+        return script
+
+    def _loop(self, kind: str) -> Reading[Loop]:
+        yield from self._word_is(kind)
+        condition = yield from self._script()
+        yield from self._word_is("do")
+        body = yield from self._script()
+        yield from self._word_is("done")
+        return Loop(condition, body, until=kind == "until")
+
+    def _for(self) -> Reading[For]:
+        yield from self._word_is("for")
+        name = self._ahead()
+        if _NAME.fullmatch(name) is None:
+            raise ShellSyntaxError("bad for loop variable")
+        self.at += len(name)
+        words: list[Word] | None = None
+        yield from self._filled()
+        if self._ahead() == "in":
+            self.at += len("in")
+            words = []
+            while (word := (yield from self._word())) is not None:
+                yield from self._part()
+                words.append(word)
+        if self._operator() in (";", "\n"):
+            self.at += 1
+        yield from self._word_is("do")
+        body = yield from self._script()
+        yield from self._word_is("done")
+        return For(name, None if words is None else tuple(words), body)
+
+    def _if(self) -> Reading[If]:
+        yield from self._word_is("if")
+        branches: list[tuple[Script, Script]] = []
+        otherwise: Script | None = None
+        while True:
+            condition = yield from self._script()
+            yield from self._word_is("then")
+            branches.append((condition, (yield from self._script())))
+            if self._ahead() != "elif":
+                break
+            yield from self._word_is("elif")
+        if self._ahead() == "else":
+            yield from self._word_is("else")
+            otherwise = yield from self._script()
+        yield from self._word_is("fi")
+        return If(tuple(branches), otherwise)
+
+    def _case(self) -> Reading[Case]:
+        yield from self._word_is("case")
+        word = yield from self._word()
+        if word is None:
+            raise ShellSyntaxError(_UNFINISHED % "word")
+        yield from self._word_is("in")
+        branches: list[tuple[tuple[Word, ...], Script]] = []
+        while (yield from self._filled()) and self._ahead() != "esac":
+            patterns = yield from self._patterns()
+            branches.append((patterns, (yield from self._script())))
+            yield from self._filled()
+            if self._operator() == ";;":
+                self.at += 2
+        yield from self._word_is("esac")
+        return Case(word, tuple(branches))
+
+    def _patterns(self) -> Reading[tuple[Word, ...]]:
+        """The patterns of a branch, and the parenthesis behind them."""
+        if self._operator() == "(":
+            self.at += 1
+        patterns: list[Word] = []
+        while True:
+            yield from self._part()
+            pattern = yield from self._word()
+            operator = self._operator()
+            if pattern is None or operator not in ("|", ")"):
+                raise ShellSyntaxError(f'unexpected "{operator or "end of file"}" (expecting ")")')
+            patterns.append(pattern)
+            self.at += 1
+            if operator == ")":
+                return tuple(patterns)
+
+    def _simple(self) -> Reading[Simple]:
+        assignments: list[tuple[str, Word]] = []
+        words: list[Word] = []
+        redirects: list[Redirect] = []
+        while True:
+            self._blanks()
+            while self.at >= len(self.text) and self.text.endswith("\\\n") and (yield from self._more()):
+                self._blanks()
+            yield from self._part()
+            if (redirect := (yield from self._redirect())) is not None:
+                redirects.append(redirect)
+                continue
+            assigned = None if words else _ASSIGNMENT.match(self.text, self.at)
+            if assigned is not None:
+                self.at = assigned.end()
+                value = None if self.text[self.at : self.at + 1] in " \t\r" else (yield from self._word())
+                assignments.append((assigned[1], value or Word(())))
+                continue
+            word = yield from self._word()
+            if word is None:
+                break
+            words.append(word)
+        if not (assignments or words or redirects):
+            raise ShellSyntaxError(f'unexpected "{self._operator() or "end of file"}"')
+        return Simple(tuple(assignments), tuple(words), tuple(redirects))
+
+    # Redirections
+
+    def _redirect(self) -> Reading[Redirect | None]:
+        found = _REDIRECT.match(self.text, self.at)
+        if found is None:
+            return None
+        yield from self._part()
+        self.at = found.end()
+        operator = found[2]
+        stream = int(found[1]) if found[1] else 0 if operator.startswith("<") else 1
+        if found[3]:
+            return Redirect(stream, operator, Word(((Text(found[3]), False),)))
+        self._blanks()
+        target = yield from self._word()
+        if target is None:
+            raise ShellSyntaxError("unexpected redirection")
+        if operator.startswith("<<"):
+            name = "".join(part.text for part, _ in target.parts if isinstance(part, Text))
+            document = Document(name, any(quoted for _, quoted in target.parts), operator == "<<-")
+            self._documents.append(document)
+            return Redirect(stream, "<<", document)
+        return Redirect(stream, operator, target)
+
+    def _read_documents(self) -> Reading[None]:
+        """Read the lines of the documents that the commands of the last line name."""
+        for document in self._documents:
+            lines: list[str] = []
+            while True:
+                end = yield from self._line_end()
+                line, is_last = self.text[self.at : end], end >= len(self.text)
+                self.at = min(end + 1, len(self.text))
+                line = line.lstrip("\t") if document.without_tabs else line
+                if line == document.name:
+                    break
+                lines.append(f"{line}\n" if not is_last else line)
+                yield from self._part()
+                if is_last:
+                    break
+            text = "".join(lines)
+            if document.is_literal:
+                document.word = Word(((Text(text), True),))
+            else:
+                inner = self._within(text)
+                document.word = Word(tuple((yield from inner._quoted(_OF_DOCUMENT, ""))))
+        self._documents = []
+
+    def _line_end(self) -> Reading[int]:
+        start = self.at
+        while (end := self.text.find("\n", start)) < 0:
+            start = len(self.text)
+            if not (yield from self._more()):
+                return len(self.text)
+        return end
+
+    def _within(self, text: str) -> Reader:
+        """A reader of a part of the script."""
+        inner = Reader(text)
+        inner._depth, inner._parts = self._depth, self._parts
+        inner._deeper()
+        return inner
+
+    # Words
+
+    def _word(self) -> Reading[Word | None]:
         self._blanks()
         parts: list[tuple[Part, bool]] = []
         while self.at < len(self.text):
             here = self.text[self.at]
             if here in " \t\r\n;&|()<>":
                 break
-            if here == "'":
-                end = self.text.find("'", self.at + 1)
-                if end < 0:
-                    raise ShellSyntaxError("unterminated quoted string")
-                parts.append((Text(self.text[self.at + 1 : end]), True))
-                self.at = end + 1
-            elif here == '"':
-                self.at += 1
-                self._quoted(parts)
-            elif here == "\\":
-                parts.append((Text(self.text[self.at + 1 : self.at + 2]), True))
-                self.at += 2
-            elif here in "$`":
-                parts.append((self._expansion(), False))
-            else:
-                found = _PLAIN.match(self.text, self.at)
-                assert found is not None
-                parts.append((Text(found[0]), False))
-                self.at = found.end()
+            self._pieces += 1
+            if not self._pieces % _PIECES_A_TURN:
+                yield Ask.TURN
+            if not (yield from self._quotation(parts)):
+                if here in "$`":
+                    parts.append(((yield from self._expansion()), False))
+                else:
+                    found = _PLAIN.match(self.text, self.at)
+                    assert found is not None
+                    parts.append((Text(found[0]), False))
+                    self.at = found.end()
         return Word(tuple(parts)) if parts else None
 
-    def _quoted(self, parts: list[tuple[Part, bool]]) -> None:
+    def _quotation(self, parts: list[tuple[Part, bool]]) -> Reading[bool]:
+        """Read what is quoted here; False where nothing is."""
+        here = self.text[self.at]
+        if here == "'":
+            end = yield from self._found("'", self.at + 1, "unterminated quoted string")
+            parts.append((Text(self.text[self.at + 1 : end]), True))
+            self.at = end + 1
+        elif here == '"':
+            self.at += 1
+            parts += yield from self._quoted(_QUOTED, '"')
+        elif here == "\\":
+            escaped = self.text[self.at + 1 : self.at + 2]
+            if escaped == "\n":
+                self.at += 2
+                if self.at >= len(self.text):
+                    yield from self._more()
+                return True
+            parts.append((Text(escaped), True))
+            self.at += 2
+        else:
+            return False
+        return True
+
+    def _quoted(self, plain: re.Pattern[str], end: str) -> Reading[list[tuple[Part, bool]]]:
+        """Text in which variables have their values, up to its `end`, or that of all text."""
+        parts: list[tuple[Part, bool]] = []
         text: list[str] = []
         while True:
-            if self.at >= len(self.text):
-                raise ShellSyntaxError("unterminated quoted string")
+            if self.at >= len(self.text) and not (yield from self._more()):
+                if end:
+                    raise ShellSyntaxError("unterminated quoted string")
+                parts.append((Text("".join(text)), True))
+                return parts
             here = self.text[self.at]
-            if here in '"$`':
+            if here in "$`" or here == end:
                 parts.append((Text("".join(text)), True))
                 text.clear()
-                if here == '"':
+                if here == end:
                     self.at += 1
-                    return
-                parts.append((self._expansion(), True))
-            elif here == "\\" and self.text[self.at + 1 : self.at + 2] in ('"', "$", "`", "\\", "\n"):
-                text.append(self.text[self.at + 1].removesuffix("\n"))
+                    return parts
+                yield from self._part()
+                parts.append(((yield from self._expansion()), True))
+            elif here == "\\":
+                following = self.text[self.at + 1 : self.at + 2]
+                kept = following not in ("$", "`", "\\", "\n", end or "$")
+                text.append(here + following if kept else following.removesuffix("\n"))
                 self.at += 2
+                if not len(text) % _ESCAPES_A_TURN:
+                    yield Ask.TURN
             else:
-                text.append(here)
-                self.at += 1
+                found = plain.match(self.text, self.at)
+                assert found is not None
+                text.append(found[0])
+                self.at = found.end()
 
-    def _expansion(self) -> Part:
+    def _expansion(self) -> Reading[Part]:
         text = self.text
         if text[self.at] == "`":
-            end = text.find("`", self.at + 1)
-            if end < 0:
-                raise ShellSyntaxError("unterminated quoted string")
-            inner, self.at = text[self.at + 1 : end], end + 1
-            return Output(parse(inner))
+            end = yield from self._found("`", self.at + 1, "unterminated quoted string")
+            inner = self._within(self.text[self.at + 1 : end])
+            self.at = end + 1
+            script = yield from inner.whole()
+            self._parts = inner._parts
+            return Output(script)
         if text.startswith("$((", self.at):
-            end = text.find("))", self.at)
-            if end < 0:
-                raise ShellSyntaxError('unexpected end of file (expecting "))")')
-            expression, self.at = text[self.at + 3 : end], end + 2
+            end = yield from self._found("))", self.at + 3, _UNFINISHED % "))")
+            expression, self.at = self.text[self.at + 3 : end], end + 2
             return Arithmetic(expression)
         if text.startswith("$(", self.at):
             self.at += 2
-            script = self.script()
-            self._blanks(lines=True)
-            if text[self.at : self.at + 1] != ")":
-                raise ShellSyntaxError('unexpected end of file (expecting ")")')
-            self.at += 1
-            return Output(script)
+            return Output((yield from self._script_before(")")))
         if text.startswith("${", self.at):
-            return self._braced()
+            return (yield from self._braced())
         found = _NAME.match(text, self.at + 1)
         if found is not None:
             self.at = found.end()
@@ -445,17 +568,47 @@ class _Reader:
         self.at += 1
         return Text("$")
 
-    def _braced(self) -> Variable:
-        end = self.text.find("}", self.at)
-        if end < 0:
-            raise ShellSyntaxError('unexpected end of file (expecting "}")')
-        inner, self.at = self.text[self.at + 2 : end], end + 1
-        name, separator, default = inner.partition(":-")
-        if not separator:
-            name, separator, default = inner.partition("-")
-        if _NAME.fullmatch(name) is None and not is_digits(name):
+    def _braced(self) -> Reading[Variable]:
+        """`${NAME}` with an operator and a word, or without."""
+        start = self.at + 2
+        yield from self._found("}", start, _UNFINISHED % "}")
+        text = self.text
+        length = text[start : start + 1] == "#" and text[start + 1 : start + 2] != "}"
+        found = _PARAMETER.match(text, start + length)
+        if found is None:
             raise ShellSyntaxError("bad substitution")
-        if not separator:
-            return Variable(name)
-        reader = _Reader(default)
-        return Variable(name, reader._word() or Word(()))
+        self.at = found.end()
+        if text[self.at : self.at + 1] == "}":
+            self.at += 1
+            return Variable(found[0], "length" if length else "")
+        operator = None if length else _EXPANSION.match(text, self.at)
+        if operator is None:
+            raise ShellSyntaxError("bad substitution")
+        self.at = operator.end()
+        self._deeper()
+        word = yield from self._default()
+        self._depth -= 1
+        return Variable(found[0], operator[0], word)
+
+    def _default(self) -> Reading[Word]:
+        """The word of a braced variable, and the brace behind it."""
+        parts: list[tuple[Part, bool]] = []
+        while True:
+            if self.at >= len(self.text) and not (yield from self._more()):
+                raise ShellSyntaxError(_UNFINISHED % "}")
+            here = self.text[self.at]
+            if here == "}":
+                self.at += 1
+                return Word(tuple(parts))
+            self._pieces += 1
+            if not self._pieces % _PIECES_A_TURN:
+                yield Ask.TURN
+            if not (yield from self._quotation(parts)):
+                yield from self._part()
+                if here in "$`":
+                    parts.append(((yield from self._expansion()), False))
+                else:
+                    found = _OF_DEFAULT.match(self.text, self.at)
+                    assert found is not None
+                    parts.append((Text(found[0]), False))
+                    self.at = found.end()

@@ -1,33 +1,47 @@
-"""`tar` in simulated containers, as `kubectl cp` uses it: archives of their files, file by file."""
+"""`tar` in simulated containers, as `kubectl cp` uses it: archives of their files, file by file.
+
+Headers are read here and not by `tarfile`, whose reading of extended headers takes quadratic time in some versions of
+Python that are supported (CVE-2024-6232).
+"""
 
 from __future__ import annotations
 
 import posixpath
 import tarfile
-from collections.abc import Generator
+from collections import deque
 from dataclasses import dataclass, field
-from io import BytesIO
 from typing import Final
 
+from steersman.net.ascii import is_digits
 from steersman.nodes.shell.effects import (
     MOST_FILE_BYTES,
-    Answer,
+    MOST_PATH,
     Course,
-    Effect,
-    ReadLine,
-    Wait,
+    Link,
+    NoSpace,
+    OutOfMemory,
+    Read,
+    Work,
     World,
     Write,
     taken_by,
 )
-from steersman.nodes.shell.paths import absolute, folders_of
+from steersman.nodes.shell.paths import absolute, may_be_folder, tree
 
 _MOST_ARCHIVE: Final = 4 * MOST_FILE_BYTES
 """Bytes that are read: files that fit into a container, with their headers."""
-_AT_ONCE: Final = 8
-"""Files that are worked on before others have their turn."""
+_BLOCK: Final = tarfile.BLOCKSIZE
+_MOST_SAID: Final = 64 << 10
+"""Bytes of an extended header."""
+_RECORDS: Final = 256
+"""Of an extended header, that are read between two effects."""
+_MOST_DIGITS: Final = 20
 _IGNORED: Final = frozenset("mpovhk")
 _WITHOUT_EFFECT: Final = frozenset({"--no-same-permissions", "--no-same-owner", "--overwrite"})
+
+
+class _Malformed(Exception):
+    """What is no archive."""
 
 
 @dataclass(slots=True)
@@ -38,29 +52,58 @@ class _Options:
     paths: list[str] = field(default_factory=list)
 
 
+@dataclass(slots=True)
+class _Member:
+    """A file, folder or link of an archive."""
+
+    name: str
+    kind: bytes
+    target: str
+    mode: int
+    start: int
+    size: int
+
+
 def tar(world: World, words: list[str]) -> Course:
     """`tar cf - PATH...`, `tar xf - [-C FOLDER]`, `tar tf -`: an archive may also be one of the files."""
     options, why = _options(words)
     if why:
-        yield Write(2, f"tar: {why}\n".encode())
+        yield Write(2, f"tar: {why}\n".encode(errors="replace"))
         return 1
     folder = absolute(world, options.folder) if options.folder else world.folder
+    yield from world.spend(files=world.many_files)
+    if not may_be_folder(world, folder):
+        why = f"can't change directory to '{options.folder}': No such file or directory"
+        yield Write(2, f"tar: {why}\n".encode(errors="replace"))
+        return 1
     if options.action == "c":
         return (yield from _create(world, options, folder))
-    data = yield from _read(world, options.archive)
-    if data is None:
-        yield Write(2, b"tar: short read\n")
-        return 1
-    return (yield from _take_apart(world, data, folder, lists=options.action == "t"))
+    if options.archive != "-":
+        data = world.read(absolute(world, options.archive))
+        return (yield from _take_apart(world, data, folder, lists=options.action == "t"))
+    taken = bytearray()
+    held = 0
+    try:
+        while isinstance(piece := (yield Read()), bytes):
+            if not world.memory.take(len(piece)):
+                raise OutOfMemory
+            held += len(piece)
+            taken += piece
+            yield from world.spend(len(piece))
+            if len(taken) > _MOST_ARCHIVE:
+                return (yield from _take_apart(world, None, folder, lists=False))
+        return (yield from _take_apart(world, bytes(taken), folder, lists=options.action == "t"))
+    finally:
+        world.memory.give(held)
 
 
 def _options(words: list[str]) -> tuple[_Options, str]:
     """What is asked for, or why it is not understood."""
-    options, rest = _Options(), list(words)
+    options, rest = _Options(), deque(words)
     if rest and not rest[0].startswith("-"):
         rest[0] = f"-{rest[0]}"
     while rest:
-        word = rest.pop(0)
+        word = rest.popleft()
         if word == "--":
             options.paths += rest
             break
@@ -77,72 +120,165 @@ def _options(words: list[str]) -> tuple[_Options, str]:
                     if not rest:
                         return options, f"option requires an argument -- '{letter}'"
                     if letter == "f":
-                        options.archive = rest.pop(0)
+                        options.archive = rest.popleft()
                     else:
-                        options.folder = rest.pop(0)
+                        options.folder = rest.popleft()
                 elif letter not in _IGNORED:
                     return options, f"unrecognized option: {letter}"
     return options, "" if options.action else "must specify one of -c, -x, -t"
 
 
-def _read(world: World, archive: str) -> Generator[Effect, Answer, bytes | None]:
-    """An archive, None where there is none or too much of it."""
-    if archive != "-":
-        return world.files.get(absolute(world, archive))
-    taken = bytearray()
-    while isinstance(line := (yield ReadLine()), bytes):
-        taken += line
-        if len(taken) > _MOST_ARCHIVE:
-            return None
-    world.handled(len(taken))
-    return bytes(taken)
+# Reading
 
 
-def _take_apart(world: World, data: bytes, folder: str, *, lists: bool) -> Course:
-    """Puts the files of an archive below a folder, or lists them."""
-    code, room = 0, world.room()
+def _take_apart(world: World, data: bytes | None, folder: str, *, lists: bool) -> Course:
+    """Put the files of an archive below a folder, or list them."""
+    if data is None:
+        yield Write(2, b"tar: short read\n")
+        return 1
+    code, room = 0, world.room(folder)
+    yield from world.spend(files=world.many_files)
     try:
-        with tarfile.open(fileobj=BytesIO(data), mode="r|") as archive:
-            for number, member in enumerate(archive):
-                if number % _AT_ONCE == _AT_ONCE - 1:
-                    yield Wait(0)
-                if lists:
-                    yield Write(1, f"{member.name}\n".encode(errors="surrogateescape"))
-                elif member.isfile():
-                    room -= _put(world, archive, member, folder, room)
-                    if room < 0:
-                        yield Write(2, f"tar: {member.name}: No space left on device\n".encode(errors="replace"))
-                        return 1
-                elif not member.isdir():
-                    yield Write(
-                        2, f"tar: can't create {member.name}: Operation not permitted\n".encode(errors="replace")
-                    )
-                    code = 1
-    except (tarfile.TarError, ValueError, RecursionError):
+        at = 0
+        while (found := (yield from _next_member(world, data, at))) is not None:
+            member, at = found
+            yield from world.spend(member.size, lines=128)
+            if lists:
+                yield Write(1, f"{member.name}\n".encode(errors="surrogateescape"))
+                continue
+            made = _made(world, member, data, folder)
+            if made is None:
+                yield Write(2, f"tar: can't create {member.name}: Operation not permitted\n".encode(errors="replace"))
+                code = 1
+                continue
+            path, contents = made
+            room -= taken_by(path, contents) - taken_by(path, world.files.get(path))
+            if room < 0 or len(path) > MOST_PATH:
+                yield Write(2, f"tar: {member.name}: No space left on device\n".encode(errors="replace"))
+                return 1
+            world.files[path] = contents
+    except NoSpace:
+        yield Write(2, f"tar: {member.name}: No space left on device\n".encode(errors="replace"))
+        return 1
+    except _Malformed:
         yield Write(2, b"tar: invalid tar magic\n")
         return 1
     return code
 
 
-def _put(world: World, archive: tarfile.TarFile, member: tarfile.TarInfo, folder: str, room: int) -> int:
-    """Puts a file where there is room for it; how much more of that it takes."""
-    if member.size > MOST_FILE_BYTES:
-        return member.size
-    source = archive.extractfile(member)
-    contents = b"" if source is None else source.read(member.size)
+def _made(world: World, member: _Member, data: bytes, folder: str) -> tuple[str, bytes] | None:
+    """Where a member is put, and its contents; None for devices and the like."""
     path = posixpath.normpath(posixpath.join(folder, member.name.lstrip("/")))
-    more = taken_by(path, contents) - taken_by(path, world.files.get(path))
-    if more <= room:
-        world.files[path] = contents
-    return more
+    path = "/" + path.lstrip("/")
+    if member.kind in _FILES:
+        return path, data[member.start : member.start + member.size]
+    if member.kind == tarfile.DIRTYPE:
+        return path.rstrip("/") + "/", b""
+    if member.kind == tarfile.SYMTYPE:
+        return path, Link(member.target.encode(errors="surrogateescape"))
+    if member.kind == tarfile.LNKTYPE:
+        linked = world.files.get(posixpath.normpath(posixpath.join(folder, member.target.lstrip("/"))))
+        return None if linked is None else (path, linked)
+    return None
+
+
+_FILES: Final = frozenset({tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.CONTTYPE, tarfile.GNUTYPE_SPARSE})
+
+
+def _next_member(world: World, data: bytes, at: int) -> Work[tuple[_Member, int] | None]:
+    """The member whose headers begin at a place, and the place behind it; None at the end. Raises _Malformed."""
+    said: dict[str, str] = {}
+    while True:
+        header = data[at : at + _BLOCK]
+        if not header.strip(b"\0"):
+            if at == 0 and not header:
+                raise _Malformed
+            return None
+        if len(header) < _BLOCK:
+            raise _Malformed
+        _check(header)
+        kind, start = header[156:157], at + _BLOCK
+        size = _number(header[124:136])
+        if kind in (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK):
+            if size > _MOST_SAID or start + size > len(data):
+                raise _Malformed
+            text = data[start : start + size]
+            if kind == tarfile.XHDTYPE:
+                said.update((yield from _records(world, text)))
+            elif kind != tarfile.XGLTYPE:
+                name = "path" if kind == tarfile.GNUTYPE_LONGNAME else "linkpath"
+                said[name] = _text(text)
+            at = start + size + -size % _BLOCK
+            yield from world.spend(size, lines=32)
+            continue
+        size = int(said["size"]) if is_digits(said.get("size", "")) else size
+        size = 0 if kind in (tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE) else size
+        if start + size > len(data):
+            raise _Malformed
+        name = _text(header[:100])
+        if header[257:262] == b"ustar" and header[262:263] == b"\0" and (prefix := _text(header[345:500])):
+            name = f"{prefix}/{name}"
+        name, target = said.get("path", name), said.get("linkpath", _text(header[157:257]))
+        if kind == tarfile.AREGTYPE and name.endswith("/"):
+            kind = tarfile.DIRTYPE
+        mode = _number(header[100:108]) & 0o7777
+        return _Member(name, kind, target, mode, start, size), start + size + -size % _BLOCK
+
+
+def _check(header: bytes) -> None:
+    """Raises _Malformed where the checksum of a header is not right."""
+    wanted = _number(header[148:156])
+    if sum(header[:148]) + 256 + sum(header[156:]) != wanted:
+        raise _Malformed
+
+
+def _number(text: bytes) -> int:
+    """A number of a header, in octal or (GNU) in bytes. Raises _Malformed."""
+    if text[:1] == b"\x80":
+        return int.from_bytes(text[1:], "big")
+    try:
+        return int(text.strip(b" \0") or b"0", 8)
+    except ValueError:
+        raise _Malformed from None
+
+
+def _text(data: bytes) -> str:
+    return data.partition(b"\0")[0].decode(errors="surrogateescape")
+
+
+def _records(world: World, data: bytes) -> Work[dict[str, str]]:
+    """The records of an extended header that matter here: `LENGTH NAME=VALUE`. Raises _Malformed."""
+    found: dict[str, str] = {}
+    at = number = 0
+    while at < len(data) and data[at : at + 1] != b"\0":
+        space = data.find(b" ", at, at + _MOST_DIGITS)
+        digits = data[at:space].decode("latin-1")
+        if space < 0 or not is_digits(digits):
+            raise _Malformed
+        end = at + int(digits)
+        if not space < end <= len(data) or data[end - 1 : end] != b"\n":
+            raise _Malformed
+        name, _, value = data[space + 1 : end - 1].partition(b"=")
+        if name in (b"path", b"linkpath", b"size"):
+            found[name.decode()] = value.decode(errors="surrogateescape")
+        at = end
+        number += 1
+        if not number % _RECORDS:
+            yield from world.spend(lines=_RECORDS)
+    return found
+
+
+# Writing
 
 
 def _create(world: World, options: _Options, folder: str) -> Course:
-    """Writes the files on some paths, and below them."""
-    code, number = 0, 0
+    """Write the files on some paths, and below them."""
+    code = 0
     taken: bytearray | None = None if options.archive == "-" else bytearray()
     for path in options.paths:
-        found = _found(world, posixpath.normpath(posixpath.join(folder, path)), path)
+        yield from world.spend(files=2 * world.many_files + 64)
+        found = yield from _found(world, posixpath.normpath(posixpath.join(folder, path)), path)
+        yield from world.spend(lines=len(found))
         if not found:
             yield Write(2, f"tar: {path}: No such file or directory\n".encode(errors="replace"))
             code = 1
@@ -150,15 +286,12 @@ def _create(world: World, options: _Options, folder: str) -> Course:
             yield Write(2, b"tar: removing leading '/' from member names\n")
         for name, place in found:
             piece = _member(name.lstrip("/"), world.files.get(place), int(world.now()))
-            world.handled(len(piece))
+            yield from world.spend(len(piece), lines=256)
             if taken is None:
                 yield Write(1, piece)
             else:
                 taken += piece
-            number += 1
-            if not number % _AT_ONCE:
-                yield Wait(0)
-    end = bytes(2 * tarfile.BLOCKSIZE)
+    end = bytes(2 * _BLOCK)
     if taken is None:
         yield Write(1, end)
     elif not world.put(absolute(world, options.archive), bytes(taken) + end):
@@ -169,23 +302,26 @@ def _create(world: World, options: _Options, folder: str) -> Course:
     return code
 
 
-def _found(world: World, place: str, path: str) -> list[tuple[str, str]]:
+def _found(world: World, place: str, path: str) -> Work[list[tuple[str, str]]]:
     """What is on a path and below it: the name in the archive, the place in the container."""
     if place in world.files:
         return [(path, place)]
-    below = place.rstrip("/") + "/"
-    inside = sorted(each for each in {*world.files, *folders_of(world)} if each.startswith(below))
-    if not inside and place not in folders_of(world):
+    inside = yield from tree(world, place)
+    if not inside and not world.is_folder(place):
         return []
-    return [(path, place), *((posixpath.join(path, each[len(below) :]), each) for each in inside)]
+    start = len(place.rstrip("/")) + 1
+    return [(path, place), *((posixpath.join(path, each[start:]), each) for each in inside)]
 
 
 def _member(name: str, contents: bytes | None, now: int) -> bytes:
-    """The bytes of a file, or of a folder where there are no contents."""
+    """The bytes of a file or a link, or of a folder where there are no contents."""
     info = tarfile.TarInfo(name or ".")
     info.mtime, info.uname, info.gname = now, "root", "root"
     if contents is None:
         info.type, info.mode = tarfile.DIRTYPE, 0o755
         return info.tobuf(tarfile.GNU_FORMAT)
+    if isinstance(contents, Link):
+        info.type, info.linkname = tarfile.SYMTYPE, contents.decode(errors="surrogateescape")
+        return info.tobuf(tarfile.GNU_FORMAT)
     info.size = len(contents)
-    return info.tobuf(tarfile.GNU_FORMAT) + contents + bytes(-len(contents) % tarfile.BLOCKSIZE)
+    return info.tobuf(tarfile.GNU_FORMAT) + contents + bytes(-len(contents) % _BLOCK)

@@ -7,6 +7,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from steersman.machinery.suggestions import explained
+
 API_GROUP: Final = "kwok.x-k8s.io"
 API_VERSION: Final = f"{API_GROUP}/v1alpha1"
 KINDS: Final = ("Pod", "Node")
@@ -161,7 +163,7 @@ def read_stage(manifest: Mapping[str, Any]) -> Stage:
     try:
         stage = msgspec.convert(dict(manifest), Stage)
     except msgspec.ValidationError as error:
-        raise StageError(f"Stage {name}: {error}") from None
+        raise StageError(f"Stage {name}: {explained(error, Stage)}") from None
     for refused in _refused(stage.spec):
         raise StageError(f"Stage {name}: {refused}")
     return stage

@@ -24,6 +24,8 @@ from steersman.nodes.stages.declaration import (
 from steersman.nodes.stages.expressions import Expressions, Found
 from steersman.nodes.stages.steps import PreparedStep, prepared
 
+_LONGEST_TEXT: Final = 64
+"""Characters of a time or a duration: it is read at each look at its object."""
 LONGEST_DELAY: Final = timedelta(days=365).total_seconds()
 """Seconds; what is to come later comes then."""
 _INTEGER: Final = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]*|[1-9][0-9]*)", re.ASCII)
@@ -172,7 +174,7 @@ def duration_of(found: Found, default: float | None, now: float) -> float | None
     first = found[0] if found else None
     if first == "":
         return None
-    if isinstance(first, str):
+    if isinstance(first, str) and len(first) <= _LONGEST_TEXT:
         try:
             return times.parse(first).timestamp() - now
         except times.TimeError:

@@ -24,6 +24,7 @@ from steersman.api.apiextensions.v1 import (
     SelectableField,
 )
 from steersman.machinery.codec.serializer import encode
+from steersman.machinery.lane.sorted_maps import presorted
 from steersman.machinery.lane.threads import give_way
 
 T = TypeVar("T")
@@ -114,5 +115,5 @@ class InternalSpec:
 def _plain(validation: CustomResourceValidation | None) -> PlainSchema | None:
     if validation is None or validation.open_api_v3_schema is None:
         return None
-    plain: PlainSchema = msgspec.to_builtins(validation.open_api_v3_schema, order="deterministic")
+    plain: PlainSchema = msgspec.to_builtins(presorted(validation.open_api_v3_schema), order="deterministic")
     return plain

@@ -136,6 +136,9 @@ class EventStrategy(Strategy[Event]):
     metadata_on_update = "once"
     garbage_collection = "unsupported"
 
+    def judges_metadata_last(self, ctx: Context) -> bool:
+        return not ctx.action.group
+
     def validate(self, ctx: Context, obj: Event) -> Iterator[FieldError]:
         yield from _validate_common(obj, core=not ctx.action.group)
         if ctx.action.group:

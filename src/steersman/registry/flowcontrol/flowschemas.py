@@ -72,6 +72,7 @@ FLOW_SCHEMAS = Resource(
             description="references a broken or non-existent PriorityLevelConfiguration",
         ),
     ),
+    row_order=lambda s: (s.spec.matching_precedence, s.metadata.name),
     subresources=(Subresource(name="status", strategy=FlowSchemaStatusStrategy()),),
     storage_version_hash="GJVAJZSZBIw=",
 )

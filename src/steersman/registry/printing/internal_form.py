@@ -19,6 +19,7 @@ from steersman.api.core import v1 as core
 from steersman.api.meta.v1 import LabelSelector, ObjectMeta
 from steersman.machinery.errors.field import Verbatim
 from steersman.machinery.go.strings import to_upper
+from steersman.machinery.lane.sorted_maps import presorted
 
 LONGEST_DIFF: Final = 4000
 """Lines of a spec up to which the diff is the shortest there is; finding that takes quadratic time."""
@@ -138,7 +139,7 @@ def internal_form(value: Any) -> Any:
 
 def _plain(value: Any) -> Any:
     """What has the same form in every version; maps by their keys, as Go prints them."""
-    return msgspec.to_builtins(value, enc_hook=msgspec.json.decode, order="deterministic")
+    return msgspec.to_builtins(presorted(value), enc_hook=msgspec.json.decode, order="deterministic")
 
 
 def internal_text(value: Any) -> Verbatim:

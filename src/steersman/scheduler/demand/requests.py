@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Final
 
 from steersman.api.core import v1 as core
@@ -18,6 +19,8 @@ DEFAULT_MEMORY: Final = 200 << 20
 """What a container that asks for nothing counts for in scores."""
 
 _MOST_KNOWN: Final = 4096
+_LONGEST_KEY: Final = 1024
+"""Bytes of the containers and what they were given; longer ones are known by their digests."""
 _NON_ZERO: Final = {"cpu": parse("100m"), "memory": parse("200Mi")}
 
 
@@ -80,7 +83,8 @@ def taken_by(pod: core.Pod) -> Requests:
     if not given:
         return asked_by(pod.spec)
     infeasible = [each.reason for each in status.conditions if each.type == "PodResizePending"]
-    return _known(pod.spec, encode((given, infeasible)), lambda: _of(pod_requests(pod), pod.spec, requests_of))
+    whole = (status.resources, status.allocated_resources) if pod.spec.resources is not None else None
+    return _known(pod.spec, encode((given, infeasible, whole)), lambda: _of(pod_requests(pod), pod.spec, requests_of))
 
 
 def _known(spec: core.PodSpec, more: bytes, read: Callable[[], Requests]) -> Requests:
@@ -89,6 +93,8 @@ def _known(spec: core.PodSpec, more: bytes, read: Callable[[], Requests]) -> Req
         (each.name, each.restart_policy, each.resources) for each in (*(spec.containers or ()), *spec.init_containers)
     ]
     key = encode((containers, len(spec.init_containers), spec.overhead, spec.resources)), more
+    if len(key[0]) + len(more) > _LONGEST_KEY:
+        key = sha256(key[0]).digest(), sha256(more).digest()
     found = _requests.get(key)
     if found is None:
         found = _requests[key] = read()

@@ -10,6 +10,8 @@ from steersman.api.meta.v1 import LabelSelector
 
 MOST: Final = 400
 """Terms, requirements and their values, tolerations, ports, constraints and labels."""
+MOST_LABELS: Final = 64
+"""Labels of a pod about which something is remembered by its labels."""
 
 
 def is_heavy(pod: core.Pod) -> bool:

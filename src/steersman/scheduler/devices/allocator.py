@@ -25,7 +25,7 @@ from steersman.api.resource.v1 import (
     ResourceSlice,
 )
 from steersman.machinery.values.quantity import nanos
-from steersman.scheduler.devices.selectors import SelectionFailed, is_selected, qualified
+from steersman.scheduler.devices.selectors import SelectionFailed, Selections, qualified
 from steersman.scheduler.devices.store import DeviceID, DeviceStore, Pool, each_device, is_for
 
 MOST_DEVICES: Final = 32
@@ -67,8 +67,11 @@ class _Claim:
 class Allocator:
     """Looks for the devices of one node. Raises SelectionFailed where it cannot be said what would do."""
 
-    def __init__(self, store: DeviceStore, node: Node, claims: Sequence[ResourceClaim]) -> None:
+    def __init__(
+        self, store: DeviceStore, node: Node, claims: Sequence[ResourceClaim], selections: Selections
+    ) -> None:  # fmt: skip
         self._store = store
+        self._selections = selections
         self._node = node
         self._pools = store.pools(node)
         self._claims = [_Claim(claim, self._requests(claim)) for claim in claims]
@@ -183,6 +186,7 @@ class Allocator:
         known = self._selected.get((key, id(request)))
         if known is None:
             device_class = request.device_class
+            is_selected = self._selections.is_selected
             known = (
                 (not each.spec.per_device_node_selection or is_for(device, self._node))
                 and is_selected(device, key[0], device_class.spec.selectors, f"class {device_class.metadata.name}")

@@ -17,8 +17,8 @@ from steersman.machinery.built_in.resource_claims import (
 )
 from steersman.scheduler.devices.allocator import Allocator
 from steersman.scheduler.devices.readiness import is_lost
-from steersman.scheduler.devices.selectors import SelectionFailed
-from steersman.scheduler.devices.store import DeviceStore
+from steersman.scheduler.devices.selectors import SelectionFailed, Selections
+from steersman.scheduler.devices.store import DeviceStore, each_device
 from steersman.scheduler.fit.status import DYNAMIC_RESOURCES, Rejection
 from steersman.scheduler.state.node_info import NodeInfo
 
@@ -45,6 +45,7 @@ class PodClaims:
         self._pod = pod
         self._store = store
         self._claims: list[ResourceClaim] = []
+        self._selections = Selections()
         self._unavailable: dict[str, ResourceClaim] = {}
         """By uid: those that some node cannot have."""
         self.before = self._read()
@@ -82,6 +83,21 @@ class PodClaims:
                     return f"request {name}: device class {class_name} does not exist"
         return ""
 
+    async def look(self) -> None:
+        """Evaluates the selectors of claims that have nothing yet, beside the loop; before nodes are looked at."""
+        chains = []
+        for claim in self._needy():
+            for request in claim.spec.devices.requests or ():
+                for each in (request.exactly,) if request.exactly is not None else request.first_available:
+                    found = self._store.classes.get("", each.device_class_name)
+                    chains.append([*(found.spec.selectors if found is not None else ()), *each.selectors])
+        if any(chains):
+            devices = [(device, key[0]) for key, device, _ in each_device(self._store.slices.list())]
+            await self._selections.look(devices, chains)
+
+    def _needy(self) -> list[ResourceClaim]:
+        return [claim for claim in self._claims if claim.status.allocation is None]
+
     def rejection(self, info: NodeInfo) -> Rejection | None:
         """What is said against a node."""
         node = info.node
@@ -110,10 +126,10 @@ class PodClaims:
         return None if found is None else ClaimPlan(tuple(self._claims), found)
 
     def _allocate(self, node: Node) -> dict[str, AllocationResult] | None:
-        needy = [claim for claim in self._claims if claim.status.allocation is None]
+        needy = self._needy()
         if not needy:
             return {}
-        found = Allocator(self._store, node, needy).allocate()
+        found = Allocator(self._store, node, needy, self._selections).allocate()
         return None if found is None else {
             claim.metadata.uid: allocation for claim, allocation in zip(needy, found, strict=True)
         }  # fmt: skip

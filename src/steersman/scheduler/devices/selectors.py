@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -14,6 +16,7 @@ from steersman.cel.library.kubernetes_costs import kubernetes_costs
 from steersman.cel.library.quantities import read_quantity
 from steersman.cel.library.semvers import parse_version
 from steersman.cel.values import CostLimitExceeded, EvaluationError, LazyMap
+from steersman.machinery.lane.taking_long import TakesLong
 
 _MAX_COST: Final = 1_000_000
 
@@ -40,24 +43,68 @@ class _Domains(LazyMap):
         return len(self._found)
 
 
-def is_selected(device: Device, driver: str, selectors: list[DeviceSelector], whose: str) -> bool:
-    """Whether all selectors select a device; `whose` says whose they are. Raises SelectionFailed."""
-    if not selectors:
+class Selections:
+    """Devices that selectors select for one pod: evaluated in a thread by `look`, so that the loop only reads it."""
+
+    def __init__(self) -> None:
+        self._outcomes: dict[tuple[int, str], bool | str] = {}
+        self._devices: dict[int, Device] = {}
+        """Devices that were looked at, by identity, which stays theirs as long as they are kept."""
+
+    async def look(self, devices: Sequence[tuple[Device, str]], chains: Iterable[Sequence[DeviceSelector]]) -> None:
+        """Evaluates `chains` of selectors for devices with their drivers, each chain up to what does not select."""
+        expressions = {tuple(each.cel.expression for each in chain if each.cel is not None) for chain in chains}
+        wanted = sorted(each for each in expressions if each)
+        if wanted:
+            self._outcomes |= await asyncio.to_thread(_outcomes, devices, wanted)
+            self._devices |= {id(device): device for device, _ in devices}
+
+    def is_selected(self, device: Device, driver: str, selectors: Sequence[DeviceSelector], whose: str) -> bool:
+        """Whether all selectors select a device; `whose` says whose they are. Raises SelectionFailed."""
+        for number, selector in enumerate(selectors):
+            if selector.cel is None:
+                raise SelectionFailed(f"{whose}: selector #{number}: CEL expression empty (unsupported selector type?)")
+            expression = selector.cel.expression
+            outcome = self._outcomes.get((id(device), expression))
+            if outcome is None:  # the device has come since: another look follows
+                try:
+                    outcome = _outcome(expression, {"device": _variable(device, driver)})
+                except TakesLong:
+                    outcome = "CEL runtime error: the device has changed meanwhile"
+            if isinstance(outcome, str):
+                raise SelectionFailed(f"{whose}: selector #{number}: {outcome}")
+            if not outcome:
+                return False
         return True
-    variables = {"device": _variable(device, driver)}
-    for number, selector in enumerate(selectors):
-        if selector.cel is None:
-            raise SelectionFailed(f"{whose}: selector #{number}: CEL expression empty (unsupported selector type?)")
-        program = _program(selector.cel.expression)
-        if isinstance(program, str):
-            raise SelectionFailed(f"{whose}: selector #{number}: CEL compile error: {program}")
-        try:
-            value, _ = program.evaluate(variables, _MAX_COST)
-        except (EvaluationError, CostLimitExceeded) as error:
-            raise SelectionFailed(f"{whose}: selector #{number}: CEL runtime error: {error}") from None
-        if value is not True:
-            return False
-    return True
+
+
+def _outcomes(
+    devices: Sequence[tuple[Device, str]], chains: Sequence[tuple[str, ...]]
+) -> dict[tuple[int, str], bool | str]:
+    """By identity of the device and expression."""
+    found: dict[tuple[int, str], bool | str] = {}
+    for device, driver in devices:
+        variables = {"device": _variable(device, driver)}
+        for chain in chains:
+            for expression in chain:
+                key = id(device), expression
+                if key not in found:
+                    found[key] = _outcome(expression, variables)
+                if found[key] is not True:
+                    break
+    return found
+
+
+def _outcome(expression: str, variables: Mapping[str, Any]) -> bool | str:
+    """Whether an expression selects a device, or why that cannot be said. Raises TakesLong on the loop."""
+    program = _program(expression)
+    if isinstance(program, str):
+        return f"CEL compile error: {program}"
+    try:
+        value, _ = program.evaluate(variables, _MAX_COST)
+    except (EvaluationError, CostLimitExceeded) as error:
+        return f"CEL runtime error: {error}"
+    return value is True
 
 
 @lru_cache(maxsize=512)

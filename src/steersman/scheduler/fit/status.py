@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Final
 
 NODE_AFFINITY = "NodeAffinity"
 NODE_NAME = "NodeName"
@@ -75,9 +76,18 @@ class Diagnosis:
         return f" {', '.join(sorted(f'{count} {reason}' for reason, count in reasons.items()))}." if reasons else ""
 
 
-@lru_cache(1024)
+_MOST_KEPT: Final = 8
+"""Resources in a rejection that is remembered: a pod may ask for thousands."""
+
+
 def insufficient(resources: tuple[str, ...], *, resolvable: bool) -> Rejection:
     """A node has too little left of some resources."""
+    make = _insufficient if len(resources) <= _MOST_KEPT else _insufficient.__wrapped__
+    return make(resources, resolvable)
+
+
+@lru_cache(1024)
+def _insufficient(resources: tuple[str, ...], resolvable: bool) -> Rejection:
     reasons = tuple("Too many pods" if each == "pods" else f"Insufficient {each}" for each in resources)
     return Rejection(NODE_RESOURCES_FIT, reasons, resolvable)
 

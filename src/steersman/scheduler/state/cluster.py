@@ -9,6 +9,7 @@ from typing import Final
 from steersman.api.core import v1 as core
 from steersman.machinery.selectors.labels import Labels
 from steersman.scheduler.demand.affinity_terms import AffinityTerm, PodTerms
+from steersman.scheduler.demand.weight import MOST_LABELS
 from steersman.scheduler.state.node_info import NodeInfo, PodInfo
 from steersman.scheduler.state.pod_counts import PodCounts, TermUses
 
@@ -243,7 +244,8 @@ class ClusterState:
             around = self.labels_of(namespace)
             keeping_away = self.keeping_away.meaning(namespace, labels, around)
             known = (*versions, keeping_away, self.liking.meaning(namespace, labels, around))
-            self._terms_meaning[key] = known
+            if len(labels) <= MOST_LABELS:
+                self._terms_meaning[key] = known
             if len(self._terms_meaning) > _KNOWN_LABELS:
                 self._terms_meaning.popitem(last=False)
         return known[2:]

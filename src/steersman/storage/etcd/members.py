@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
+from steersman.machinery.go.urls import shown_url
 from steersman.net.client import grpc
 from steersman.net.client.answer import BadAnswer
 from steersman.net.client.dial import Dialed, DialError, dial, host_port, told_as_go
@@ -20,10 +21,12 @@ from steersman.net.client.http2.health import Health
 from steersman.net.upgrade import UpgradedConnection
 from steersman.storage.etcd import messages
 from steersman.storage.etcd.messages import MessageError
-from steersman.storage.interface import StorageUnavailable
+from steersman.storage.interface import StorageUnavailable, ValueRefused
 
 logger = logging.getLogger(__name__)
 
+_TOO_LARGE: Final = ("request is too large", "message larger than max")
+"""In the details of calls that etcd refuses for what is in them."""
 _HEALTH: Final = Health(read_idle=30.0, ping_timeout=10.0, confirms_resets=False)
 """As kube-apiserver's client asks whether a member is still there."""
 _DIAL_SECONDS: Final = 20.0
@@ -65,7 +68,7 @@ class Endpoint:
             self.host, self.port, self.authority = "localhost", 0, "localhost"
             return
         if url.scheme not in ("http", "https") or not url.hostname or url.path not in ("", "/"):
-            raise ValueError(f"not the URL of an etcd member: {text}")
+            raise ValueError(f"not the URL of an etcd member: {shown_url(text)}")
         self.secure = url.scheme == "https"
         self.host, self.port = url.hostname, url.port or _PORT
         self.authority = host_port(self.host, self.port)
@@ -311,5 +314,6 @@ def endpoints(texts: Sequence[str]) -> list[Endpoint]:
 
 
 def unavailable(error: CallError) -> StorageUnavailable:
-    """What a call that failed means for who reads."""
-    return StorageUnavailable(error.details)
+    """What a call that failed means for who reads, and for who writes if nothing was written."""
+    is_of_value = any(each in error.details for each in _TOO_LARGE)
+    return (ValueRefused if is_of_value else StorageUnavailable)(error.details)

@@ -32,10 +32,12 @@ from steersman.storage.interface import (
     Range,
     StorageUnavailable,
     Subscription,
+    ValueRefused,
 )
 from steersman.storage.keys import check_write
 from steersman.storage.maintenance import COMPACTION_INTERVAL, repeat
 from steersman.storage.progress import Progress
+from steersman.storage.refusals import Account
 from steersman.storage.rewind import bounds
 
 logger = logging.getLogger(__name__)
@@ -108,6 +110,7 @@ class EtcdStorage:
         self._asking: list[asyncio.Future[int]] = []
         self._asker: asyncio.Task[None] | None = None
         self._background: list[asyncio.Task[None]] = []
+        self.refusals = Account()
         self._closed: asyncio.Task[None] | None = None
         low, high = self._range_of("", "") if not self._root else self._range_of(f"{ROOT}/", "")
         self._following = Following(
@@ -321,9 +324,15 @@ class EtcdStorage:
         """The answer to a range."""
         self._check_open()
         try:
-            return await self._members.call(messages.RANGE, request, repeatable=True)
+            answer = await self._members.call(messages.RANGE, request, repeatable=True)
         except CallError as error:
-            raise self._failed(error, revision) from error
+            failed = self._failed(error, revision)
+            if isinstance(failed, StorageUnavailable):
+                self.refusals.reads.refused(failed)
+            raise failed from error
+        if self.refusals.reads.ongoing:
+            self.refusals.reads.accepted()
+        return answer
 
     def _failed(self, error: CallError, revision: int) -> Exception:
         if error.code is Code.OUT_OF_RANGE and _COMPACTED in error.details:
@@ -376,7 +385,9 @@ class EtcdStorage:
         try:
             return await self._leases.of(ttl)
         except CallError as error:
-            raise unavailable(error) from error
+            refused = unavailable(error)
+            self.refusals.writes.refused(refused)
+            raise refused from error
 
     async def delete(self, key: str, *, expected_revision: int) -> Event:
         check_write(key.encode(errors="surrogateescape").decode(errors="replace"), None)  # it may be no text
@@ -398,6 +409,8 @@ class EtcdStorage:
             answer = messages.read_txn(await self._members.call(messages.TXN, request, repeatable=False))
             if not answer.succeeded:
                 return None, None if answer.found is None else self._kv(answer.found)
+            if self.refusals.writes.ongoing:
+                self.refusals.writes.accepted()
             event = write.events.get(answer.revision)
             if event is None and answer.revision <= self._revision:
                 raise OutcomeUnknown(_UNSEEN)  # it started over meanwhile
@@ -407,9 +420,11 @@ class EtcdStorage:
                 event = await write.told
             return event, None
         except CallError as error:
-            if error.is_unsent or error.code in _REFUSALS:
-                raise unavailable(error) from error
-            raise OutcomeUnknown(error.details) from error
+            is_refused = error.is_unsent or error.code in _REFUSALS
+            refused = unavailable(error) if is_refused else OutcomeUnknown(error.details)
+            if not isinstance(refused, ValueRefused):
+                self.refusals.writes.refused(refused)
+            raise refused from error
         except MessageError as error:
             raise OutcomeUnknown(str(error)) from error
         finally:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
+from steersman.storage.sqlite.log import check_row
+
 ROWS_AT_ONCE: Final = 64
 """A value has 3 MiB at most: so many are in memory at once, and under way to etcd."""
 
@@ -64,10 +66,14 @@ def count(connection: sqlite3.Connection) -> int:
 
 
 def pages(connection: sqlite3.Connection) -> Iterator[list[Row]]:
-    """All there is, in the order of the keys, some at a time. Raises sqlite3.Error."""
-    found = connection.execute(f"SELECT key, value, create_revision, revision, expires {_LIVE} ORDER BY key")
+    """All there is, in the order of the keys, some at a time. Raises sqlite3.Error, StorageDamaged."""
+    found = connection.execute(
+        f"SELECT revision, key, value, create_revision, prev_revision, expires, checksum {_LIVE} ORDER BY key"
+    )
     while rows := found.fetchmany(ROWS_AT_ONCE):
-        yield [Row(*row) for row in rows]
+        for row in rows:
+            check_row(row)
+        yield [Row(key, value, created, revision, expires) for revision, key, value, created, _, expires, _ in rows]
 
 
 def digest(connection: sqlite3.Connection) -> Digest:

@@ -22,6 +22,7 @@ from steersman.storage.moving.cluster import Cluster
 from steersman.storage.moving.rows import Digest, Moved
 from steersman.storage.moving.to_etcd import Tell
 from steersman.storage.sqlite.file import FileLock, connect, create, is_new, remove
+from steersman.storage.sqlite.log import with_checksum
 
 _CACHE_KIB: Final = 4096
 _TOLD_EVERY: Final = 5_000
@@ -92,16 +93,17 @@ class _Writer:
 
     def add(self, page: list[tuple[str, Stored]], leases: dict[int, int]) -> None:
         """`leases` tells when each ends, in Unix seconds."""
-        made: list[tuple[int, str, bytes, int, int, int]] = []
+        made = []
         for key, each in page:
             revision = each.mod_revision
             if revision in self._taken:  # keys of one transaction have the same one, rows do not
                 revision = self.newest = self.newest + 1
             self._taken.add(revision)
-            made.append((revision, key, each.value, each.create_revision, 0, leases.get(each.lease, 0)))
+            row = (revision, key, each.value, each.create_revision, 0, leases.get(each.lease, 0))
+            made.append(with_checksum(row))
             self.digest.add(key, each.value)
         self._connection.execute("BEGIN IMMEDIATE")
-        self._connection.executemany("INSERT INTO log VALUES (?, ?, ?, ?, ?, ?)", made)
+        self._connection.executemany("INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?)", made)
         self._connection.execute("COMMIT")
 
     def finish(self) -> None:

@@ -25,6 +25,7 @@ from steersman.storage.interface import (
 )
 from steersman.storage.keys import check_write
 from steersman.storage.progress import Progress
+from steersman.storage.refusals import Account
 from steersman.storage.shared import frames
 from steersman.storage.shared.frames import Kind
 
@@ -63,6 +64,7 @@ class SharedStorage:
         self._loop = asyncio.get_running_loop()
         self._hello: asyncio.Future[int] = self._loop.create_future()
         self._idle: asyncio.Future[None] | None = None
+        self.refusals = Account(logs=False)  # the owner says it
         self._closed: asyncio.Task[None] | None = None
 
     @classmethod
@@ -195,11 +197,16 @@ class SharedStorage:
         items: list[KeyValue] = []
         self._items[number] = items
         try:
-            return items, await self._call(number, request)
-        except OutcomeUnknown as error:
+            answer = await self._call(number, request)
+        except StorageUnavailable as error:
+            if self._closed is None:
+                self.refusals.reads.refused(error)
             raise StorageUnavailable(str(error)) from error
         finally:
             del self._items[number]
+        if self.refusals.reads.ongoing:
+            self.refusals.reads.accepted()
+        return items, answer
 
     # Writing
 
@@ -225,14 +232,23 @@ class SharedStorage:
 
     async def _write(self, key: str, value: bytes, expected_revision: int, ttl: int) -> Event:
         if self._refusal:
-            raise StorageUnavailable(self._refusal)
+            refused = StorageUnavailable(self._refusal)
+            if self._closed is None:
+                self.refusals.writes.refused(refused)
+            raise refused
         since: dict[int, Event] = {}
         of_key = self._writes.setdefault(key, [])
         of_key.append(since)
         number = self._number()
         try:
             done = await self._call(number, frames.write(number, key, value, expected_revision, ttl))
+            if self.refusals.writes.ongoing:
+                self.refusals.writes.accepted()
             return since[frames.read_revision(done)]
+        except StorageUnavailable as error:
+            if self._closed is None:
+                self.refusals.writes.refused(error)
+            raise
         finally:
             of_key[:] = [each for each in of_key if each is not since]
             if not of_key:

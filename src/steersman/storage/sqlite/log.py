@@ -9,13 +9,13 @@ somewhat faster beside an idle one.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
-from itertools import chain
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from steersman.storage.interface import Compacted, Event, KeyValue
+from steersman.storage.interface import Compacted, Event, KeyValue, StorageDamaged
 from steersman.storage.keys import after
 from steersman.storage.rewind import bounds
+from steersman.storage.sqlite.checksums import row_checksum
 
 ROWS_PER_STATEMENT: Final = 64
 """Of the writing statements; each number of rows has a statement of its own, kept prepared."""
@@ -30,10 +30,15 @@ Row = tuple[int, str, bytes | None, int, int, int]
 
 _NO_END: Final = b""
 """Greater than any text, as SQLite orders blobs after texts."""
+_NO_CHECKSUM: Final = -1
+"""Read of rows that a version before checksums has written."""
 
 
 class Log:
-    """The statements, on one connection. All of it blocks; all of it raises sqlite3.Error."""
+    """The statements, on one connection. All of it blocks; all of it raises sqlite3.Error.
+
+    Every row that is read is checked: StorageDamaged is raised for one that is not what was written.
+    """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
@@ -63,14 +68,16 @@ class Log:
         ).fetchone()
         return max(newest, compact, 1), compact, compacted
 
-    def current(self, keys: Sequence[str]) -> dict[str, KeyValue]:
-        """What the keys hold now; those that hold nothing are left out."""
+    def current(self, keys: Sequence[str]) -> tuple[dict[str, KeyValue], dict[str, StorageDamaged]]:
+        """Return what the keys hold now, without those that hold nothing, and the errors of those that are damaged."""
         found: dict[str, KeyValue] = {}
+        damaged: dict[str, StorageDamaged] = {}
         for index in range(0, len(keys), ROWS_PER_STATEMENT):
             part = keys[index : index + ROWS_PER_STATEMENT]
             wanted = ", ".join([f"({number}, ?)" for number in range(len(part))])
             numbers, values = self.connection.execute(
                 f"""SELECT group_concat(w.column1 || ' ' || l.revision || ' ' || l.create_revision || ' '
+                        || l.prev_revision || ' ' || l.expires || ' ' || ifnull(l.checksum, {_NO_CHECKSUM}) || ' '
                         || length(l.value), ' '), {self._joined("l.value")}
                     FROM (VALUES {wanted}) w CROSS JOIN log l
                     ON l.revision = (SELECT max(revision) FROM log WHERE key = w.column2)
@@ -79,12 +86,18 @@ class Log:
             ).fetchone()
             if numbers:
                 values, offset = self._bytes(values), 0
-                fields = map(int, numbers.split())
-                for number, revision, created, length in zip(fields, fields, fields, fields, strict=True):
+                for number, revision, created, replaced, expires, checksum, length in _rows(numbers, 7):
                     key = part[number]
-                    found[key] = KeyValue(key, values[offset : offset + length], created, revision)
+                    value = values[offset : offset + length]
                     offset += length
-        return found
+                    if checksum in (
+                        _NO_CHECKSUM,
+                        row_checksum(revision, key.encode(), value, created, replaced, expires),
+                    ):
+                        found[key] = KeyValue(key, value, created, revision)
+                    else:
+                        damaged[key] = _damaged(key, revision)
+        return found, damaged
 
     def append(self, rows: Sequence[Row]) -> None:
         """Commits rows, all or none."""
@@ -101,8 +114,10 @@ class Log:
             raise
 
     def _insert(self, rows: Sequence[Row]) -> None:
-        places = ", ".join(["(?, ?, ?, ?, ?, ?)"] * len(rows))
-        self.connection.execute(f"INSERT INTO log VALUES {places}", tuple(chain.from_iterable(rows)))
+        places = ", ".join(["(?, ?, ?, ?, ?, ?, ?)"] * len(rows))
+        self.connection.execute(
+            f"INSERT INTO log VALUES {places}", [column for row in rows for column in with_checksum(row)]
+        )
 
     def rollback(self) -> None:
         """Ends a transaction that failed, if SQLite has not done so itself."""
@@ -111,13 +126,18 @@ class Log:
 
     def get(self, key: str, revision: int) -> KeyValue | None:
         """The key's value at `revision`. Raises Compacted."""
-        compact, found, created, value = self.connection.execute(
-            """SELECT m.compact_revision, l.revision, l.create_revision, l.value FROM meta m LEFT JOIN log l
+        compact, found, created, replaced, expires, checksum, value = self.connection.execute(
+            """SELECT m.compact_revision, l.revision, l.create_revision, l.prev_revision, l.expires, l.checksum, l.value
+               FROM meta m LEFT JOIN log l
                ON l.revision = (SELECT max(revision) FROM log WHERE key = ? AND revision <= ?)""",
             (key, revision),
         ).fetchone()
         if revision < compact:
             raise Compacted(compact)
+        if found is None:
+            return None
+        if checksum not in (None, row_checksum(found, key.encode(), value, created, replaced, expires)):
+            raise _damaged(key, found)
         return None if value is None else KeyValue(key, value, created, found)
 
     _LIVE: Final = """FROM log l WHERE key >= ? AND key < ? AND revision <= ? AND value IS NOT NULL
@@ -145,24 +165,27 @@ class Log:
     def _range_page(self, low: str, high: str | None, revision: int, limit: int) -> tuple[list[KeyValue], int]:
         compact, numbers, keys, values = self.connection.execute(
             f"""SELECT (SELECT compact_revision FROM meta), group_concat(
-                    revision || ' ' || create_revision || ' ' || length(CAST(key AS BLOB))
+                    revision || ' ' || create_revision || ' ' || prev_revision || ' ' || expires || ' '
+                    || ifnull(checksum, {_NO_CHECKSUM}) || ' ' || length(CAST(key AS BLOB))
                     || ' ' || length(value), ' '), {self._joined("key")}, {self._joined("value")}
-                FROM (SELECT revision, create_revision, key, value {self._LIVE} ORDER BY key LIMIT ?)""",
+                FROM (SELECT revision, create_revision, prev_revision, expires, checksum, key, value {self._LIVE}
+                      ORDER BY key LIMIT ?)""",
             (low, _NO_END if high is None else high, revision, revision, limit),
         ).fetchone()
         if revision < compact:
             raise Compacted(compact)
-        if not numbers:
-            return [], 0
         keys, values = self._bytes(keys), self._bytes(values)
         items = []
         key_offset = offset = 0
-        fields = map(int, numbers.split())
-        for found, created, key_length, length in zip(fields, fields, fields, fields, strict=True):
-            key = keys[key_offset : key_offset + key_length].decode()
-            items.append(KeyValue(key, values[offset : offset + length], created, found))
+        for found, created, replaced, expires, checksum, key_length, length in _rows(numbers, 7):
+            key = keys[key_offset : key_offset + key_length]
+            value = values[offset : offset + length]
+            items.append(
+                KeyValue(_checked(found, key, value, created, replaced, expires, checksum), value, created, found)
+            )
             key_offset += key_length
             offset += length
+        _check_ends(key_offset, keys, offset, values)
         return items, len(values)
 
     def count(self, prefix: str, start: str, revision: int) -> int:
@@ -183,12 +206,15 @@ class Log:
         # The plus keeps SQLite from walking the index of keys: the order wanted is that of revisions.
         compact, numbers, keys, values, previous_values = self.connection.execute(
             f"""SELECT (SELECT compact_revision FROM meta), group_concat(
-                    revision || ' ' || create_revision || ' ' || length(CAST(key AS BLOB)) || ' '
+                    revision || ' ' || create_revision || ' ' || prev_revision || ' ' || expires || ' '
+                    || ifnull(checksum, {_NO_CHECKSUM}) || ' ' || length(CAST(key AS BLOB)) || ' '
                     || ifnull(length(value), -1) || ' ' || ifnull(p_revision, 0) || ' ' || ifnull(p_create, 0) || ' '
-                    || ifnull(length(p_value), -1), ' '),
+                    || ifnull(p_prev, 0) || ' ' || ifnull(p_expires, 0) || ' ' || ifnull(p_checksum, {_NO_CHECKSUM})
+                    || ' ' || ifnull(length(p_value), -1), ' '),
                 {self._joined("key")}, {self._joined("value")}, {self._joined("p_value")}
-                FROM (SELECT l.revision, l.create_revision, l.key, l.value, p.revision AS p_revision,
-                             p.create_revision AS p_create, p.value AS p_value
+                FROM (SELECT l.revision, l.create_revision, l.prev_revision, l.expires, l.checksum, l.key, l.value,
+                             p.revision AS p_revision, p.create_revision AS p_create, p.prev_revision AS p_prev,
+                             p.expires AS p_expires, p.checksum AS p_checksum, p.value AS p_value
                       FROM log l LEFT JOIN log p ON p.revision = l.prev_revision
                       WHERE l.revision > ? AND l.revision <= ? AND +l.key >= ? AND +l.key < ?
                       ORDER BY l.revision LIMIT ?)""",
@@ -196,10 +222,54 @@ class Log:
         ).fetchone()
         if after_revision < compact:
             raise Compacted(compact)
-        if not numbers:
-            return [], 0
         keys, values, previous_values = self._bytes(keys), self._bytes(values), self._bytes(previous_values)
         return _events(numbers, keys, values, previous_values), len(values) + len(previous_values)
+
+    def check_rows(self, after_revision: int, limit: int) -> tuple[int, int]:
+        """Check the next `limit` rows and their entries in the index of keys.
+
+        Return the last revision of these, 0 if there was none, and the bytes of their values. Raises StorageDamaged.
+        """
+        numbers, keys, values, unindexed = self.connection.execute(
+            f"""SELECT group_concat(revision || ' ' || create_revision || ' ' || prev_revision || ' ' || expires || ' '
+                    || ifnull(checksum, {_NO_CHECKSUM}) || ' ' || length(CAST(key AS BLOB)) || ' '
+                    || ifnull(length(value), -1), ' '), {self._joined("key")}, {self._joined("value")},
+                    min(CASE WHEN EXISTS (SELECT 1 FROM log i INDEXED BY log_key WHERE i.key = r.key
+                                          AND i.revision = r.revision) THEN NULL ELSE revision END)
+                FROM (SELECT * FROM log NOT INDEXED WHERE revision > ? ORDER BY revision LIMIT ?) r""",
+            (after_revision, limit),
+        ).fetchone()
+        keys, values = self._bytes(keys), self._bytes(values)
+        last = key_offset = offset = 0
+        for revision, created, replaced, expires, checksum, key_length, length in _rows(numbers, 7):
+            key = keys[key_offset : key_offset + key_length]
+            value = values[offset : offset + length] if length >= 0 else None
+            _checked(revision, key, value, created, replaced, expires, checksum)
+            last = revision
+            key_offset += key_length
+            offset += max(length, 0)
+        _check_ends(key_offset, keys, offset, values)
+        if unindexed is not None:
+            raise StorageDamaged(f"revision {unindexed} is not in the index of keys: the file is damaged")
+        return last, len(values)
+
+    def check_counts(self) -> None:
+        """Raise StorageDamaged if the index of keys has other entries than the rows."""
+        rows, entries = self.connection.execute(
+            "SELECT (SELECT count(*) FROM log NOT INDEXED), "
+            "(SELECT count(*) FROM log INDEXED BY log_key WHERE key >= '')"
+        ).fetchone()
+        if rows != entries:
+            raise StorageDamaged(f"the index of keys has {entries} entries for {rows} rows: the file is damaged")
+
+    def check_all(self) -> None:
+        """Check every row and its entry in the index of keys. Raises StorageDamaged."""
+        at, page = 0, FIRST_PAGE
+        while True:
+            last, size = self.check_rows(at, page)
+            if not last:
+                return self.check_counts()
+            at, page = last, next_page(page, size)
 
     def expired(self, now: int, limit: int) -> list[tuple[str, int]]:
         """Up to `limit` keys whose lease ran out by `now` (Unix seconds), and their revisions."""
@@ -217,21 +287,72 @@ def next_page(page: int, size: int) -> int:
     return min(page * 2, _LAST_PAGE) if size < _PAGE_BYTES else page
 
 
-def _events(numbers: str, keys: bytes, values: bytes, previous_values: bytes) -> list[Event]:
-    """Events out of the joined columns of `Log.events`."""
+def _events(numbers: str | None, keys: bytes, values: bytes, previous_values: bytes) -> list[Event]:
+    """Return the events in the joined columns of `Log.events`. Raises StorageDamaged."""
     events = []
     key_offset = offset = previous_offset = 0
-    fields = map(int, numbers.split())
-    for revision, created, key_length, length, p_revision, p_created, p_length in zip(*[fields] * 7, strict=True):
-        key = keys[key_offset : key_offset + key_length].decode()
+    for (
+        revision, created, replaced, expires, checksum, key_length, length,
+        p_revision, p_created, p_replaced, p_expires, p_checksum, p_length,
+    ) in _rows(numbers, 13):  # fmt: skip
+        key_bytes = keys[key_offset : key_offset + key_length]
         key_offset += key_length
         current = previous = None
-        if length >= 0:
-            current = KeyValue(key, values[offset : offset + length], created, revision)
+        value = values[offset : offset + length] if length >= 0 else None
+        key = _checked(revision, key_bytes, value, created, replaced, expires, checksum)
+        if value is not None:
+            current = KeyValue(key, value, created, revision)
             offset += length
         if p_length >= 0:
             value = previous_values[previous_offset : previous_offset + p_length]
+            _checked(p_revision, key_bytes, value, p_created, p_replaced, p_expires, p_checksum)
             previous = KeyValue(key, value, p_created, p_revision)
             previous_offset += p_length
         events.append(Event(revision, key, current, previous))
+    _check_ends(key_offset, keys, offset, values)
     return events
+
+
+def with_checksum(row: Row) -> tuple[int, str, bytes | None, int, int, int, int]:
+    """Return the row as it is inserted."""
+    revision, key, value, created, replaced, expires = row
+    return (*row, row_checksum(revision, key.encode(), value, created, replaced, expires))
+
+
+def check_row(row: tuple[int, str, bytes | None, int, int, int, int | None]) -> None:
+    """Raise StorageDamaged unless a row as it lies in the file is what was written."""
+    if row[6] is not None and with_checksum(row[:6])[6] != row[6]:
+        raise _damaged(row[1], row[0])
+
+
+def _rows(numbers: str | None, columns: int) -> Iterator[tuple[int, ...]]:
+    """Return the rows of a text of numbers. Raises StorageDamaged for what is no number, or cut off."""
+    try:
+        fields = list(map(int, numbers.split())) if numbers else []
+    except ValueError:
+        fields = [0]
+    if len(fields) % columns:
+        raise StorageDamaged("a row is not what was written: the file is damaged")
+    return zip(*[iter(fields)] * columns, strict=True)
+
+
+def _checked(
+    revision: int, key: bytes, value: bytes | None, created: int, replaced: int, expires: int, checksum: int
+) -> str:
+    """Return the key of a row as text. Raises StorageDamaged unless the row has this checksum, or none."""
+    if checksum not in (_NO_CHECKSUM, row_checksum(revision, key, value, created, replaced, expires)):
+        raise _damaged(key.decode(errors="replace"), revision)
+    try:
+        return key.decode()
+    except UnicodeDecodeError:
+        raise _damaged(key.decode(errors="replace"), revision) from None
+
+
+def _check_ends(key_offset: int, keys: bytes, offset: int, values: bytes) -> None:
+    """Raise StorageDamaged if rows had no numbers, as one has that a NULL was put into."""
+    if key_offset != len(keys) or offset != len(values):
+        raise StorageDamaged("a row is not what was written: the file is damaged")
+
+
+def _damaged(key: str, revision: int) -> StorageDamaged:
+    return StorageDamaged(f"{key!r} at revision {revision} is not what was written: the file is damaged")

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import sqlite3
 from dataclasses import dataclass
 from hashlib import file_digest
 from pathlib import Path
 from typing import Final
 
-from steersman.machinery.private_files import sync_folder, write_whole
-from steersman.storage.interface import StorageFormatError, StorageUnavailable
-from steersman.storage.sqlite.file import FileLock, check, is_new, remove
+from steersman.machinery.private_files import copy_new, sync_folder, write_whole
+from steersman.storage.interface import StorageFormatError, StorageLocked, StorageUnavailable
+from steersman.storage.sqlite.file import FileLock, check, is_new, remove, upgrade, without_history
 from steersman.storage.sqlite.log import Log
+from steersman.storage.sqlite.salvage import BUMP, set_aside
 
-BUMP: Final = 1_000_000
-"""Revisions that a restored file is ahead of its snapshot, where nobody knows how many there were since."""
 _REPLACED: Final = ".replaced"
 
 
@@ -48,6 +46,7 @@ def save(file: Path, target: Path) -> Snapshot:
     # SQLite writes into an empty file as well, which has the right access from the start.
     os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     try:
+        _check_log(file)
         with _opened(file, "ro") as source:
             source.execute("VACUUM INTO ?", (str(draft),))
         revision = _verified(draft)
@@ -70,7 +69,7 @@ def restore(
 
     Its revision is `bump` beyond the newest that the snapshot and what was there have, and there is no history: no
     client has a resourceVersion of the future, and watches from before are told so (410). 0 leaves all as it was saved;
-    None is 1 where something was there, and BUMP where nothing was.
+    None is 1 where something was there, and BUMP where nothing was or what was there is damaged.
     Raises StorageLocked while a server has the file, StorageFormatError, StorageUnavailable, OSError.
     """
     if is_new(snapshot):
@@ -81,23 +80,28 @@ def restore(
     lock = FileLock(file)
     draft = file.with_name(file.name + ".restoring")
     try:
-        before = 0
-        if not is_new(file):
+        before, replaced = 0, not is_new(file)
+        if replaced:
             if not replaces:
                 raise StorageFormatError(f"{file} is there already; nothing was restored: --replace takes its place")
-            before = _revision(file)
+            before = _revision(file, may_be_unknown=bump is None or bump >= BUMP)
         if bump is None:
             bump = 1 if before else BUMP
         remove(draft)
-        shutil.copyfile(snapshot, draft)
-        draft.chmod(0o600)
-        revision = max(_verified(draft), before)
+        copy_new(snapshot, draft)
+        try:
+            revision = max(_verified(draft), before)
+        except StorageFormatError as error:
+            raise StorageFormatError(f"{snapshot} is not restored: {error}") from error
         if bump:
             revision += bump
         _prepare(draft, revision if bump else 0)
         with draft.open("rb") as made:
             os.fsync(made.fileno())
-        _keep(file)
+        if replaced and not before:
+            set_aside(file)
+        else:
+            _keep(file)
         draft.rename(file)
         sync_folder(file.parent)
         return Snapshot(revision, file.stat().st_size, digest)
@@ -113,9 +117,21 @@ def _opened(path: Path, mode: str) -> contextlib.closing[sqlite3.Connection]:
     return contextlib.closing(sqlite3.connect(uri, uri=True, isolation_level=None))
 
 
+def _check_log(file: Path) -> None:
+    """Checks a file that no server has open: reading it would hide what its log has lost. Raises StorageFormatError."""
+    try:
+        lock = FileLock(file)
+    except StorageLocked:
+        return
+    try:
+        check(file)
+    finally:
+        lock.release()
+
+
 def _verified(path: Path) -> int:
     """The newest revision of a file in which all is as it should be. Raises StorageFormatError, sqlite3.Error."""
-    check(path)
+    check(path, whole=True)
     with _opened(path, "ro") as connection:
         problem = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
         if problem != "ok":
@@ -123,35 +139,33 @@ def _verified(path: Path) -> int:
         return Log(connection).revisions()[0]
 
 
-def _revision(file: Path) -> int:
+def _revision(file: Path, *, may_be_unknown: bool) -> int:
     """The newest of a file that is to be replaced, which has all there is afterwards, and its log nothing.
 
-    Raises StorageFormatError if it cannot be told, StorageUnavailable while a snapshot of it is made.
+    0 for a damaged file, whose newest revision nobody knows, if it `may_be_unknown`, else StorageFormatError is raised.
+    Raises StorageUnavailable while a snapshot of it is made.
     """
     try:
+        check(file)
         with _opened(file, "rw") as connection:
             revision = Log(connection).revisions()[0]
             if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
                 raise StorageUnavailable(f"{file} is being read by another process; nothing was restored")
             return revision
-    except sqlite3.Error as error:
+    except (sqlite3.Error, StorageFormatError) as error:
+        if may_be_unknown:
+            return 0
         raise StorageFormatError(
-            f"{file} is damaged, so nobody knows its newest revision: move it away, and restore with a --bump-revision "
-            f"beyond it ({error})"
+            f"{file} is damaged, so nobody knows its newest revision: restore without --bump-revision ({error})"
         ) from error
 
 
 def _prepare(draft: Path, revision: int) -> None:
     """Makes a copy of a snapshot what a server opens; with a revision, that is its newest and there is no history."""
     with _opened(draft, "rw") as connection:
+        upgrade(connection, fills=True)
         if revision:
-            connection.execute("BEGIN IMMEDIATE")
-            connection.execute(
-                "DELETE FROM log WHERE value IS NULL OR EXISTS "
-                "(SELECT 1 FROM log n WHERE n.key = log.key AND n.revision > log.revision)"
-            )
-            connection.execute("UPDATE meta SET compact_revision = ?, compacted_revision = ?", (revision, revision))
-            connection.execute("COMMIT")
+            without_history(connection, revision)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sqlite3
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 from typing import Final, TypeVar
 
 from steersman.machinery.values import times
@@ -21,20 +24,25 @@ from steersman.storage.interface import (
     Lost,
     OutcomeUnknown,
     Range,
+    StorageDamaged,
     StorageFormatError,
     StorageUnavailable,
     Subscription,
+    ValueRefused,
     Waiter,
 )
 from steersman.storage.keys import check_write
 from steersman.storage.maintenance import COMPACTION_INTERVAL, LEASE_INTERVAL, Background
 from steersman.storage.progress import Progress
+from steersman.storage.refusals import Account
 from steersman.storage.sqlite import compaction
 from steersman.storage.sqlite.checkpoint import Checkpointer, pages_of
-from steersman.storage.sqlite.file import FileLock, connect, is_new, keep_log, prepare
+from steersman.storage.sqlite.file import FileLock, advice, connect, is_new, keep_log, prepare
 from steersman.storage.sqlite.log import FIRST_PAGE, Log, next_page
 from steersman.storage.sqlite.reader import Readers
 from steersman.storage.sqlite.writer import Write, Writer, tell
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -50,6 +58,10 @@ _WAL_BYTES_KEPT: Final = 16 << 20
 _EXPIRED_AT_ONCE: Final = 500
 _FATAL: Final = frozenset({"SQLITE_IOERR_FSYNC", "SQLITE_IOERR_DIR_FSYNC"})
 """After these nobody knows what is on the disk: the kernel may have dropped pages that it will not write again."""
+
+_DAMAGED: Final = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
+_REST: Final = 9.0
+"""Rests between two slices of a check in the background, in lengths of a slice."""
 
 _FAULTS: Final = {
     "SQLITE_FULL": "the disk or its quota is full",
@@ -100,6 +112,7 @@ class SQLiteStorage:
         self._idle = asyncio.Event()
         self._idle.set()
         self._refusal = ""
+        self.refusals = Account()
         self._closed: asyncio.Task[None] | None = None
 
     @classmethod
@@ -122,17 +135,19 @@ class SQLiteStorage:
         """
         opening = asyncio.create_task(asyncio.to_thread(_open_file, Path(path), quota_bytes, durable=durable))
         try:
-            lock, log, real = await asyncio.shield(opening)
+            opened = await asyncio.shield(opening)
         except asyncio.CancelledError:
             opening.add_done_callback(_abandon)
             raise
-        storage = cls(real, lock, log, clock, asyncio.get_running_loop(), durable=durable)
+        storage = cls(opened.path, opened.lock, opened.log, clock, asyncio.get_running_loop(), durable=durable)
         storage._background.start(
             storage,
             storage.expire_leases,
             compaction_interval=compaction_interval,
             lease_interval=lease_interval,
         )
+        if not opened.checked:
+            storage._background.run(storage.check())
         return storage
 
     knows_newest = True
@@ -187,7 +202,10 @@ class SQLiteStorage:
     def submit(self, key: str, value: bytes | None, expected_revision: int, ttl: int, waiter: Waiter) -> None:
         """See interface.OwnStorage."""
         if self._refusal:
-            raise StorageUnavailable(self._refusal)
+            refused = StorageUnavailable(self._refusal)
+            if self._closed is None:
+                self.refusals.writes.refused(refused)
+            raise refused
         self._pending.append(Write(key, value, expected_revision, ttl, waiter))
         if not self._committing and not self._flush_scheduled:
             self._flush_scheduled = True
@@ -227,6 +245,8 @@ class SQLiteStorage:
             self._dispatcher.dispatch(events)
             self._revision = events[-1].revision
             self._progress.reached(self._revision)
+            if self.refusals.writes.ongoing:
+                self.refusals.writes.accepted()
         for write in batch:
             waiter = write.waiter
             if not waiter.done():
@@ -239,12 +259,23 @@ class SQLiteStorage:
     def _failed(self, batch: list[Write], error: Exception) -> None:
         if not self._is_fatal(error):
             self._flush()
-            _refuse(batch, lambda: StorageUnavailable(f"nothing was written: {_fault(error)}"), error)
+            kind = ValueRefused if getattr(error, "sqlite_errorname", "") == "SQLITE_TOOBIG" else StorageUnavailable
+            self._refuse(batch, lambda: kind(f"nothing was written: {_fault(error)}"), error)
             return
         pending, self._pending = self._pending, []
         self._flush()
-        _refuse(batch, lambda: OutcomeUnknown(self._refusal), error)  # a restart may find it in the log
-        _refuse(pending, lambda: StorageUnavailable(self._refusal), error)
+        self._refuse(batch, lambda: OutcomeUnknown(self._refusal), error)  # a restart may find it in the log
+        self._refuse(pending, lambda: StorageUnavailable(self._refusal), error)
+
+    def _refuse(self, batch: Sequence[Write], failure: Callable[[], StorageUnavailable], cause: Exception) -> None:
+        """Tells those who wait for these writes."""
+        if batch and not isinstance(why := failure(), ValueRefused):
+            self.refusals.writes.refused(why, len(batch))
+        for write in batch:
+            if not write.waiter.done():
+                told = failure()
+                told.__cause__ = cause
+                write.waiter.set_exception(told)
 
     def _is_fatal(self, error: Exception) -> bool:
         """Whether nothing can be written any more, which is refused from now on."""
@@ -285,9 +316,20 @@ class SQLiteStorage:
 
     async def _on_reader(self, read: Callable[[Log], T]) -> T:
         try:
-            return await self._readers.run(read)
+            found = await self._readers.run(read)
+        except StorageDamaged as error:
+            self.refusals.reads.refused(error)
+            raise
         except sqlite3.Error as error:
-            raise StorageUnavailable(f"the file cannot be read: {_fault(error)}") from error
+            is_damaged = str(getattr(error, "sqlite_errorname", "")).startswith(_DAMAGED)
+            refused = (StorageDamaged if is_damaged else StorageUnavailable)(
+                f"the file cannot be read: {_fault(error)}"
+            )
+            self.refusals.reads.refused(refused)
+            raise refused from error
+        if self.refusals.reads.ongoing:
+            self.refusals.reads.accepted()
+        return found
 
     async def subscribe(
         self, prefix: str, *, after_revision: int, deliver: Deliver, lost: Lost | None = None
@@ -343,7 +385,9 @@ class SQLiteStorage:
                 await self._run_slices(compaction.vacuums())
             except sqlite3.Error as error:
                 self._is_fatal(error)
-                raise StorageUnavailable(f"compaction failed: {_fault(error)}") from error
+                refused = StorageUnavailable(f"compaction failed: {_fault(error)}")
+                self.refusals.writes.refused(refused)
+                raise refused from error
 
     async def _run_slices(self, slices: compaction.Slices) -> None:
         """Runs all slices on the writer's thread, which has as long for batches in between as for them."""
@@ -373,6 +417,24 @@ class SQLiteStorage:
             if len(expired) < _EXPIRED_AT_ONCE:
                 return
 
+    async def check(self) -> None:
+        """Checks every row, slowly enough that nobody notices. After damage no write is taken any more."""
+        at, page = 0, FIRST_PAGE
+        try:
+            while True:
+                began = perf_counter()
+                last, size = await self._on_reader(lambda log: log.check_rows(at, page))  # noqa: B023  # awaited here
+                if not last:
+                    break
+                at, page = last, next_page(page, size)
+                await asyncio.sleep(_REST * (perf_counter() - began))
+            await self._on_reader(Log.check_counts)
+        except StorageDamaged as error:
+            self._refusal = self._refusal or f"{error}; end the server and run `steersman storage check`"
+            logger.error("%s: %s%s", self._path, error, advice(self._path))
+        except StorageUnavailable as error:
+            logger.warning("%s was not checked to its end: %s", self._path, error)
+
     async def close(self) -> None:
         if self._closed is None:
             self._closed = asyncio.create_task(self._shut_down())
@@ -400,15 +462,6 @@ class SQLiteStorage:
             raise StorageUnavailable("the store is closed")
 
 
-def _refuse(batch: Sequence[Write], failure: Callable[[], StorageUnavailable], cause: Exception) -> None:
-    """Who waits for these writes is told of it."""
-    for write in batch:
-        if not write.waiter.done():
-            told = failure()
-            told.__cause__ = cause
-            write.waiter.set_exception(told)
-
-
 def _fault(error: Exception) -> str:
     """What clients are told of a failure of the file: in words of ours, with SQLite's name for it."""
     name = str(getattr(error, "sqlite_errorname", ""))
@@ -416,15 +469,25 @@ def _fault(error: Exception) -> str:
     return f"{why} ({name})" if name else why
 
 
-def _abandon(opening: asyncio.Task[tuple[FileLock, Log, Path]]) -> None:
+def _abandon(opening: asyncio.Task[_Opened]) -> None:
     """Lets go of a file whose opening was cancelled."""
     if not opening.cancelled() and opening.exception() is None:
-        lock, log, _ = opening.result()
-        log.connection.close()
-        lock.release()
+        opened = opening.result()
+        opened.log.connection.close()
+        opened.lock.release()
 
 
-def _open_file(path: Path, quota_bytes: int, *, durable: bool) -> tuple[FileLock, Log, Path]:
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A file that is locked, and the connection that writes it; `checked` if each row is known to be sound."""
+
+    lock: FileLock
+    log: Log
+    path: Path
+    checked: bool
+
+
+def _open_file(path: Path, quota_bytes: int, *, durable: bool) -> _Opened:
     """Locks, checks or makes the file, and opens the connection that writes. Blocks."""
     if path.is_symlink() and not path.exists():
         raise StorageFormatError(f"{path} is a link to {os.readlink(path)}, which is not there")
@@ -434,7 +497,7 @@ def _open_file(path: Path, quota_bytes: int, *, durable: bool) -> tuple[FileLock
     try:
         if durable:
             keep_log(path)
-        prepare(path)
+        checked = prepare(path, durable=durable)
         connection = connect(path, cache_kib=_WRITER_CACHE_KIB, durable=durable)
         try:
             connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
@@ -442,7 +505,7 @@ def _open_file(path: Path, quota_bytes: int, *, durable: bool) -> tuple[FileLock
             if quota_bytes:
                 page_size = connection.execute("PRAGMA page_size").fetchone()[0]
                 connection.execute(f"PRAGMA max_page_count = {max(quota_bytes // page_size, 1)}")
-            return lock, Log(connection), path
+            return _Opened(lock, Log(connection), path, checked)
         except BaseException:
             connection.close()
             raise

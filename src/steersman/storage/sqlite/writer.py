@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from queue import SimpleQueue
 
-from steersman.storage.interface import Conflict, Event, KeyExists, KeyValue, Waiter
+from steersman.storage.interface import Conflict, Event, KeyExists, KeyValue, StorageDamaged, Waiter
 from steersman.storage.sqlite.log import Log, Row
 
 
@@ -18,7 +18,7 @@ from steersman.storage.sqlite.log import Log, Row
 class Write:
     """A create (`expected_revision` 0), update, or delete (`value` None) that somebody waits for.
 
-    `outcome` is the event it became, or KeyExists or Conflict.
+    `outcome` is the event it became, or KeyExists, Conflict or StorageDamaged.
     """
 
     key: str
@@ -29,8 +29,10 @@ class Write:
     outcome: Event | Exception | None = None
 
 
-def decide(batch: Sequence[Write], held: dict[str, KeyValue], revision: int, now: float) -> list[Row]:
-    """Sets every write's outcome and returns the rows to commit.
+def decide(
+    batch: Sequence[Write], held: dict[str, KeyValue], damaged: dict[str, StorageDamaged], revision: int, now: float
+) -> list[Row]:
+    """Sets every write's outcome and returns the rows to commit. Writes of a key that is `damaged` are refused.
 
     `held` is what the batch's keys hold, `revision` the newest; `held` is changed as the batch goes along, so that
     writes of one key in one batch see each other.
@@ -38,6 +40,9 @@ def decide(batch: Sequence[Write], held: dict[str, KeyValue], revision: int, now
     rows: list[Row] = []
     for write in batch:
         key = write.key
+        if damaged and key in damaged:
+            write.outcome = damaged[key]
+            continue
         previous = held.get(key)
         if write.expected_revision != (previous.mod_revision if previous else 0):
             if write.expected_revision == 0 and previous:
@@ -86,8 +91,8 @@ class Writer:
 
         Raises sqlite3.Error, and then nothing of it was written.
         """
-        held = self._log.current(list({write.key: None for write in batch}))
-        rows = decide(batch, held, self._revision, self._clock())
+        held, damaged = self._log.current(list({write.key: None for write in batch}))
+        rows = decide(batch, held, damaged, self._revision, self._clock())
         if rows:
             self._log.append(rows)
             self._revision = rows[-1][0]

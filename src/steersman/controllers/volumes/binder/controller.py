@@ -24,6 +24,7 @@ from steersman.controllers.volumes.pods import add_claim_index
 from steersman.machinery.built_in.classes import DEFAULT_STORAGE_CLASS, DefaultClass, storage_class_of
 from steersman.machinery.built_in.volumes import BIND_COMPLETED, PROVISIONED_BY, mode_of
 from steersman.machinery.errors.status import StatusError
+from steersman.net import upkeep
 
 RESYNC: Final = 15.0
 """Seconds after which what waits is looked at again (`--pvclaimbinder-sync-period`)."""
@@ -102,7 +103,7 @@ class PersistentVolumeBinder(Controller[Key]):
 
     async def _resync(self) -> None:
         while True:
-            await asyncio.sleep(RESYNC)
+            await upkeep.sleep(RESYNC)
             await self._look_at("claim", self._claims.indexed(_UNSETTLED, ""))
             await self._look_at("volume", self._volumes.indexed(_UNSETTLED, ""))
 

@@ -82,8 +82,14 @@ def scopes_of(quota: ResourceQuota) -> tuple[ScopedResourceSelectorRequirement, 
 def select_name(selector: ScopedResourceSelectorRequirement, names: Collection[str]) -> bool:
     """Whether a scope selector on names (of a priority class, of volume attributes classes) selects any of `names`, or
     the lack of one. Raises SelectorError."""
-    selects = _predicate(selector.scope_name, selector.operator, tuple(selector.values))
+    values = tuple(selector.values)
+    is_short = sum(map(len, values)) + len(selector.scope_name) <= _LONGEST_KEPT
+    selects = (_predicate if is_short else _predicate.__wrapped__)(selector.scope_name, selector.operator, values)
     return any(selects({selector.scope_name: name}) for name in names) if names else selects({})
+
+
+_LONGEST_KEPT: Final = 1024
+"""Characters of a scope selector that is remembered."""
 
 
 @lru_cache(maxsize=256)

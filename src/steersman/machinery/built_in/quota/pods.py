@@ -71,7 +71,7 @@ def pod_usage(pod: Pod) -> Amounts:
     if has_ended(pod):
         return used
     used["pods"] = ONE
-    for name, amount in pod_requests(pod).items():
+    for name, amount in pod_requests(pod, whole_as_reported=False).items():
         if name in COMPUTE or is_huge_page_resource(name):
             used[name] = used[REQUESTS + name] = amount
         elif is_extended_resource(name) or name.startswith(IMPLICIT_CLASS):
@@ -87,7 +87,8 @@ def has_ended(pod: Pod) -> bool:
         return True
     if metadata.deletion_timestamp is None or metadata.deletion_grace_period_seconds is None:
         return False
-    return times.moment() > times.unix(metadata.deletion_timestamp) + metadata.deletion_grace_period_seconds
+    due = times.shifted(metadata.deletion_timestamp, metadata.deletion_grace_period_seconds)
+    return times.moment() > times.unix(due)
 
 
 def is_terminating(pod: Pod) -> bool:

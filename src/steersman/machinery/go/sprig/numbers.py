@@ -15,7 +15,7 @@ from steersman.net.ascii import is_digits
 MOST_NUMBERS: Final = 10_000
 """Of a list that is made."""
 _WHOLE: Final = re.compile("[+-]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+|[0-9]+)", re.ASCII)
-_DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?", re.ASCII)
+_DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?", re.ASCII)
 _LONGEST: Final = 400
 
 

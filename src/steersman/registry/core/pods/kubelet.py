@@ -11,24 +11,21 @@ from typing import Final
 from steersman.api.core import v1 as core
 from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import decide
+from steersman.endpoints.parameters import decode_parameters
 from steersman.endpoints.proxy.location import Location, encoded_query, join_preserving_trailing_slash
 from steersman.endpoints.proxy.location_streamer import stream_location
 from steersman.endpoints.proxy.stream_translator import Streams, is_translated, translate
 from steersman.endpoints.proxy.stream_tunnel import is_tunneled, tunnel
 from steersman.endpoints.proxy.upgrade_aware import proxy
-from steersman.endpoints.query import Query, truthy
 from steersman.endpoints.request import Request
 from steersman.machinery.built_in.pod_resources import all_containers
 from steersman.machinery.errors.field import FORBIDDEN, FieldError, Path, forbidden, invalid, quote
-from steersman.machinery.errors.go_numbers import parse_int
 from steersman.machinery.errors.status import StatusError, bad_request, internal, not_found
 from steersman.machinery.errors.status import forbidden as forbidden_request
 from steersman.machinery.errors.status import invalid as invalid_object
 from steersman.machinery.identity.action import Action
 from steersman.machinery.identity.schema import GroupKind, GroupResource
 from steersman.machinery.validation.ip import parse_ip_sloppy, unmapped
-from steersman.machinery.values.times import TimeError, canonical_time
-from steersman.net.ascii import is_digits
 from steersman.net.message import Response
 from steersman.registry.core.proxy_names import proxied_path, proxied_port, split_scheme_name_port
 from steersman.registry.services import Services
@@ -36,66 +33,50 @@ from steersman.rest.context import Context
 
 _PODS: Final = GroupResource("", "pods")
 _LOG_OPTIONS: Final = GroupKind("", "PodLogOptions")
-_INT64: Final = 1 << 63
-_NUMBERS: Final = ("sinceSeconds", "tailLines", "limitBytes")
-_FLAGS: Final = ("follow", "previous", "timestamps")
-_STREAMS: Final = (("stdin", "input"), ("stdout", "output"), ("stderr", "error"), ("tty", "tty"))
-"""What is asked for of a command's streams, here and at a kubelet."""
 
 
 async def pod_logs(services: Services, ctx: Context, name: str, request: Request) -> Response:
     """What a container has printed; 204 while the pod has no node. Raises StatusError."""
-    query = request.query
-    numbers = {key: _int64(query[key]) for key in _NUMBERS if key in query}
-    since = _time(query["sinceTime"]) if "sinceTime" in query else None
-    if errors := list(_log_option_errors(numbers, since is not None, "stream" in query)):
+    options = decode_parameters(core.PodLogOptions, request.query)
+    if errors := list(_validate_log_options(options)):
         raise invalid_object(_LOG_OPTIONS, name, errors)
     pod: core.Pod = await services.objects("", "pods").get(ctx, name)
-    container = choose_container(pod, query.get("container", ""))
+    container = choose_container(pod, options.container)
     if not pod.spec.node_name:
         return Response(204)
-    pairs = [(key, "true") for key in _FLAGS if truthy(query.get(key))]
-    pairs += [(key, str(value)) for key, value in numbers.items()]
-    if since is not None:
-        pairs.append(("sinceTime", since))
     location = _at_kubelet(
         services,
         await _node_of(services, ctx, pod),
         f"/containerLogs/{pod.metadata.namespace}/{name}/{container}",
-        encoded_query(pairs),
-        verify=not truthy(query.get("insecureSkipTLSVerifyBackend")),
+        encoded_query(_log_parameters(options)),
+        verify=not options.insecure_skip_tls_verify_backend,
     )
     return await stream_location(request, location, GroupResource("", "pods/log"), name)
 
 
-def _log_option_errors(numbers: dict[str, int], since_time: bool, stream: bool) -> Iterator[FieldError]:
-    if numbers.get("tailLines", 0) < 0:
-        yield invalid(Path("tailLines"), numbers["tailLines"], "must be greater than or equal to 0")
-    if numbers.get("limitBytes", 1) < 1:
-        yield invalid(Path("limitBytes"), numbers["limitBytes"], "must be greater than 0")
-    if "sinceSeconds" in numbers:
-        if since_time:
+def _log_parameters(options: core.PodLogOptions) -> list[tuple[str, str]]:
+    """The options as a kubelet is told of them."""
+    flags = (("follow", options.follow), ("previous", options.previous), ("timestamps", options.timestamps))
+    values = (
+        ("sinceSeconds", options.since_seconds), ("sinceTime", options.since_time), ("tailLines", options.tail_lines),
+        ("limitBytes", options.limit_bytes),
+    )  # fmt: skip
+    told = [(name, "true") for name, flag in flags if flag]
+    return told + [(name, str(value)) for name, value in values if value is not None]
+
+
+def _validate_log_options(options: core.PodLogOptions) -> Iterator[FieldError]:
+    if options.tail_lines is not None and options.tail_lines < 0:
+        yield invalid(Path("tailLines"), options.tail_lines, "must be greater than or equal to 0")
+    if options.limit_bytes is not None and options.limit_bytes < 1:
+        yield invalid(Path("limitBytes"), options.limit_bytes, "must be greater than 0")
+    if options.since_seconds is not None:
+        if options.since_time is not None:
             yield FieldError(FORBIDDEN, "[]", detail="at most one of `sinceTime` or `sinceSeconds` may be specified")
-        elif numbers["sinceSeconds"] < 1:
-            yield invalid(Path("sinceSeconds"), numbers["sinceSeconds"], "must be greater than 0")
-    if stream:
+        elif options.since_seconds < 1:
+            yield invalid(Path("sinceSeconds"), options.since_seconds, "must be greater than 0")
+    if options.stream is not None:
         yield forbidden(Path("stream"), "may not be specified")
-
-
-def _int64(text: str) -> int:
-    """A number as Go's strconv reads it. Raises StatusError 400."""
-    try:
-        return parse_int(text)
-    except ValueError as error:
-        raise bad_request(str(error)) from None
-
-
-def _time(text: str) -> str | None:
-    """A time in a query. Raises StatusError 400."""
-    try:
-        return canonical_time(text)
-    except TimeError as error:
-        raise bad_request(str(error)) from None
 
 
 def choose_container(pod: core.Pod, name: str) -> str:
@@ -114,32 +95,38 @@ def choose_container(pod: core.Pod, name: str) -> str:
 
 async def pod_exec(services: Services, ctx: Context, name: str, request: Request) -> Response:
     """Runs a command in a container. Raises StatusError."""
-    return await _command_streams(services, ctx, name, request, "exec")
+    return await _command_streams(services, ctx, name, request, decode_parameters(core.PodExecOptions, request.query))
 
 
 async def pod_attach(services: Services, ctx: Context, name: str, request: Request) -> Response:
     """Attaches to what runs in a container. Raises StatusError."""
-    return await _command_streams(services, ctx, name, request, "attach")
+    return await _command_streams(services, ctx, name, request, decode_parameters(core.PodAttachOptions, request.query))
 
 
-async def _command_streams(services: Services, ctx: Context, name: str, request: Request, what: str) -> Response:
+async def _command_streams(
+    services: Services, ctx: Context, name: str, request: Request, options: core.PodExecOptions | core.PodAttachOptions
+) -> Response:
     await _check_may_create(services, ctx, name)
     pod: core.Pod = await services.objects("", "pods").get(ctx, name)
-    query = request.query
-    container = choose_container(pod, query.get("container", ""))
-    pairs = [(at_kubelet, "1") for key, at_kubelet in _STREAMS if truthy(query.get(key))]
-    if what == "exec":
-        pairs += [("command", each) for each in query.get_all("command")]
+    container = choose_container(pod, options.container)
+    streams = (
+        ("input", options.stdin), ("output", options.stdout), ("error", options.stderr), ("tty", options.tty),
+    )  # fmt: skip
+    pairs = [(at_kubelet, "1") for at_kubelet, wanted in streams if wanted]
+    what = "attach"
+    if isinstance(options, core.PodExecOptions):
+        what = "exec"
+        pairs += [("command", each) for each in options.command or ()]
     path = f"/{what}/{pod.metadata.namespace}/{name}/{container}"
     location, node = await _with_node(services, ctx, pod, path, encoded_query(pairs))
     if is_translated(request) and not _speaks_websockets(node):
-        return translate(request, location, Streams(*(truthy(query.get(key)) for key, _ in _STREAMS)))
+        return translate(request, location, Streams(options.stdin, options.stdout, options.stderr, options.tty))
     return await proxy(request, location, services.slow_lane.of(ctx.user.name), upgrade_required=True)
 
 
 async def pod_port_forward(services: Services, ctx: Context, name: str, request: Request) -> Response:
     """Connects to ports of a pod through its node. Raises StatusError."""
-    ports = _ports(request.query)
+    ports = decode_parameters(core.PodPortForwardOptions, request.query).ports
     await _check_may_create(services, ctx, name)
     pod: core.Pod = await services.objects("", "pods").get(ctx, name)
     query = encoded_query([("port", ",".join(map(str, ports)))]) if ports else ""
@@ -153,21 +140,6 @@ async def pod_port_forward(services: Services, ctx: Context, name: str, request:
 def _speaks_websockets(node: core.Node) -> bool:
     """Whether the kubelet says that it takes all WebSockets itself (ExtendWebSocketsToKubelet)."""
     return "ExtendWebSocketsToKubelet" in node.status.declared_features
-
-
-def _ports(query: Query) -> list[int]:
-    """The ports that are asked for. Raises StatusError 400."""
-    ports = []
-    for text in query.get_all("ports"):
-        if not is_digits(text):
-            wrong = "invalid syntax"
-        elif len(text.lstrip("0")) > 5 or int(text) > 65535:
-            wrong = "value out of range"
-        else:
-            ports.append(int(text))
-            continue
-        raise bad_request(f"cannot convert to []int32: strconv.ParseUint: parsing {quote(text)}: {wrong}")
-    return ports
 
 
 async def _check_may_create(services: Services, ctx: Context, name: str) -> None:

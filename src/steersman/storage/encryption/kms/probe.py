@@ -16,6 +16,7 @@ from typing import Final
 
 from steersman.machinery.metrics import hashed
 from steersman.machinery.values import times
+from steersman.net.log_levels import NOTICE
 from steersman.storage.encryption.ciphers import SEED_SIZE
 from steersman.storage.encryption.kms.envelope import (
     Current,
@@ -104,7 +105,7 @@ class Probe:
         try:
             await self.check()
         except Unwell as fault:
-            logger.info("the KMS plugin %s failed its check: %s", self.name, fault)
+            logger.warning("the KMS plugin %s failed its check: %s", self.name, fault)
             return False
         return True
 
@@ -162,7 +163,7 @@ class Probe:
             source = Wrapped(b"", "", {})
         if fault == "<nil>" and source.key_id == key_id:
             current.writing, current.expires = made, expires
-            logger.info("values of the KMS provider %s are sealed with a new seed from now on", self.name)
+            logger.log(NOTICE, "values of the KMS provider %s are sealed with a new seed from now on", self.name)
             return ""
         state = "<nil>" if writing is not None else "got unexpected nil transformer"
         ids = (key_id, source.key_id, "" if writing is None else writing.source.key_id)

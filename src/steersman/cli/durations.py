@@ -1,0 +1,13 @@
+"""Durations as people read them."""
+
+from __future__ import annotations
+
+
+def in_words(seconds: float) -> str:
+    """Return `12s`, `3m4s`, `2h5m` or `3d4h`: as kubectl shows ages, in two units at most."""
+    whole = int(seconds)
+    for unit, small, name, smaller in ((86400, 3600, "d", "h"), (3600, 60, "h", "m"), (60, 1, "m", "s")):
+        if whole >= unit:
+            rest = whole % unit // small
+            return f"{whole // unit}{name}" + (f"{rest}{smaller}" if rest else "")
+    return f"{whole}s"

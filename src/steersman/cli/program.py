@@ -1,0 +1,73 @@
+"""The program as a whole: whatever command fails says why in one line of one form."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from steersman.cli.in_order import InOrder
+from steersman.machinery.suggestions import did_you_mean
+
+_NAME = "steersman"
+_FAILED = 1
+_INTERRUPTED = 130
+"""Exit status of a program that SIGINT has ended, as shells have it."""
+
+
+class Program(InOrder):
+    """A group of commands whose errors are one line: `steersman: WHAT`, and where to find help for a wrong usage."""
+
+    def main(
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, complete_var: str | None = None,
+        standalone_mode: bool = True, **extra: Any,
+    ) -> Any:  # fmt: skip
+        if not standalone_mode:
+            return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        try:
+            status = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        except click.ClickException as error:
+            click.echo(f"{_NAME}: {message_of(error)}", err=True)
+            sys.exit(_FAILED)
+        except click.Abort:
+            click.echo(f"{_NAME}: interrupted", err=True)
+            sys.exit(_INTERRUPTED)
+        sys.exit(status if isinstance(status, int) else 0)
+
+
+def message_of(error: click.ClickException) -> str:
+    """Return what is wrong, in one line."""
+    text = " ".join(_words_of(error).split())
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return text if context is None else f"{text}; see `{context.command_path} --help`"
+
+
+def _words_of(error: click.ClickException) -> str:
+    if isinstance(error, click.NoSuchCommand):
+        known = list(error.ctx.command.commands) if error.ctx and isinstance(error.ctx.command, click.Group) else []
+        return f"unknown command {error.command_name!r}{did_you_mean(error.command_name, known)}"
+    if isinstance(error, click.NoSuchOption):
+        options = error.ctx.command.get_params(error.ctx) if error.ctx else []
+        known = [name.lstrip("-") for each in options for name in each.opts if name.startswith("-")]
+        name = error.option_name.lstrip("-")
+        return f"unknown flag: {error.option_name}{did_you_mean(name, known, '--')}"
+    if isinstance(error, click.MissingParameter) and error.param is not None:
+        return f"{_shown(error.param)} is needed"
+    if isinstance(error, click.BadParameter) and error.param is not None:
+        return f"{_shown(error.param)}: {_lowered(error.message).replace('valid integer range', 'whole number')}"
+    return _lowered(error.format_message())
+
+
+def _shown(parameter: click.Parameter) -> str:
+    """Return the name of a parameter, as the command line has it."""
+    if isinstance(parameter, click.Option):
+        return parameter.opts[0]
+    return parameter.metavar or (parameter.name or "").upper()
+
+
+def _lowered(text: str) -> str:
+    """Return a sentence as the rest of a line."""
+    text = text.removesuffix(".")
+    return text[:1].lower() + text[1:] if text[1:2].islower() else text

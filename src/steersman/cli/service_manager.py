@@ -1,0 +1,40 @@
+"""Messages to the service manager that has started this process (systemd's `sd_notify`)."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+
+logger = logging.getLogger(__name__)
+
+
+class ServiceManager:
+    """The service manager, if there is one: who listens on the socket in `$NOTIFY_SOCKET`.
+
+    The variable is taken out of the environment, so that processes that this one starts do not speak in its name.
+    """
+
+    def __init__(self) -> None:
+        self._path = os.environ.pop("NOTIFY_SOCKET", "")
+
+    def ready(self, status: str) -> None:
+        """Tell that the server is ready, with a line for `systemctl status`."""
+        self._tell(f"READY=1\nSTATUS={status}")
+
+    def stopping(self) -> None:
+        """Tell that the server begins to end."""
+        self._tell("STOPPING=1")
+
+    def _tell(self, text: str) -> None:
+        if not self._path:
+            return
+        address = f"\0{self._path[1:]}" if self._path.startswith("@") else self._path
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+                sender.setblocking(False)
+                sender.sendto(text.encode(), address)
+        except OSError as error:
+            logger.warning(
+                "the service manager at %s cannot be told that %s: %s", self._path, text.split("\n")[0], error
+            )

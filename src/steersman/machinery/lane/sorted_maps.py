@@ -1,0 +1,68 @@
+"""Large maps are sorted before msgspec is to encode them in order.
+
+Its own sort is quadratic for maps that are nearly sorted, holds the interpreter meanwhile, and calls itself once for
+each key of some: 65,000 keys, of which the last comes first, end the process. It is linear for maps that are sorted.
+"""
+
+from __future__ import annotations
+
+from threading import get_ident, main_thread
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+_MANY: Final = 200
+"""Keys of a map that takes no time to sort, in whatever order they are."""
+_MAIN: Final = main_thread().ident
+
+
+def presorted(value: T) -> T:
+    """Return a value that msgspec may sort: `value` itself with its large maps sorted, if this is not the main thread.
+
+    What is large is worked on in other threads; on the event loop nothing has so many values that it mattered.
+    """
+    return value if get_ident() == _MAIN else with_sorted_maps(value)
+
+
+def with_sorted_maps(value: T) -> T:
+    """Return a value in which each map of many keys has been replaced, in place, by one that is sorted."""
+    found: T = _sorted(value)
+    _walk(found)
+    return found
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, dict) and len(value) > _MANY:
+        keys = list(value)
+        if all(isinstance(key, str) for key in keys):
+            keys.sort()
+            return {key: value[key] for key in keys}
+    return value
+
+
+def _walk(value: Any) -> None:
+    if isinstance(value, dict):
+        for key, member in value.items():
+            if isinstance(member, dict) and len(member) > _MANY:
+                value[key] = member = _sorted(member)
+            if isinstance(member, dict | list | msgspec.Struct):
+                _walk(member)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            if isinstance(item, dict) and len(item) > _MANY:
+                value[index] = item = _sorted(item)
+            if isinstance(item, dict | list | msgspec.Struct):
+                _walk(item)
+    elif isinstance(value, msgspec.Struct):
+        for name in value.__struct_fields__:
+            member = getattr(value, name)
+            if isinstance(member, dict) and len(member) > _MANY:
+                member = _sorted(member)
+                if value.__struct_config__.frozen:
+                    msgspec.structs.force_setattr(value, name, member)
+                else:
+                    setattr(value, name, member)
+            if isinstance(member, dict | list | msgspec.Struct):
+                _walk(member)

@@ -1,0 +1,109 @@
+"""Nodes that are made through the API: simulated from then on, until they are deleted or ask for it no more."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from steersman.api.core.v1 import Node
+from steersman.client.errors import is_conflict, is_not_found
+from steersman.client.informer import Informer
+from steersman.client.transport import Unreachable
+from steersman.client.work_queue import WorkQueue
+from steersman.machinery.errors.status import StatusError
+from steersman.nodes.heartbeats import Heartbeats
+from steersman.nodes.node_set import NodeSet
+from steersman.nodes.server.servers import NodeServers
+from steersman.nodes.simulated_node import SimulatedNode
+
+logger = logging.getLogger(__name__)
+
+_WORKERS: Final = 4
+
+
+class Adoption:
+    """`start`, then `await stop()`. `joined` is called with a node that reports from now on, and its object."""
+
+    def __init__(
+        self, nodes: NodeSet, servers: NodeServers, heartbeats: Heartbeats, objects: Informer[Node],
+        joined: Callable[[SimulatedNode, Node], None],
+    ) -> None:  # fmt: skip
+        self._nodes = nodes
+        self._servers = servers
+        self._heartbeats = heartbeats
+        self._objects = objects
+        self._joined = joined
+        self._queue: WorkQueue[str] = WorkQueue(base_delay=0.1, max_delay=60)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Begin to look at the Node objects that there are, and at each that changes."""
+        self._objects.on_change(self._changed)
+        self._tasks = [
+            asyncio.create_task(self._queue.work(self._see_to, _failed), name=f"adoption of nodes {number}")
+            for number in range(_WORKERS)
+        ]
+
+    async def stop(self) -> None:
+        """End; nodes that have joined are simulated no more."""
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        self._queue.close()
+        for name in list(self._nodes):
+            self._leave(name)
+
+    @property
+    def idle(self) -> bool:
+        """Return True if no node is about to join."""
+        return self._queue.idle
+
+    def _changed(self, old: Node | None, new: Node | None) -> None:
+        node = new or old
+        if node is None:
+            return
+        name = node.metadata.name
+        known = self._nodes.get(name)
+        if known is not None and self._nodes.is_adopted(name):
+            if new is None or new.metadata.uid != known.uid or not self._nodes.is_to_join(new):
+                self._leave(name)
+            else:
+                self._nodes.follow(new)
+                return
+        if new is not None and self._nodes.is_to_join(new):
+            self._queue.add(name)
+
+    def _leave(self, name: str) -> None:
+        if (found := self._nodes.leave(name)) is not None:
+            self._servers.remove(found)
+            self._heartbeats.forget(name)
+
+    async def _see_to(self, name: str) -> None:
+        """Raises StatusError, Unreachable."""
+        found = self._objects.get("", name)
+        if found is None or name in self._nodes or not self._nodes.is_to_join(found):
+            return
+        try:
+            node = self._nodes.join(found)
+        except ValueError as error:
+            logger.warning("node %s cannot be simulated: %s", name, error)
+            return
+        self._servers.add(node)
+        try:
+            await self._heartbeats.join(node, found)
+        except BaseException:
+            if self._nodes.get(name) is node:
+                self._leave(name)
+            raise
+        if self._nodes.get(name) is node:
+            self._joined(node, found)
+
+
+def _failed(name: str, error: Exception) -> None:
+    if not isinstance(error, (StatusError, Unreachable)):
+        logger.error("node %s", name, exc_info=error)
+    elif not (isinstance(error, StatusError) and (is_conflict(error) or is_not_found(error))):
+        logger.warning("node %s: %s", name, error)

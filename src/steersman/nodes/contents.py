@@ -1,0 +1,482 @@
+"""Files that the containers of a pod share: what each found when it began, and what their commands have made of them.
+
+The command of a container that changes or awaits shared files is run beside the kubelet's looks, as far as it has come
+(`Course`). What is found by a container is taken once, when it begins, so that its log and its end follow from that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import posixpath
+import re
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import Final
+
+from steersman.api.core.v1 import ContainerStatus, FileKeySelector, PersistentVolume, Pod, Volume
+from steersman.client.informer import Key
+from steersman.machinery.built_in.pod_resources import AnyContainer, all_containers
+from steersman.machinery.errors.field import quote
+from steersman.machinery.values import times
+from steersman.machinery.values.quantity import nanos
+from steersman.nodes.behaviour import unknown_programs
+from steersman.nodes.container_status import all_statuses
+from steersman.nodes.course import Course, in_order
+from steersman.nodes.env_file import EnvFileError, value_in
+from steersman.nodes.mounted_files import Mount, MountedFiles
+from steersman.nodes.naming import hostname_of
+from steersman.nodes.place import NOTHING, Memory, Progress, Start, moment_of
+from steersman.nodes.rehearsal import LONGEST, Printed, rehearsed
+from steersman.nodes.shares import Shares, Slices
+from steersman.nodes.shell.effects import World, taken_by
+from steersman.nodes.surroundings import command_of, plain_variables
+from steersman.nodes.variables import ArgumentsTooLong, expanded
+from steersman.nodes.volume_places import SERVER, of_persistent, of_pod, place_of
+from steersman.nodes.volume_store import VolumeFiles, VolumeKey, VolumeStore
+
+_CHANGES_FILES: Final = re.compile(r">|\b(touch|rm|tar|tee|dd|mkdir|rmdir|cp|mv|sed|truncate|new_file\w*)\b", re.ASCII)
+"""Of commands: any other need not be followed."""
+_WAITS: Final = re.compile(r"\b(while|until|tail)\b", re.ASCII)
+_MOST_FOUND: Final = 64 << 10
+"""Bytes of files that are kept of what a container has found."""
+_MOST_FOUND_BY_ALL: Final = 32 << 20
+_KEPT_RUNS: Final = 2
+"""Of a container, whose log may be asked for."""
+_SECONDS_IN_LOOK: Final = 0.006
+"""Of processor time for which all commands together that are followed go on in a look, as the loop waits."""
+_TURNS_BETWEEN_LOOKS: Final = 500
+"""For which they go on between two looks, and others have their turn after each."""
+_MOST_FOLLOWED: Final = 2000
+"""Containers whose commands are followed."""
+_MOST_GIVEN: Final = 64 << 10
+"""Bytes of the files, and characters of the variables, that such a container is given."""
+_MOST_VOLUMES: Final = 256
+"""Of a pod; what is in the others is its containers' own."""
+_MOST_SERVERS: Final = 256
+"""Servers of files; the volumes of others live as long as their pods."""
+_MOST_NAME: Final = 253
+_MOST_WRITERS: Final = 256
+"""Containers that are followed as they share a volume."""
+_LEAST_WAIT: Final = 1.0
+_LONGEST_WAIT: Final = 60.0
+"""Seconds between two looks at a pod whose containers write or await files."""
+_PART: Final = 10
+"""Of the time that such a container has run, after which it is looked at again."""
+
+
+def changes_files(container: AnyContainer) -> bool:
+    """Return True if the command of a container may change files."""
+    return _has(_CHANGES_FILES, container)
+
+
+def _has(pattern: re.Pattern[str], container: AnyContainer) -> bool:
+    """Return True if a word of a command has a pattern; a script that is too long to be run is not read."""
+    return any(len(each) <= LONGEST and pattern.search(each) for each in (*container.command, *container.args))
+
+
+@dataclass(slots=True)
+class _OfPod:
+    """What is known of a pod's containers; by their IDs, or by their names."""
+
+    starts: dict[str, Start] = field(default_factory=dict)
+    courses: dict[str, Course] = field(default_factory=dict)
+    """Of containers that run."""
+    logs: dict[str, Course] = field(default_factory=dict)
+    """Of all whose start is known."""
+    worlds: dict[str, World] = field(default_factory=dict)
+    full: set[str] = field(default_factory=set)
+    """Volumes that were told to be full."""
+    follows: dict[str, bool] = field(default_factory=dict)
+    """Whether the command of a container is one to follow."""
+    is_gone: bool = False
+    """The pod is deleted: nothing more is kept of it."""
+
+
+class Contents:
+    """Shared files of all pods. `volume_of` finds the persistent volume of a claim."""
+
+    def __init__(self, own_files: Callable[[str], dict[str, bytes]]) -> None:
+        """`own_files` are those of a container that are in no volume, by its ID."""
+        self.own_files = own_files
+        self.store: Final = VolumeStore()
+        self.shares: Final = Shares()
+        """CPU time and memory of the programs in containers."""
+        self.lock: Final = threading.RLock()
+        """Held for some milliseconds at most: pods that take long are looked at beside the loop."""
+        self.volume_of: Callable[[Key], PersistentVolume | None] = _none
+        self._pods: dict[str, _OfPod] = {}
+        self.full: Callable[[Pod, str], None] = _nobody
+        """Called once with a pod and the name of a volume of it for whose files there is no room."""
+        self._found = self._followed = self._servers = 0
+        self._writers: dict[VolumeKey, dict[str, Course]] = {}
+
+    def of(self, pod: Pod) -> PodContents | None:
+        """Return the shared files of a pod; None if it has no volumes for any."""
+        mounts = {}
+        for volume in pod.spec.volumes[:_MOST_VOLUMES]:
+            place = place_of(pod, volume, self.volume_of)
+            if place is not None:
+                mounts[volume.name] = Mount("", self._files(pod, volume, place.key), place.inside, volume.name)
+        return PodContents(self, pod, mounts, self._pods.setdefault(pod.metadata.uid, _OfPod())) if mounts else None
+
+    def known(self, pod: Pod) -> PodContents | None:
+        """Return the same of a pod that its node has seen to; None for any other."""
+        return self.of(pod) if pod.metadata.uid in self._pods else None
+
+    def _files(self, pod: Pod, volume: Volume, key: VolumeKey) -> VolumeFiles:
+        if key.kind == SERVER and not self.store.has(key):
+            if self._servers >= _MOST_SERVERS or len(key.owner) > _MOST_NAME:
+                return self.store.files(of_pod(pod, volume))
+            self._servers += 1
+        return self.store.files(key)
+
+    def end(self, pod: Pod) -> None:
+        """Nothing of a pod runs any more, and nothing will."""
+        found = self._pods.get(pod.metadata.uid)
+        if found is None:
+            return
+        with self.lock:
+            for container_id in tuple(found.courses):
+                found.courses[container_id].stop()
+                self.drop_course(found, container_id)
+            found.worlds.clear()
+
+    def forget(self, pod: Pod) -> None:
+        """The pod is gone, with the volumes that live as long as it does."""
+        self.end(pod)
+        found = self._pods.pop(pod.metadata.uid, None)
+        if found is not None:
+            found.is_gone = True
+            self._found -= sum(each.size for each in found.starts.values())
+        for volume in pod.spec.volumes:
+            self.store.drop(of_pod(pod, volume))
+
+    def forget_volume(self, volume: PersistentVolume) -> None:
+        """A persistent volume is gone."""
+        self.store.drop(of_persistent(volume))
+
+    def keep_start(self, of_pod: _OfPod, container_id: str, start: Start) -> Start:
+        """Keep what a container has found, as long as there is room for it."""
+        if of_pod.is_gone or self._found + start.size > _MOST_FOUND_BY_ALL:
+            start = start._replace(files={}, size=0)
+        self._found += start.size
+        of_pod.starts[container_id] = start
+        for older in [each for each, other in of_pod.starts.items() if other.name == start.name][:-_KEPT_RUNS]:
+            self._found -= of_pod.starts.pop(older).size
+            of_pod.logs.pop(older, None)
+        return start
+
+    def add_course(self, of_pod: _OfPod, container_id: str, course: Course) -> None:
+        """Follow the command of a container from now on, unless many are followed."""
+        if of_pod.is_gone or self._followed >= _MOST_FOLLOWED:
+            return
+        self._followed += 1
+        of_pod.courses[container_id] = of_pod.logs[container_id] = course
+        for key in course.keys:
+            writers = self._writers.setdefault(key, {})
+            if len(writers) < _MOST_WRITERS:
+                writers[container_id] = course
+
+    def drop_course(self, of_pod: _OfPod, container_id: str) -> None:
+        """Follow the command of a container no more."""
+        course = of_pod.courses.pop(container_id, None)
+        if course is not None:
+            self._followed -= 1
+        for key in () if course is None else course.keys:
+            writers = self._writers.get(key, {})
+            writers.pop(container_id, None)
+            if not writers:
+                self._writers.pop(key, None)
+
+    def writers(self, keys: Sequence[VolumeKey]) -> list[Course]:
+        """Return the commands that are followed and have one of these volumes."""
+        with self.lock:
+            found = {name: course for key in keys for name, course in self._writers.get(key, {}).items()}
+        return list(found.values())
+
+
+class PodContents:
+    """Shared files of one pod. `mounts` are its volumes by name."""
+
+    def __init__(self, all_: Contents, pod: Pod, mounts: Mapping[str, Mount], known: _OfPod) -> None:
+        self._all = all_
+        self._pod = pod
+        self._volumes = mounts
+        self._known = known
+        self._left = _SECONDS_IN_LOOK
+
+    # Sight
+
+    def mounts(self, container: AnyContainer) -> list[Mount]:
+        """Return the mounts of a container; those of volumes that nobody else writes into have no files."""
+        found = []
+        for mount in container.volume_mounts:
+            volume = self._volumes.get(mount.name)
+            at = posixpath.normpath(mount.mount_path)
+            if volume is None or volume.files is None:
+                found.append(Mount(at, None, name=mount.name))
+                continue
+            inside = mount.sub_path
+            if mount.sub_path_expr:
+                with contextlib.suppress(ArgumentsTooLong):  # a container of which this is true does not start
+                    inside = expanded(mount.sub_path_expr, plain_variables(self._pod, container))
+            inside = posixpath.normpath(posixpath.join("/", volume.inside, inside.lstrip("/"))).strip("/")
+            found.append(Mount(at, volume.files, inside, mount.name))
+        return found
+
+    def view(self, container: AnyContainer, own: dict[str, bytes]) -> MountedFiles:
+        """Return the files in sight of a container that has `own` ones."""
+        return MountedFiles(own, self.mounts(container), self._is_full)
+
+    def _is_full(self, name: str) -> None:
+        if name not in self._known.full:
+            self._known.full.add(name)
+            self._all.full(self._pod, name)
+
+    def shares(self, container: AnyContainer) -> bool:
+        """Return True if a container has a volume whose files it shares."""
+        return any(each.name in self._volumes for each in container.volume_mounts)
+
+    # Starts
+
+    def start_of(self, container: AnyContainer, container_id: str) -> Start:
+        """Return what a running container found when it began: what there is now, if nobody has looked since."""
+        with self._all.lock:
+            found = self._known.starts.get(container_id)
+            return self._begin(container, container_id) if found is None else found
+
+    def _begin(self, container: AnyContainer, container_id: str) -> Start:
+        mounts = [each for each in self.mounts(container) if each.files is not None]
+        files: dict[str, bytes] = {}
+        size = 0
+        if mounts:
+            view = MountedFiles({}, mounts)
+            for path in view:
+                data = view.get(path)
+                size += taken_by(path, data)
+                if size > _MOST_FOUND:
+                    break
+                if data is not None:
+                    files[path] = data
+        variables, _ = self._variables(container)
+        start = Start(container.name, files, variables, min(size, _MOST_FOUND))
+        return self._all.keep_start(self._known, container_id, start)
+
+    def begin(self, container: AnyContainer, container_id: str, at: float) -> None:
+        """Have a container begin: it finds what the others have made of the files by then."""
+        with self._all.lock:
+            self.advance(at)
+            self._begin(container, container_id)
+            self._follow(container, container_id, at)
+
+    def _follow(self, container: AnyContainer, container_id: str, at: float) -> None:
+        if not self._is_followed(container) or self._known.is_gone:
+            return
+        own = self._all.own_files(container_id)
+        world = self._known.worlds.get(container.name)
+        if world is None:
+            try:
+                variables = plain_variables(self._pod, container)
+            except ArgumentsTooLong:  # nor does this one
+                return
+            world = World(hostname_of(self._pod), variables, times.moment)
+        given = 0
+        for path, data in world.files.items():
+            given += len(data)
+            own.setdefault(path, data if given <= _MOST_GIVEN else b"")
+        self._known.worlds.pop(container.name, None)
+        if sum(len(name) + len(value) for name, value in world.environment.items()) > _MOST_GIVEN:
+            return
+        found = {**world.environment, **self._known.starts[container_id].variables}
+        mounts = self.mounts(container)
+        there = world.copy(files=self.view(container, own), environment=found)
+        words = command_of(container, found)
+        keys = {each.files.key for each in mounts if each.files is not None}
+        rest = rehearsed(words, there, at, times.moment(), unknown_programs(self._pod, container))
+        self._all.add_course(self._known, container_id, Course(rest, at, tuple(keys), self._all.lock))
+
+    def _is_followed(self, container: AnyContainer) -> bool:
+        known = self._known.follows.get(container.name)
+        if known is None:
+            known = self._known.follows[container.name] = (
+                not container.stdin and self.shares(container) and (
+                    changes_files(container) or _has(_WAITS, container)
+                )
+            )  # fmt: skip
+        return known
+
+    # Time
+
+    def advance(self, until: float) -> None:
+        """Have all who share these volumes do what is due, as far as that can be done in a look."""
+        keys = [each.files.key for each in self._volumes.values() if each.files is not None]
+        if self._left <= 0:
+            return
+        with self._all.lock:
+            began = time.thread_time()
+            for _ in in_order(self._all.writers(keys), until, _TURNS_BETWEEN_LOOKS):
+                if time.thread_time() - began > self._left:
+                    break
+            self._left -= time.thread_time() - began
+
+    def progress(self, container_id: str, now: float) -> Progress | None:
+        """Return how far a command has come by now; None for one that is not followed."""
+        course = self._known.courses.get(container_id)
+        if course is None:
+            return None
+        self.advance(now)
+        return Progress(course.next, course.ended, course.exit_code)
+
+    def known_start(self, container_id: str) -> Start | None:
+        """Return what a container found when it began, if that is known."""
+        return self._known.starts.get(container_id)
+
+    def log_of(self, container_id: str) -> Iterator[Printed | float] | None:
+        """Return what a container prints whose command is followed, or was; None for any other."""
+        course = self._known.logs.get(container_id)
+        return None if course is None else course.lines()
+
+    def is_followed(self, container_id: str) -> bool:
+        """Return True if the command of a container is followed here."""
+        return container_id in self._known.courses
+
+    def has_ended(self, container_id: str, at: float) -> None:
+        """Have the command of a container do what it does before its end, and nothing more."""
+        course = self._known.courses.get(container_id)
+        if course is None:
+            return
+        with self._all.lock:
+            course.last = at
+            self.advance(at)
+            self._drop_those_through()
+
+    async def catch_up(
+        self, memory: Mapping[str, Memory], world_of: Callable[[AnyContainer], Awaitable[World]], now: float
+    ) -> None:
+        """Have everything done that is due, with the surroundings of containers that are to begin looked up.
+
+        Containers that have begun before this process did are followed from their start on, in the order of these.
+        """
+        containers = {each.name: each for each in all_containers(self._pod.spec)}
+        running = {
+            each.name for each in all_statuses(self._pod.status)
+            if each.state.running is not None and each.container_id in self._known.starts
+        }  # fmt: skip
+        for name, container in containers.items():
+            if name not in self._known.worlds and name not in running and self._is_followed(container):
+                self._known.worlds[name] = await world_of(container)
+        for status, began, ended in _runs(self._pod, memory):
+            if status.container_id in self._known.starts or status.name not in containers:
+                continue
+            self.begin(containers[status.name], status.container_id, began)
+            if ended is not None:
+                self.has_ended(status.container_id, ended)
+        await self.go_on(now)
+
+    async def go_on(self, now: float) -> None:
+        """Have all who share these volumes do what is due; others have their turn in between."""
+        keys = [each.files.key for each in self._volumes.values() if each.files is not None]
+        turns = in_order(self._all.writers(keys), now, _TURNS_BETWEEN_LOOKS)
+        slices = Slices(self._all.shares.of(self._pod.metadata.namespace), waits=False)
+        is_over = False
+        while not is_over:
+            await slices.begin()
+            try:
+                is_over = next(turns, True) is not None
+            finally:
+                slices.end()
+        self._drop_those_through()
+
+    def _drop_those_through(self) -> None:
+        """Follow no more the commands of containers that have ended, and that have done what they did before."""
+        with self._all.lock:
+            for container_id, course in tuple(self._known.courses.items()):
+                if course.last < inf and course.is_through:
+                    course.stop()
+                    self._all.drop_course(self._known, container_id)
+
+    def look_again(self, now: float) -> float | None:
+        """Return when containers are to be looked at that may end by what they find in files; None if none does."""
+        courses = [each for each in self._known.courses.values() if each.next is not None]
+        if not courses:
+            return None
+        due = min(each.next for each in courses if each.next is not None)
+        age = now - max(each.began for each in courses)
+        return max(due, now + min(max(age / _PART, _LEAST_WAIT), _LONGEST_WAIT))
+
+    # Variables, bounds
+
+    def wrong_with(self, container: AnyContainer) -> str:
+        """Return why the variables of a container cannot be made of files; "" if they can."""
+        return self._variables(container)[1]
+
+    def _variables(self, container: AnyContainer) -> tuple[dict[str, str], str]:
+        """Return the variables that are in files, or why there are none."""
+        found: dict[str, str] = {}
+        for each in container.env:
+            if each.value_from is None or each.value_from.file_key_ref is None:
+                continue
+            try:
+                value = self._value(each.value_from.file_key_ref)
+            except EnvFileError as error:
+                return found, str(error)
+            if value is not None:
+                found[each.name] = value
+        return found, ""
+
+    def _value(self, reference: FileKeySelector) -> str | None:
+        """Return the value of a key; None for one that is optional and not there. Raises EnvFileError."""
+        volume = self._volumes.get(reference.volume_name)
+        if volume is None or volume.files is None:
+            raise EnvFileError(f"cannot find the volume {quote(reference.volume_name)} referenced by FileKeyRef")
+        path = posixpath.normpath(posixpath.join("/", reference.path)).lstrip("/")
+        data = volume.files.get(f"{volume.inside}/{path}" if volume.inside else path)
+        try:
+            value = value_in((data or b"").decode(errors="replace"), reference.key) if data is not None else None
+        except EnvFileError:
+            value = None
+        if value is None:
+            raise EnvFileError("couldn't parse env file")
+        if value or reference.optional:
+            return value or None
+        place = (
+            f"/var/lib/kubelet/pods/{self._pod.metadata.uid}/volumes/kubernetes.io~empty-dir/{reference.volume_name}"
+        )
+        raise EnvFileError(
+            f"environment variable key {quote(reference.key)} not found in file {quote(f'{place}/{path}')}"
+        )
+
+    def over_limit(self) -> str:
+        """Return why the pod has to go as it has written more than a volume of it may hold; "" if it has not."""
+        for volume in self._pod.spec.volumes:
+            source = volume.empty_dir
+            if source is None or not source.size_limit:
+                continue
+            found = self._volumes[volume.name].files
+            if found is not None and 0 < nanos(source.size_limit) < found.size * 10**9:
+                return f"Usage of EmptyDir volume {quote(volume.name)} exceeds the limit {quote(source.size_limit)}. "
+        return ""
+
+
+def _runs(pod: Pod, memory: Mapping[str, Memory]) -> list[tuple[ContainerStatus, float, float | None]]:
+    """Return the last runs of a pod's containers in the order in which they began, with their ends."""
+    found: list[tuple[ContainerStatus, float, float | None]] = []
+    for status in all_statuses(pod.status):
+        known = memory.get(status.name, NOTHING)
+        running, ended = status.state.running, status.state.terminated
+        if running is not None:
+            found.append((status, moment_of(running.started_at, known.began), None))
+        elif ended is not None and ended.started_at and status.container_id:
+            found.append((status, moment_of(ended.started_at, None), moment_of(ended.finished_at, known.ended)))
+    return sorted(found, key=lambda each: each[1])
+
+
+def _nobody(_: Pod, __: str) -> None:
+    """Nobody is told."""
+
+
+def _none(_: Key) -> None:
+    """No claim is bound."""

@@ -1,0 +1,72 @@
+"""Files of variables in volumes (`fileKeyRef`): `NAME='value'` by lines.
+
+Follows pkg/kubelet/util/env (ParseEnv): a small part of the syntax of shells, values in single quotes alone.
+"""
+
+from __future__ import annotations
+
+_BLANK = " \t"
+
+
+class EnvFileError(ValueError):
+    """A file that is none of variables; the text is the kubelet's."""
+
+
+def value_in(text: str, key: str) -> str:
+    """Return the value of the first variable named `key`, "" if there is none. Raises EnvFileError.
+
+    As in a kubelet, what comes after that variable is not read.
+    """
+    lines = text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    number = 0
+    while number < len(lines):
+        line = lines[number].removesuffix("\r").lstrip(_BLANK)
+        number += 1
+        if not line or line.startswith("#"):
+            continue
+        name, rest = _assigned(line, number)
+        if rest.startswith(tuple(_BLANK)):
+            if name == key:
+                return ""
+            continue
+        if not rest.startswith("'"):
+            raise _wrong(number, "value must be enclosed in single quotes")
+        value, number = _quoted(lines, rest[1:], number)
+        if name == key:
+            return value
+    return ""
+
+
+def _assigned(line: str, number: int) -> tuple[str, str]:
+    """Return the name and what comes behind `=`. Raises EnvFileError."""
+    before, sign, rest = line.partition("=")
+    if not sign:
+        raise _wrong(number, "missing '='")
+    name = before.rstrip(_BLANK)
+    if not name:
+        raise _wrong(number, "empty variable name")
+    if name != before:
+        raise _wrong(number, "whitespace before '=' is not allowed")
+    return name, rest
+
+
+def _quoted(lines: list[str], rest: str, number: int) -> tuple[str, int]:
+    """Return a value up to its closing quote, and the number of the line that is in. Raises EnvFileError."""
+    began, parts = number, []
+    while "'" not in rest:
+        parts.append(rest)
+        if number == len(lines):
+            raise EnvFileError(f"invalid environment variable format starting at line {began}: unclosed single quote")
+        rest = lines[number].removesuffix("\r")
+        number += 1
+    last, _, after = rest.partition("'")
+    after = after.lstrip(_BLANK)
+    if after and not after.startswith("#"):
+        raise _wrong(number, "unexpected content after closing quote")
+    return "\n".join((*parts, last)), number
+
+
+def _wrong(number: int, why: str) -> EnvFileError:
+    return EnvFileError(f"invalid environment variable format at line {number}: {why}")

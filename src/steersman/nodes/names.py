@@ -1,0 +1,61 @@
+"""Names of the cluster's DNS, as programs in simulated containers look them up."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from steersman.client.client import Client
+from steersman.client.errors import is_not_found
+from steersman.client.resources import ENDPOINT_SLICES, SERVICES
+from steersman.machinery.errors.status import StatusError
+
+_DOMAIN: Final = "svc.cluster.local"
+_MOST: Final = 100
+"""Addresses of a name."""
+_MOST_LABELS: Final = 8
+
+
+async def resolved(client: Client, namespace: str, name: str) -> str:
+    """Return the full name of a Service and its addresses, or those of the pods behind it, with spaces between; "" for
+    a name that there is not. Raises StatusError, Unreachable."""
+    labels = name.rstrip(".").removesuffix(f".{_DOMAIN}").removesuffix(".svc").split(".")
+    if not all(labels) or len(labels) > _MOST_LABELS or len(name) > 253:
+        return ""
+    if len(labels) > 2:  # of one pod behind a Service
+        return await _of_pod(client, labels)
+    service, place = labels[0], labels[1] if len(labels) == 2 else namespace
+    try:
+        found = await client.get(SERVICES, service, place)
+    except StatusError as error:
+        if is_not_found(error):
+            return ""
+        raise
+    full = f"{service}.{place}.{_DOMAIN}"
+    if found.spec.type == "ExternalName":
+        return ""
+    if found.spec.cluster_ip not in ("", "None"):
+        return " ".join((full, *(found.spec.cluster_ips or [found.spec.cluster_ip])[:_MOST]))
+    addresses = [address for _, address in await _endpoints(client, service, place)]
+    return " ".join((full, *addresses[:_MOST])) if addresses else ""
+
+
+async def _of_pod(client: Client, labels: list[str]) -> str:
+    hostname, service, place = labels[0], labels[1], labels[2]
+    if len(labels) > 3:
+        return ""
+    found = [address for name, address in await _endpoints(client, service, place) if name == hostname]
+    return " ".join((f"{hostname}.{service}.{place}.{_DOMAIN}", *found[:_MOST])) if found else ""
+
+
+async def _endpoints(client: Client, service: str, namespace: str) -> list[tuple[str, str]]:
+    """Host names and addresses of the pods behind a Service that are ready."""
+    slices = await client.list(
+        ENDPOINT_SLICES, namespace, label_selector=f"kubernetes.io/service-name={service}", limit=_MOST
+    )
+    return [
+        (endpoint.hostname or "", address)
+        for each in slices.items
+        for endpoint in each.endpoints or ()
+        if endpoint.conditions.ready is not False
+        for address in endpoint.addresses or ()
+    ]

@@ -1,0 +1,132 @@
+"""The simulated nodes of a cluster: the configured ones, and Node objects made through the API that ask for it."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from ipaddress import AddressValueError, IPv4Network, NetmaskValueError
+from typing import Final, NamedTuple
+
+from steersman.api.core.v1 import Node
+from steersman.nodes.behaviour import PREFIX
+from steersman.nodes.simulated_node import CAPACITY, NodeTemplate, SimulatedNode
+
+OF_KWOK: Final = "kwok.x-k8s.io/node"
+"""The annotation by which kwok takes a node; its value is `fake`."""
+SIMULATED: Final = f"{PREFIX}simulated"
+_NEEDED: Final = ("cpu", "memory", "pods")
+"""Resources without which nothing fits on a node."""
+_POD_RANGE: Final = 24
+"""Bits of the network part of a node's range of pod addresses."""
+
+
+class Networks(NamedTuple):
+    """Where nodes and their pods have addresses."""
+
+    hosts: IPv4Network
+    pods: IPv4Network
+
+
+class NodeSet(Mapping[str, SimulatedNode]):
+    """Simulated nodes by name.
+
+    Without `networks` no Node object joins; with `adopts_all` each does, and else those with an annotation.
+    """
+
+    def __init__(
+        self, nodes: Iterable[SimulatedNode], networks: Networks | None = None, *, adopts_all: bool = False,
+        usual: NodeTemplate | None = None,
+    ) -> None:  # fmt: skip
+        """`usual` is the template of nodes that join, but for what their objects say."""
+        self._usual = usual or NodeTemplate()
+        self._nodes = {each.name: each for each in nodes}
+        self._networks = networks
+        self._adopts_all = adopts_all
+        self._adopted: set[str] = set()
+        self._taken = {each.number for each in self._nodes.values()}
+        self._next = 0
+        self._free: list[int] = []
+
+    def __getitem__(self, name: str) -> SimulatedNode:
+        return self._nodes[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._nodes)
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def is_adopted(self, name: str) -> bool:
+        """Return True if a node has joined that was made through the API."""
+        return name in self._adopted
+
+    def is_to_join(self, node: Node) -> bool:
+        """Return True if a Node object is to be simulated that is not one of the configured nodes."""
+        if self._networks is None or (node.metadata.name in self._nodes and not self.is_adopted(node.metadata.name)):
+            return False
+        said = node.metadata.annotations
+        return self._adopts_all or said.get(OF_KWOK) == "fake" or said.get(SIMULATED) == "true"
+
+    def join(self, node: Node) -> SimulatedNode:
+        """Return the simulated node of a Node object that is to join. Raises ValueError if no address is left."""
+        assert self._networks is not None
+        number = self._number_of(node)
+        found = SimulatedNode(node.metadata.name, number, template_of(node, self._usual), *self._networks)
+        found.uid = node.metadata.uid
+        self._taken.add(number)
+        self._nodes[found.name] = found
+        self._adopted.add(found.name)
+        return found
+
+    def follow(self, node: Node) -> None:
+        """Have a node that has joined be as its object says by now."""
+        self._nodes[node.metadata.name].template = template_of(node, self._usual)
+
+    def leave(self, name: str) -> SimulatedNode | None:
+        """Return the node of this name that had joined, which is simulated no more."""
+        if name not in self._adopted:
+            return None
+        self._adopted.discard(name)
+        found = self._nodes.pop(name)
+        self._taken.discard(found.number)
+        heapq.heappush(self._free, found.number)
+        return found
+
+    def _number_of(self, node: Node) -> int:
+        """The number by whose addresses the node is known already, or the lowest free one. Raises ValueError."""
+        known = self._number_in(node.spec.pod_cidr)
+        if known is not None and known not in self._taken:
+            return known
+        while self._free:
+            number = heapq.heappop(self._free)
+            if number not in self._taken:
+                return number
+        while self._next in self._taken:
+            self._next += 1
+        return self._next
+
+    def _number_in(self, cidr: str) -> int | None:
+        assert self._networks is not None
+        try:
+            found = IPv4Network(cidr)
+        except (AddressValueError, NetmaskValueError, ValueError):
+            return None
+        if found.prefixlen != _POD_RANGE or not found.subnet_of(self._networks.pods):
+            return None
+        return (int(found.network_address) - int(self._networks.pods.network_address)) >> (32 - _POD_RANGE)
+
+
+def template_of(node: Node, usual: NodeTemplate) -> NodeTemplate:
+    """Return the template of a Node object: `usual` with what the object says of itself."""
+    status, labels = node.status, node.metadata.labels
+    capacity = dict(status.capacity or status.allocatable)
+    for name in _NEEDED:
+        capacity.setdefault(name, status.allocatable.get(name, CAPACITY[name]))
+    allocatable = {**{name: capacity[name] for name in _NEEDED}, **status.allocatable} if status.allocatable else None
+    info = status.node_info
+    return replace(
+        usual, capacity=capacity if status.capacity or status.allocatable else CAPACITY, given_allocatable=allocatable,
+        architecture=info.architecture or labels.get("kubernetes.io/arch", "") or usual.architecture,
+        kubelet_version=info.kubelet_version or usual.kubelet_version,
+    )  # fmt: skip

@@ -1,0 +1,41 @@
+"""Processes in a simulated container, as `ps` shows them: its own command, and those of containers whose processes it
+shares."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from steersman.api.core.v1 import EphemeralContainer, Pod
+from steersman.machinery.built_in.pod_resources import AnyContainer, all_containers
+from steersman.nodes.container_status import all_statuses
+from steersman.nodes.shell.effects import Process
+from steersman.nodes.surroundings import identity_of, unexpanded_command_of
+
+_STEP: Final = 7
+"""Numbers between two processes."""
+_MOST_COMMAND: Final = 1024
+_MOST: Final = 100
+
+
+def processes_of(pod: Pod, container: AnyContainer) -> tuple[Process, ...]:
+    """Return the processes that a container finds. A container for debugging finds those of its target; where a pod
+    shares its processes, each container finds all of them."""
+    running = {each.name for each in all_statuses(pod.status) if each.state.running is not None}
+    shown: list[AnyContainer] = []
+    found: list[Process] = []
+    if pod.spec.share_process_namespace:
+        found.append(Process(1, "/pause", 65535))
+        shown = [each for each in all_containers(pod.spec) if each.name in running and each.name != container.name]
+    elif isinstance(container, EphemeralContainer) and container.target_container_name:
+        shown = [each for each in all_containers(pod.spec) if each.name == container.target_container_name]
+    for each in (*shown[:_MOST], container):
+        number = 1 + _STEP * len(found)
+        found.append(Process(number, _command(each), identity_of(pod, each).user))
+    return tuple(found)
+
+
+def _command(container: AnyContainer) -> str:
+    """The command of a container; where its image has one of its own, the name of the image."""
+    words = unexpanded_command_of(container)
+    image = container.image.rpartition("/")[2].partition("@")[0].partition(":")[0]
+    return (" ".join(words) or image)[:_MOST_COMMAND]

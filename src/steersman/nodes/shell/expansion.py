@@ -1,0 +1,215 @@
+"""Words of a script with values in the place of variables, of outputs and of sums."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from steersman.net.ascii import is_digits
+from steersman.nodes.shell.effects import Course, Work, World, Write
+from steersman.nodes.shell.numbers import arithmetic
+from steersman.nodes.shell.patterns import shorter
+from steersman.nodes.shell.script import Arithmetic, Command, Output, Script, Text, Variable, Word
+from steersman.nodes.shell.syntax import Reading, ShellSyntaxError
+
+_MOST_CHARACTERS: Final = 1 << 18
+"""Of the words of one command."""
+_MOST_WORDS: Final = 1 << 14
+"""Of one command."""
+_SPLIT_AT_ONCE: Final = 1 << 12
+"""Characters in which words are found between two effects."""
+_PIECES: Final = 64
+"""Parts of words that are expanded between two effects."""
+_BLANKS: Final = re.compile("[ \\t\\n]+")
+_WILD: Final = re.compile(r"([\\*?\[\]])")
+
+
+class Exit(Exception):
+    """The shell ends with a code."""
+
+    def __init__(self, code: int) -> None:
+        self.code = code
+
+
+class Return(Exit):
+    """The end of a function; outside of a function that of the script."""
+
+
+class Break(Exception):
+    """The end of a loop, or (`again`) of one turn of it."""
+
+    def __init__(self, *, again: bool) -> None:
+        self.again = again
+
+
+class Expansion:
+    """Variables and arguments of one shell, and the expansion of its words."""
+
+    def __init__(self, world: World, depth: int) -> None:
+        self.world = world
+        self.depth = depth
+        self.code = 0
+        """Exit code of the last command."""
+        self.name = "sh"
+        self._pieces = 0
+        """Parts of words that have been expanded."""
+        self.outputs = 0
+        """Outputs of scripts that have stood in words."""
+        self.given: Sequence[str] = ()
+        """Arguments of the script, or of the function that runs."""
+        self.passed = 0.0
+        """Seconds that its commands have waited."""
+        self.background = 0.0
+        """Seconds that what runs in the background takes."""
+        self.fails_at_once = False
+        """`set -e`."""
+        self.functions: dict[str, Command] = {}
+        self.traps: dict[str, str] = {}
+        """Commands by the signals at which they are run, of which EXIT alone comes by itself."""
+
+    def output(self, output: Output) -> Work[str]:
+        """Run a script, and return its output."""
+        raise NotImplementedError
+
+    def read(self, reading: Reading[Script]) -> Work[Script]:
+        """Read a script whose text is at hand. Raises ShellSyntaxError."""
+        raise NotImplementedError
+
+    def run_script(self, script: Script) -> Course:
+        """Run a script in this shell. Raises Exit, Break."""
+        raise NotImplementedError
+
+    def counted(self, course: Course) -> Course:
+        """Run a program, and count the time that it takes."""
+        raise NotImplementedError
+
+    def assign(self, values: Mapping[str, str]) -> None:
+        """Set variables. Raises ShellSyntaxError where there is no room for them."""
+        if not self.world.assign(values):
+            raise ShellSyntaxError("out of memory")
+
+    def _pattern(self, word: Word) -> Work[str]:
+        pieces: list[str] = []
+        room = _MOST_CHARACTERS
+        for part, quoted in word.parts:
+            text = part.text if isinstance(part, Text) else (yield from self._part(part))
+            room = yield from self._within(room, text)
+            pieces.append(_WILD.sub(r"\\\1", text) if quoted else text)
+        return "".join(pieces)
+
+    def _words(self, words: Sequence[Word]) -> Work[list[str]]:
+        """Return the words that some come to, once what is in them has been put in. Raises ShellSyntaxError where they
+        are too long."""
+        found: list[str] = []
+        room = _MOST_CHARACTERS
+        for word in words:
+            pieces: list[str] = []
+            begun = False
+            for part, quoted in word.parts:
+                if isinstance(part, Variable) and part.name == "@" and quoted and not part.operator:
+                    for number, each in enumerate(self.given):
+                        room = yield from self._within(room, each)
+                        if number:
+                            found.append("".join(pieces))
+                            pieces = []
+                        pieces.append(each)
+                        begun = True
+                    continue
+                text = part.text if isinstance(part, Text) else (yield from self._part(part))
+                room = yield from self._within(room, text)
+                if quoted or isinstance(part, Text):
+                    pieces.append(text)
+                    begun = True
+                    continue
+                pieces, begun = yield from self._split(text, found, pieces, begun=begun)
+                if len(found) > _MOST_WORDS:
+                    raise ShellSyntaxError("argument list too long")
+            if begun or any(pieces):
+                found.append("".join(pieces))
+        return found
+
+    def _split(
+        self, text: str, found: list[str], pieces: list[str], *, begun: bool
+    ) -> Work[tuple[list[str], bool]]:  # fmt: skip
+        """Add the words of an unquoted text to those that are found; returns the pieces of the last word."""
+        for at in range(0, len(text), _SPLIT_AT_ONCE):
+            for number, each in enumerate(_BLANKS.split(text[at : at + _SPLIT_AT_ONCE])):
+                if number and (begun or any(pieces)):
+                    found.append("".join(pieces))
+                    pieces, begun = [], False
+                pieces.append(each)
+                begun = begun or bool(each)
+            if at:
+                yield from self.world.spend(steps=_SPLIT_AT_ONCE >> 6)
+        return pieces, begun
+
+    def _text(self, word: Word) -> Work[str]:
+        pieces: list[str] = []
+        room = _MOST_CHARACTERS
+        for part, _ in word.parts:
+            pieces.append(part.text if isinstance(part, Text) else (yield from self._part(part)))
+            room = yield from self._within(room, pieces[-1])
+        return "".join(pieces)
+
+    def _within(self, room: int, text: str) -> Work[int]:
+        """Return the characters that are left when some text has been put in. Raises ShellSyntaxError if there are
+        none."""
+        if len(text) > room:
+            raise ShellSyntaxError("argument list too long")
+        self._pieces += 1
+        if len(text) >= 1 << 10 or not self._pieces % _PIECES:
+            yield from self.world.spend(len(text), steps=_PIECES >> 2)
+        return room - len(text)
+
+    def _part(self, part: Variable | Output | Arithmetic) -> Work[str]:
+        match part:
+            case Output():
+                return (yield from self.output(part))
+            case Arithmetic():
+                yield from self.world.spend(len(part.expression))
+                return str(arithmetic(part.expression, self.world.environment))
+            case Variable():
+                return (yield from self._variable(part))
+
+    def _variable(self, variable: Variable) -> Work[str]:
+        value, operator = self._value(variable.name), variable.operator
+        if operator == "length":
+            return str(len(value))
+        if variable.word is None:
+            return value
+        if operator[0] in "#%":
+            pattern = yield from self._pattern(variable.word)
+            yield from self.world.spend(2 * len(value))
+            return shorter(pattern, value, operator)
+        is_set = bool(value) or (variable.name in self.world.environment and ":" not in operator)
+        match operator[-1]:
+            case "+":
+                return (yield from self._text(variable.word)) if is_set else ""
+            case _ if is_set:
+                return value
+            case "?":
+                why = (yield from self._text(variable.word)) or "parameter not set"
+                yield Write(2, f"{self.name}: {variable.name}: {why}\n".encode(errors="replace"))
+                raise Exit(2)
+        value = yield from self._text(variable.word)
+        if operator[-1] == "=":
+            self.assign({variable.name: value})
+        return value
+
+    def _value(self, name: str) -> str:
+        match name:
+            case "?":
+                return str(self.code)
+            case "$" | "!":
+                return "1"
+            case "#":
+                return str(len(self.given))
+            case "@" | "*":
+                return " ".join(self.given)
+            case "0":
+                return self.name
+        if is_digits(name):
+            number = int(name[:4])
+            return self.given[number - 1] if number <= len(self.given) else ""
+        return self.world.environment.get(name, "")

@@ -1,0 +1,466 @@
+"""Programs that work on files and folders."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import stat
+from collections import deque
+from datetime import UTC, datetime
+from typing import Final
+
+from steersman.net.ascii import is_digits
+from steersman.nodes.shell.effects import (
+    MOST_FILE_BYTES,
+    Course,
+    Missing,
+    NoSpace,
+    Read,
+    Work,
+    World,
+    Write,
+    line,
+    taken_by,
+)
+from steersman.nodes.shell.options import options_of
+from steersman.nodes.shell.paths import absolute, entries, make_folder, may_be_folder, tree
+from steersman.nodes.shell.patterns import glob
+
+_AT_ONCE: Final = 64
+_SIZE: Final = re.compile("([0-9]{1,12})([kKMGbcw]?)B?", re.ASCII)
+_UNITS: Final = {"": 1, "c": 1, "w": 2, "b": 512, "k": 1 << 10, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_DISK: Final = 1 << 30
+"""KiB of each file system, as `df` shows it."""
+_MODE: Final = re.compile("([ugoa]*)([-+=])([rwxX]*)", re.ASCII)
+_NO_FILE: Final = "No such file or directory"
+_NO_SPACE: Final = "No space left on device"
+
+
+def _told(name: str, why: str) -> Write:
+    return Write(2, f"{name}: {why}\n".encode(errors="surrogateescape"))
+
+
+def _looked(world: World) -> Work[None]:
+    """Count a look through all files."""
+    yield from world.spend(files=world.many_files + 64)
+
+
+def ls(world: World, words: list[str]) -> Course:
+    """`ls [-1aAdl] [PATH...]`."""
+    flags = {letter for each in words if each.startswith("-") for letter in each[1:]}
+    paths = [each for each in words if not each.startswith("-")] or ["."]
+    code = 0
+    for path in paths:
+        place = absolute(world, path)
+        yield from _looked(world)
+        is_file = world.read(place) is not None and not world.is_folder(place)
+        if is_file or ("d" in flags and world.is_folder(place)):
+            yield line(_row(world, place, path) if "l" in flags else path)
+        elif world.is_folder(place):
+            if len(paths) > 1:
+                yield line(f"{path}:")
+            for number, each in enumerate(entries(world, place)):
+                if flags & {"a", "A"} or not each.startswith("."):
+                    yield line(_row(world, posixpath.join(place, each), each) if "l" in flags else each)
+                if "l" in flags or not number % _AT_ONCE:
+                    yield from (_looked(world) if "l" in flags else world.spend(lines=_AT_ONCE))
+        else:
+            yield _told("ls", f"{path}: {_NO_FILE}")
+            code = 1
+    return code
+
+
+def _row(world: World, place: str, name: str) -> str:
+    mode = world.mode_of(place) or stat.S_IFREG | 0o644
+    size = len(world.read(place) or b"")
+    at = datetime.fromtimestamp(min(max(world.now(), 0), 253_402_300_799), UTC)
+    return f"{stat.filemode(mode)}    1 root     root     {size:9d} {at:%b %e %H:%M} {name}"
+
+
+def cd(world: World, words: list[str]) -> Course:
+    """`cd FOLDER`."""
+    place = absolute(world, words[0] if words else world.environment.get("HOME", "/root"))
+    yield from _looked(world)
+    if not may_be_folder(world, place):
+        yield Write(2, f"sh: cd: can't cd to {words[0] if words else place}: {_NO_FILE}\n".encode(errors="replace"))
+        return 2
+    world.folder = place
+    return 0
+
+
+def pwd(world: World, words: list[str]) -> Course:
+    """The working directory."""
+    yield line(world.folder)
+    return 0
+
+
+def mkdir(world: World, words: list[str]) -> Course:
+    """`mkdir [-p] [-m MODE] FOLDER...`."""
+    options = options_of(words, "pv", "m")
+    if options is None:
+        return 0
+    makes_all, code = "p" in options.flags, 0
+    for each in options.rest:
+        place = absolute(world, each)
+        yield from world.spend(files=8 * world.many_files + 64)
+        if world.read(place) is not None and not world.is_folder(place):
+            why = "File exists"
+        elif world.is_folder(place):
+            why = "" if makes_all else "File exists"
+        elif not makes_all and not may_be_folder(world, posixpath.dirname(place)):
+            why = _NO_FILE
+        else:
+            why = "" if make_folder(world, place) else _NO_SPACE
+        if why:
+            yield _told("mkdir", f"can't create directory '{each}': {why}")
+            code = 1
+    return code
+
+
+def touch(world: World, words: list[str]) -> Course:
+    """`touch FILE...`."""
+    for each in words:
+        path = absolute(world, each)
+        yield from _looked(world)
+        if each.startswith("-") or world.read(path) is not None or world.is_folder(path):
+            continue
+        if not world.put(path, b""):
+            yield _told("touch", f"{path}: {_NO_SPACE}")
+            return 1
+    return 0
+
+
+def rm(world: World, words: list[str]) -> Course:
+    """`rm [-f] [-r] PATH...`, and `rmdir`."""
+    flags = {letter for each in words if each.startswith("-") for letter in each[1:]}
+    code = 0
+    for each in words:
+        if each.startswith("-"):
+            continue
+        place = absolute(world, each)
+        yield from _looked(world)
+        if place != "/" and flags & {"r", "R"}:
+            below = [path for path in world.files if path == place or path.startswith(f"{place}/")]
+            for number, path in enumerate(below):
+                world.files.pop(path, None)
+                if not number % _AT_ONCE:
+                    yield from world.spend(lines=_AT_ONCE)
+            is_gone = bool(below)
+        else:
+            is_gone = world.files.pop(place, None) is not None
+        if not is_gone and "f" not in flags:
+            yield _told("rm", f"can't remove '{each}': {_NO_FILE}")
+            code = 1
+    return code
+
+
+def rmdir(world: World, words: list[str]) -> Course:
+    """`rmdir FOLDER...`."""
+    for each in words:
+        yield from _looked(world)
+        if world.files.pop(absolute(world, each).rstrip("/") + "/", None) is None:
+            yield _told("rmdir", f"'{each}': {_NO_FILE}")
+            return 1
+    return 0
+
+
+def cp(world: World, words: list[str]) -> Course:
+    """`cp [-a] [-r] FROM... TO`."""
+    return (yield from _moved(world, "cp", words))
+
+
+def mv(world: World, words: list[str]) -> Course:
+    """`mv FROM... TO`."""
+    return (yield from _moved(world, "mv", words))
+
+
+def _moved(world: World, name: str, words: list[str]) -> Course:
+    flags = {letter for each in words if each.startswith("-") for letter in each[1:]}
+    paths = [each for each in words if not each.startswith("-")]
+    if len(paths) < 2:
+        yield _told(name, "missing file operand")
+        return 1
+    target = absolute(world, paths[-1])
+    yield from _looked(world)
+    into, code = world.is_folder(target) or paths[-1].endswith("/"), 0
+    for each in paths[:-1]:
+        place = absolute(world, each)
+        goal = posixpath.join(target, posixpath.basename(place)) if into else target
+        why = yield from _carried(world, place, goal, whole=name == "mv" or bool(flags & {"r", "R", "a"}))
+        if why:
+            yield _told(name, f"can't stat '{each}': {why}" if why == _NO_FILE else f"{each}: {why}")
+            code = 1
+        elif name == "mv" and place != goal:
+            for path in [path for path in world.files if path == place or path.startswith(f"{place}/")]:
+                del world.files[path]
+    return code
+
+
+def _carried(world: World, place: str, goal: str, *, whole: bool) -> Work[str]:
+    """Copy a file, or a folder with all in it; the text says why that cannot be."""
+    yield from _looked(world)
+    data = world.read(place)
+    if data is not None and not world.is_folder(place):
+        return "" if world.put(goal, data) else _NO_SPACE
+    if not world.is_folder(place):
+        return _NO_FILE
+    if not whole:
+        return "omitting directory"
+    if goal == place or goal.startswith(f"{place.rstrip('/')}/"):
+        return "can't copy a directory into itself"
+    room = world.room(goal)
+    for number, path in enumerate([path for path in world.files if path.startswith(f"{place.rstrip('/')}/")]):
+        copy = goal + path[len(place.rstrip("/")) :]
+        room -= taken_by(copy, world.files[path]) - taken_by(copy, world.files.get(copy))
+        if room < 0:
+            return _NO_SPACE
+        try:
+            world.files[copy] = world.files[path]
+        except NoSpace:
+            return _NO_SPACE
+        if not number % _AT_ONCE:
+            yield from world.spend(lines=_AT_ONCE)
+    return "" if make_folder(world, goal) else _NO_SPACE
+
+
+def chmod(world: World, words: list[str]) -> Course:
+    """`chmod [-R] MODE PATH...`."""
+    paths = [each for each in words if not each.startswith("-R")]
+    if len(paths) < 2:
+        yield _told("chmod", "missing operand")
+        return 1
+    code = 0
+    for each in paths[1:]:
+        place = absolute(world, each)
+        yield from _looked(world)
+        mode = world.mode_of(place)
+        if mode is None:
+            yield _told("chmod", f"{each}: {_NO_FILE}")
+            code = 1
+            continue
+        changed = _changed_mode(stat.S_IMODE(mode), paths[0])
+        if changed is None:
+            yield _told("chmod", f"invalid mode '{paths[0]}'")
+            return 1
+        if len(world.modes) < MOST_FILE_BYTES >> 8 or place in world.modes:
+            world.modes[place] = changed
+    return code
+
+
+def _changed_mode(mode: int, said: str) -> int | None:
+    """A mode in octal, or changed as `u+x,go-w` says; None for what is none."""
+    if re.fullmatch("[0-7]{1,5}", said, re.ASCII):
+        return int(said, 8) & 0o7777
+    for each in said.split(",")[:16]:
+        found = _MODE.fullmatch(each if each[:1] in "ugoa" else f"a{each}")
+        if found is None:
+            return None
+        bits = sum({"r": 4, "w": 2, "x": 1, "X": 1}[letter] for letter in set(found[3]) - {"X"} | (
+            {"x"} if "X" in found[3] else set()
+        ))  # fmt: skip
+        for who, shift in (("u", 6), ("g", 3), ("o", 0)):
+            if who not in found[1] and "a" not in found[1]:
+                continue
+            mask = bits << shift
+            kept = mode & ~(7 << shift) if found[2] == "=" else mode
+            mode = kept & ~mask if found[2] == "-" else kept | mask
+    return mode
+
+
+def dd(world: World, words: list[str]) -> Course:
+    """`dd if=FILE of=FILE bs=SIZE count=BLOCKS`; zeros are what random numbers are."""
+    given = dict(each.partition("=")[::2] for each in words)
+    sizes = {name: _size(given.get(name, "512" if name == "bs" else "")) for name in ("bs", "count", "skip", "seek")}
+    source, target = given.get("if", ""), given.get("of", "")
+    block = sizes["bs"] or 512
+    most = MOST_FILE_BYTES + 1
+    wanted = most if sizes["count"] is None else min(most, block * sizes["count"])
+    if source in ("/dev/zero", "/dev/urandom", "/dev/random"):
+        if sizes["count"] is None and target:
+            yield _told("dd", f"error writing '{target}': {_NO_SPACE}")
+            return 1
+        data = bytes(wanted)
+    elif source:
+        yield from _looked(world)
+        found = b"" if source == "/dev/null" else world.read(absolute(world, source))
+        if found is None:
+            yield _told("dd", f"can't open '{source}': {_NO_FILE}")
+            return 1
+        data = found[block * (sizes["skip"] or 0) :][:wanted]
+    else:
+        taken = bytearray()
+        while len(taken) < wanted and isinstance(piece := (yield Read()), bytes):
+            taken += piece
+            yield from world.spend(len(piece))
+        data = bytes(taken[:wanted])
+    yield from world.spend(len(data), files=world.many_files)
+    if not target:
+        for at in range(0, len(data), 1 << 15):
+            yield Write(1, data[at : at + (1 << 15)])
+    elif target != "/dev/null":
+        path = absolute(world, target)
+        start = block * (sizes["seek"] or 0)
+        before = world.files.get(path, b"") if "notrunc" in given.get("conv", "") or start else b""
+        if start + len(data) > MOST_FILE_BYTES:
+            yield _told("dd", f"error writing '{target}': {_NO_SPACE}")
+            return 1
+        made = before[:start].ljust(start, b"\0") + data
+        made += before[len(made) :] if "notrunc" in given.get("conv", "") else b""
+        if not world.put(path, made):
+            yield _told("dd", f"error writing '{target}': {_NO_SPACE}")
+            return 1
+    whole, rest = divmod(len(data), block)
+    records = f"{whole}+{int(rest > 0)}"
+    yield Write(2, f"{records} records in\n{records} records out\n{len(data)} bytes copied\n".encode())
+    return 0
+
+
+def _size(said: str) -> int | None:
+    found = _SIZE.fullmatch(said)
+    return None if found is None else int(found[1]) * _UNITS[found[2]]
+
+
+def find(world: World, words: list[str]) -> Course:
+    """`find [PATH...] [-name PATTERN] [-type f|d] [-maxdepth N] [-mindepth N] [-print] [-delete]`."""
+    at = next((number for number, each in enumerate(words) if each.startswith(("-", "(", "!"))), len(words))
+    paths, tests = words[:at] or ["."], deque(words[at:])
+    given: dict[str, str] = {}
+    while tests:
+        name = tests.popleft()
+        if name in ("-print", "-delete"):
+            given[name] = ""
+        elif name in ("-name", "-iname", "-path", "-type", "-maxdepth", "-mindepth") and tests:
+            given[name] = tests.popleft()
+        else:
+            answer = yield Missing("find")
+            if isinstance(answer, int):
+                return answer
+            yield _told("find", f"unrecognized: {name}")
+            return 1
+    code = 0
+    for path in paths:
+        place = absolute(world, path)
+        yield from _looked(world)
+        is_folder = world.is_folder(place)
+        if not is_folder and world.read(place) is None:
+            yield _told("find", f"{path}: {_NO_FILE}")
+            code = 1
+            continue
+        inside = (yield from tree(world, place)) if is_folder else []
+        yield from world.spend(lines=4 * len(inside))
+        for each in [place, *inside]:
+            shown = path if each == place else posixpath.join(path, each[len(place.rstrip("/")) + 1 :])
+            depth = each.count("/") - place.rstrip("/").count("/") if each != place else 0
+            yield from world.spend(lines=8)
+            is_file = each in world.files
+            if _is_found(shown, given, depth, is_folder=not is_file and (is_folder or each != place)):
+                if "-delete" in given:
+                    world.files.pop(each, None)
+                else:
+                    yield line(shown)
+    return code
+
+
+def _is_found(path: str, given: dict[str, str], depth: int, *, is_folder: bool) -> bool:
+    name = posixpath.basename(path.rstrip("/")) or path
+    for test, value in given.items():
+        match test:
+            case "-name" if not glob(value, name):
+                return False
+            case "-iname" if not glob(value.lower(), name.lower()):
+                return False
+            case "-path" if not glob(value, path):
+                return False
+            case "-type" if value not in ("d" if is_folder else "f",):
+                return False
+            case "-maxdepth" if is_digits(value) and depth > int(value[:6]):
+                return False
+            case "-mindepth" if is_digits(value) and depth < int(value[:6]):
+                return False
+    return True
+
+
+def df(world: World, words: list[str]) -> Course:
+    """`df [-h] [-k] [PATH]`: file systems, and what of each is used."""
+    readable = any(each.startswith("-") and "h" in each for each in words)
+    paths = [each for each in words if not each.startswith("-")]
+    mounted = {"/": "overlay", **world.file_systems}
+    if paths:
+        place = absolute(world, paths[0])
+        around = [each for each in mounted if place == each or place.startswith(f"{each.rstrip('/')}/")]
+        mounted = {max(around, key=len): mounted[max(around, key=len)]}
+    yield line("Filesystem           Size      Used Available Use% Mounted on" if readable
+               else "Filesystem           1K-blocks      Used Available Use% Mounted on")  # fmt: skip
+    for path, kind in mounted.items():
+        yield from _looked(world)
+        start = path.rstrip("/") + "/"
+        used = sum(len(data) for name, data in world.files.items() if name.startswith(start)) >> 10
+        if readable:
+            row = f"{kind:<20} {_DISK >> 20}.0G {used}.0K {(_DISK - used) >> 20}.0G   0% {path}"
+        else:
+            row = f"{kind:<20} {_DISK:>9} {used:>9} {_DISK - used:>9}   0% {path}"
+        yield line(row)
+    return 0
+
+
+def du(world: World, words: list[str]) -> Course:
+    """`du [-s] [-h] [-k] [PATH]`: KiB of a folder."""
+    for path in [each for each in words if not each.startswith("-")] or ["."]:
+        place = absolute(world, path)
+        yield from _looked(world)
+        if world.mode_of(place) is None:
+            yield _told("du", f"{path}: {_NO_FILE}")
+            return 1
+        start = place.rstrip("/") + "/"
+        size = sum(len(data) for name, data in world.files.items() if name == place or name.startswith(start))
+        yield line(f"{(size + 1023) >> 10}\t{path}")
+    return 0
+
+
+def status(world: World, words: list[str]) -> Course:
+    """`stat [-c FORMAT] PATH...`."""
+    options = options_of(words, "Lf", "c")
+    if options is None:
+        return 1
+    form = options.values("c")[-1] if options.values("c") else "  File: %n\n  Size: %s\nAccess: (%a/%A)"
+    for each in options.rest:
+        place = absolute(world, each)
+        yield from _looked(world)
+        mode = world.mode_of(place)
+        if mode is None:
+            yield _told("stat", f"can't stat '{each}': {_NO_FILE}")
+            return 1
+        shown = {"n": each, "s": str(len(world.read(place) or b"")), "a": f"{stat.S_IMODE(mode):o}",
+                 "A": stat.filemode(mode), "F": "directory" if stat.S_ISDIR(mode) else "regular file",
+                 "u": str(world.identity.user), "g": str(world.identity.group), "U": "root", "G": "root"}  # fmt: skip
+
+        def put(found: re.Match[str], shown: dict[str, str] = shown) -> str:
+            return shown.get(found[1], found[0])
+
+        yield line(re.sub("%(.)", put, form))
+    return 0
+
+
+def basename(world: World, words: list[str]) -> Course:
+    """`basename PATH [SUFFIX]`."""
+    if not words:
+        return 1
+    name = posixpath.basename(words[0].rstrip("/"))
+    yield line(name.removesuffix(words[1]) if len(words) > 1 and name != words[1] else name)
+    return 0
+
+
+def dirname(world: World, words: list[str]) -> Course:
+    """`dirname PATH`."""
+    if not words:
+        return 1
+    yield line(posixpath.dirname(words[0].rstrip("/")) or ("/" if words[0].startswith("/") else "."))
+    return 0
+
+
+def real_path(world: World, words: list[str]) -> Course:
+    """`realpath PATH`, `readlink -f PATH`: there are no links."""
+    for each in words:
+        if not each.startswith("-"):
+            yield line(absolute(world, each))
+    return 0

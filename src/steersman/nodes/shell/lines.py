@@ -1,0 +1,125 @@
+"""Input of programs that work on lines: a few lines at a time, out of files or of standard input."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from steersman.nodes.shell.effects import MOST_BUFFERED, PIECE, Read, Work, World, Write
+from steersman.nodes.shell.paths import absolute
+
+_LINES: Final = 512
+"""That a program is given at once."""
+_MOST_LINE: Final = 2 * PIECE
+"""Bytes of a line; a longer one comes in parts."""
+_DEVICES: Final = frozenset({"/dev/null", "/dev/stdin", "/dev/tty"})
+
+
+class Input:
+    """Contents of the files on some paths, standard input where there are none; `code` is 1 after a file that is not
+    there, which is told on standard error."""
+
+    def __init__(self, world: World, name: str, paths: list[str]) -> None:
+        self.code = 0
+        self.world = world
+        self._name = name
+        self._paths: deque[str] = deque(paths or ["-"])
+        self._data: bytes | None = None
+        """Of the file that is being read."""
+        self._at = 0
+        self._from_stdin = False
+        self._rest: list[bytes] = []
+        """Of a line that has not ended."""
+        self._size = 0
+        """Bytes of that."""
+        self._over = False
+        self._lines: list[bytes] = []
+        """Of the last block."""
+        self._at_line = 0
+        self._ends = False
+        """Whether the last of them has no end of its own."""
+        self.path = ""
+        """Of the file that the last piece was of."""
+
+    def piece(self) -> Work[bytes]:
+        """Return the next bytes, PIECE at most; b"" at the end."""
+        while True:
+            if self._data is not None:
+                part = self._data[self._at : self._at + PIECE]
+                self._at += len(part)
+                if part:
+                    yield from self.world.spend(len(part))
+                    return part
+                self._data = None
+            elif self._from_stdin:
+                read = yield Read()
+                if isinstance(read, bytes):
+                    yield from self.world.spend(len(read))
+                    return read
+                self._from_stdin = False
+            elif not self._paths:
+                return b""
+            else:
+                yield from self._open(self._paths.popleft())
+
+    def _open(self, path: str) -> Work[None]:
+        self.path = path
+        place = absolute(self.world, path)
+        if path == "-" or place == "/dev/stdin":
+            self._from_stdin = True
+            return
+        data = b"" if place in _DEVICES else self.world.read(place)
+        if data is not None:
+            self._data, self._at = data, 0
+            return
+        self.code = 1
+        yield from self.world.spend(files=self.world.many_files)
+        is_folder = self.world.is_folder(place)
+        why = (
+            f"'{path}': read error: Is a directory" if is_folder else f"can't open '{path}': No such file or directory"
+        )
+        yield Write(2, f"{self._name}: {why}\n".encode(errors="surrogateescape"))
+
+    def block(self) -> Work[bytes]:
+        """Return the next whole lines, b"" at the end. The end of a line longer than 64 KiB is missing."""
+        while not self._over:
+            piece = yield from self.piece()
+            self._over = not piece
+            end = piece.rfind(b"\n") + 1
+            if end:
+                self._rest.append(piece[:end])
+            self._size += len(piece)
+            if end or self._over or self._size > _MOST_LINE:
+                block = b"".join(self._rest) if end else b"".join((*self._rest, piece))
+                self._rest = [piece[end:]] if end else []
+                self._size = len(piece) - end if end else 0
+                if block:
+                    return block
+            else:
+                self._rest.append(piece)
+        return b""
+
+    def lines(self) -> Work[list[bytes]]:
+        """Return the next lines with their ends, [] at the end."""
+        if self._at_line >= len(self._lines):
+            block = yield from self.block()
+            self._lines, self._at_line = block.split(b"\n"), 0
+            last = self._lines.pop()
+            self._ends = bool(last)
+            if last:
+                self._lines.append(last)
+        found = [each + b"\n" for each in self._lines[self._at_line : self._at_line + _LINES]]
+        self._at_line += len(found)
+        if found and self._ends and self._at_line >= len(self._lines):
+            found[-1] = self._lines[-1]
+        yield from self.world.spend(lines=len(found))
+        return found
+
+    def all(self) -> Work[bytes]:
+        """Return everything; its last MOST_BUFFERED bytes of more."""
+        taken = bytearray()
+        while piece := (yield from self.piece()):
+            taken += piece
+            if len(taken) > 2 * MOST_BUFFERED:
+                del taken[:-MOST_BUFFERED]
+        return bytes(taken[-MOST_BUFFERED:])

@@ -1,0 +1,50 @@
+"""Options of simulated programs, as getopt reads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Options:
+    """Letters that were given, values of those that take one, and the other arguments."""
+
+    flags: set[str] = field(default_factory=set)
+    given: list[tuple[str, str]] = field(default_factory=list)
+    rest: list[str] = field(default_factory=list)
+
+    def values(self, letter: str) -> list[str]:
+        """Return the values of an option, in their order."""
+        return [value for each, value in self.given if each == letter]
+
+
+def options_of(words: list[str], flags: str, with_value: str) -> Options | None:
+    """Read `-abc`, `-f VALUE` and `-fVALUE`; None for an option that is not known."""
+    found = Options()
+    at = 0
+    while at < len(words):
+        word = words[at]
+        at += 1
+        if word == "--":
+            found.rest += words[at:]
+            break
+        if not word.startswith("-") or word == "-":
+            found.rest.append(word)
+            continue
+        if word.startswith("--"):
+            return None
+        for place, letter in enumerate(word[1:], 1):
+            if letter in flags:
+                found.flags.add(letter)
+            elif letter in with_value:
+                value = word[place + 1 :]
+                if not value:
+                    if at >= len(words):
+                        return None
+                    value = words[at]
+                    at += 1
+                found.given.append((letter, value))
+                break
+            else:
+                return None
+    return found

@@ -1,0 +1,196 @@
+"""Patterns of the shell, of grep and of sed, by RE2: whatever they are, they take time that is linear in the text."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from steersman.net.ascii import is_digits
+
+if TYPE_CHECKING:
+    import re2
+
+_MOST: Final = 1024
+"""Characters of a pattern."""
+_MEMORY: Final = 1 << 20
+"""Bytes that RE2 may use for one pattern."""
+_WILD: Final = frozenset("*?[")
+_SPECIAL: Final = frozenset("\\.+*?()|[]{}^$")
+_WORD_ESCAPES: Final = {"<": r"\b", ">": r"\b", "n": r"\n", "t": r"\t", "r": r"\r"}
+_KEPT_ESCAPES: Final = frozenset("wWsSbB")
+_BASIC: Final = frozenset("(){}|+?")
+"""Characters that stand for themselves in basic regular expressions, and are special behind a backslash."""
+
+
+class PatternError(ValueError):
+    """A pattern that is none, is too long, or needs more than regular expressions have."""
+
+
+# The shell's
+
+
+def glob(pattern: str, text: str) -> bool:
+    """Return True if a text as a whole is of a pattern. A pattern that cannot be used stands for itself."""
+    if len(pattern) > _MOST:
+        return pattern == text
+    if not _WILD & set(pattern):
+        return _unescaped(pattern) == text
+    try:
+        return _compiled(f"(?s)^(?:{_of_glob(pattern, '')})$").search(_clean(text)) is not None
+    except PatternError:
+        return pattern == text
+
+
+def shorter(pattern: str, text: str, operator: str) -> str:
+    """Return a text without its beginning (`#`, `##` the longest) or its end (`%`, `%%`) that is of a pattern."""
+    if len(pattern) > _MOST:
+        return text
+    text = _clean(text)
+    try:
+        if operator[0] == "#":
+            lazy = "" if operator == "##" else "?"
+            found = _compiled(f"(?s)^(?:{_of_glob(pattern, lazy)})").search(text)
+            return text if found is None else text[found.end() :]
+        # the end is found as the beginning of the reversed text: groups would take RE2 much longer
+        lazy = "" if operator == "%%" else "?"
+        found = _compiled(f"(?s)^(?:{_of_glob(pattern, lazy, is_reversed=True)})").search(text[::-1])
+        return text if found is None else text[: len(text) - found.end()]
+    except PatternError:
+        return text
+
+
+def _of_glob(pattern: str, lazy: str, *, is_reversed: bool = False) -> str:
+    pieces: list[str] = []
+    at = 0
+    while at < len(pattern):
+        here = pattern[at]
+        at += 1
+        if here == "*":
+            pieces.append(f".*{lazy}")
+        elif here == "?":
+            pieces.append(".")
+        elif here == "[" and (end := _class_end(pattern, at)):
+            pieces.append(_class(pattern[at:end], "!^"))
+            at = end + 1
+        elif here == "\\" and at < len(pattern):
+            pieces.append(_literal(pattern[at]))
+            at += 1
+        else:
+            pieces.append(_literal(here))
+    return "".join(reversed(pieces) if is_reversed else pieces)
+
+
+def _unescaped(pattern: str) -> str:
+    pieces = pattern.split("\\\\")
+    return "\\".join(each.replace("\\", "") for each in pieces)
+
+
+def _clean(text: str) -> str:
+    return text if text.isascii() else text.encode(errors="replace").decode()
+
+
+# grep's and sed's
+
+
+def regular(*patterns: str, extended: bool, ignores_case: bool = False, whole: str = "") -> re2._Regexp:
+    """Compile a regular expression over bytes that finds any of some. `whole` is `x` for whole lines, `w` for whole
+    words. Raises PatternError."""
+    if sum(map(len, patterns)) > _MOST:
+        raise PatternError("pattern too long")
+    found = "|".join(_of_regular(each, extended=extended) for each in patterns)
+    if whole:
+        found = f"^(?:{found})$" if whole == "x" else rf"\b(?:{found})\b"
+    return _compiled(f"(?im){found}" if ignores_case else f"(?m){found}", as_bytes=True)
+
+
+def literal(text: str) -> str:
+    """Return the basic regular expression of a text that stands for itself."""
+    return "".join(f"\\{each}" if each in "\\.*[]^$" else each for each in text)
+
+
+def _of_regular(pattern: str, *, extended: bool) -> str:
+    pieces: list[str] = []
+    at, begins = 0, True
+    while at < len(pattern):
+        here = pattern[at]
+        at += 1
+        if here == "[" and (end := _class_end(pattern, at)):
+            pieces.append(_class(pattern[at:end], "^"))
+            at = end + 1
+        elif here == "\\" and at < len(pattern):
+            pieces.append(_escaped(pattern[at], extended=extended))
+            begins = not extended and pattern[at] in "(|"
+            at += 1
+            continue
+        elif (here == "*" and begins) or (not extended and here in _BASIC) or here == "[":
+            pieces.append(f"\\{here}")
+        else:
+            pieces.append(here)
+        begins = here == "^" or (extended and here in "(|")
+    return "".join(pieces)
+
+
+def _escaped(here: str, *, extended: bool) -> str:
+    """A character behind a backslash."""
+    if is_digits(here):
+        raise PatternError("references to groups are not known here")
+    if here in _WORD_ESCAPES:
+        return _WORD_ESCAPES[here]
+    if here in _KEPT_ESCAPES:
+        return f"\\{here}"
+    return here if not extended and here in _BASIC else _literal(here)
+
+
+def _class_end(pattern: str, start: int) -> int:
+    """The place of the bracket behind a class of characters that begins at `start`, 0 where there is none."""
+    at = start
+    if pattern[at : at + 1] in ("!", "^"):
+        at += 1
+    at += pattern[at : at + 1] == "]"
+    while at < len(pattern):
+        if pattern.startswith("[:", at) and (end := pattern.find(":]", at + 2)) > 0:
+            at = end + 2
+            continue
+        if pattern[at] == "]":
+            return at
+        at += 1
+    return 0
+
+
+def _class(inside: str, negations: str) -> str:
+    negated = inside[:1] in negations and bool(inside)
+    inside = inside[1:] if negated else inside
+    escaped = "".join(
+        f"\\{each}" if each in "\\]^" or (each == "[" and inside[at + 1 : at + 2] != ":") else each
+        for at, each in enumerate(inside)
+    ).replace(":\\]", ":]")
+    return f"[{'^' if negated else ''}{escaped}]"
+
+
+def _literal(character: str) -> str:
+    return f"\\{character}" if character in _SPECIAL else character
+
+
+def _compiled(pattern: str, *, as_bytes: bool = False) -> re2._Regexp:
+    """Raises PatternError."""
+    if len(pattern) > 2 * _MOST:
+        raise PatternError("pattern too long")
+    return _kept(pattern, as_bytes=as_bytes)
+
+
+@lru_cache(256)
+def _kept(pattern: str, *, as_bytes: bool) -> re2._Regexp:
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = _MEMORY
+    try:
+        if as_bytes:
+            options.encoding = re2.Options.Encoding.LATIN1
+            return re2.compile(pattern.encode("latin-1", errors="replace"), options)
+        return re2.compile(_clean(pattern), options)
+    except (re2.error, UnicodeError) as error:
+        why = error.args[0] if error.args else ""
+        text = why.decode(errors="replace") if isinstance(why, bytes) else str(why)
+        raise PatternError(text.replace("(?m)", "")) from None

@@ -1,0 +1,306 @@
+"""`sed` in simulated containers: addresses, and the commands `s`, `d`, `p`, `q`, `=`, `a`, `i`, `c`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from steersman.net.ascii import is_digits
+from steersman.nodes.shell.effects import MOST_BUFFERED, Course, Missing, Work, World, Write
+from steersman.nodes.shell.lines import Input
+from steersman.nodes.shell.options import options_of
+from steersman.nodes.shell.paths import absolute
+from steersman.nodes.shell.patterns import PatternError, regular
+
+if TYPE_CHECKING:
+    import re2
+
+_MOST_COMMANDS: Final = 100
+_REFERENCE: Final = re.compile(r"\\(.)|&", re.DOTALL)
+_ESCAPES: Final = {"n": "\n", "t": "\t"}
+
+
+class _Unknown(Exception):
+    """The script is of more than is known here."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Address:
+    """A line by its number, the last line, or the lines that a pattern finds."""
+
+    number: int = 0
+    is_last: bool = False
+    pattern: re2._Regexp | None = None
+
+    def holds(self, number: int, text: bytes, *, is_last: bool) -> bool:
+        if self.pattern is not None:
+            return self.pattern.search(text) is not None
+        return is_last if self.is_last else number == self.number
+
+
+@dataclass(slots=True)
+class _Command:
+    letter: str
+    begin: _Address | None = None
+    end: _Address | None = None
+    is_negated: bool = False
+    pattern: re2._Regexp | None = None
+    text: str = ""
+    flags: str = ""
+    is_within: bool = False
+    """Whether the last line was in its range, and the range goes on."""
+
+    def is_for(self, number: int, text: bytes, *, is_last: bool) -> bool:
+        """Return True if it is run for a line; to be asked for each line."""
+        return self._is_addressed(number, text, is_last=is_last) != self.is_negated
+
+    def _is_addressed(self, number: int, text: bytes, *, is_last: bool) -> bool:
+        if self.begin is None:
+            return True
+        if self.end is None:
+            return self.begin.holds(number, text, is_last=is_last)
+        if self.is_within:
+            over = self.end.number and number >= self.end.number
+            self.is_within = not (over or self.end.holds(number, text, is_last=is_last))
+            return not (self.end.number and number > self.end.number)
+        if not self.begin.holds(number, text, is_last=is_last):
+            return False
+        self.is_within = not (self.end.number and number >= self.end.number)
+        return True
+
+
+def sed(world: World, words: list[str]) -> Course:
+    """`sed [-Einr] [-e] SCRIPT [FILE...]`."""
+    words = ["-i" if each.startswith("-i") and len(each) > 2 else each for each in words]
+    options = options_of(words, "Einrsz", "e")
+    script = "" if options is None else "\n".join(options.values("e") or options.rest[:1])
+    try:
+        if options is None:
+            raise _Unknown
+        paths = options.rest[0 if options.values("e") else 1 :]
+        make = _Reader(script, extended=bool({"E", "r"} & options.flags)).commands
+        make()  # a script that is none is told before any file is read
+    except _Unknown:
+        answer = yield Missing("sed")
+        if isinstance(answer, int):
+            return answer
+        yield Write(2, b"sed: unsupported command\n")
+        return 1
+    except PatternError as error:
+        yield Write(2, f"sed: bad regex: {error}\n".encode(errors="replace"))
+        return 1
+    silent = "n" in options.flags
+    if "i" not in options.flags:
+        return (yield from _edited(world, Input(world, "sed", paths), make(), _written, silent=silent))
+    code = 0
+    for each in paths:
+        source, taken = Input(world, "sed", [each]), bytearray()
+
+        def keep(data: bytes, taken: bytearray = taken) -> Work[None]:
+            taken += data[: MOST_BUFFERED - len(taken)]
+            yield from ()
+
+        code = (yield from _edited(world, source, make(), keep, silent=silent)) or code
+        yield from world.spend(files=world.many_files)
+        if not source.code and not world.put(absolute(world, each), bytes(taken)):
+            yield Write(2, f"sed: {each}: No space left on device\n".encode(errors="replace"))
+            return 1
+    return code
+
+
+def _written(data: bytes) -> Work[None]:
+    yield Write(1, data)
+
+
+def _edited(
+    world: World, source: Input, commands: list[_Command], write: Callable[[bytes], Work[None]], *, silent: bool
+) -> Course:  # fmt: skip
+    """Run commands on each line."""
+    number = 0
+    lines = yield from source.lines()
+    while lines:
+        following = yield from source.lines()
+        made: list[bytes] = []
+        for at, each in enumerate(lines):
+            number += 1
+            is_last = not following and at == len(lines) - 1
+            quits = yield from _edit(world, commands, each, number, made, is_last=is_last, silent=silent)
+            if quits:
+                yield from write(b"".join(made))
+                return source.code
+        yield from world.spend(sum(map(len, made)), lines=len(lines) * len(commands))
+        if made:
+            yield from write(b"".join(made))
+        lines = following
+    return source.code
+
+
+def _edit(
+    world: World, commands: list[_Command], line: bytes, number: int, made: list[bytes], *, is_last: bool, silent: bool
+) -> Work[bool]:  # fmt: skip
+    """Run commands on one line; returns True where no other line is read."""
+    text, end = (line[:-1], b"\n") if line.endswith(b"\n") else (line, b"")
+    after: list[bytes] = []
+    quits = False
+    for command in commands:
+        if not command.is_for(number, text, is_last=is_last):
+            continue
+        said = command.text.encode("utf-8", errors="surrogateescape")
+        match command.letter:
+            case "s":
+                text, was_found = yield from _substituted(world, command, text)
+                if was_found and "p" in command.flags:
+                    made.append(text + b"\n")
+            case "p":
+                made.append(text + b"\n")
+            case "=":
+                made.append(b"%d\n" % number)
+            case "i":
+                made.append(said + b"\n")
+            case "a":
+                after.append(said + b"\n")
+            case "c" | "d":
+                if command.letter == "c":
+                    made.append(said + b"\n")
+                return False
+            case "q":
+                quits = True
+                break
+    if not silent:
+        made.append(text + (b"\n" if after else end))
+    made += after
+    return quits
+
+
+def _substituted(world: World, command: _Command, text: bytes) -> Work[tuple[bytes, bool]]:
+    """A line with what a pattern finds replaced, once or everywhere."""
+    assert command.pattern is not None
+    pieces: list[bytes] = []
+    at = size = number = 0
+    wanted = int("".join(each for each in command.flags if is_digits(each))[:6] or 1)
+    replacement = command.text.encode("utf-8", errors="surrogateescape").decode("latin-1")
+    while (found := command.pattern.search(text, at)) is not None:
+        start, end = found.span()
+
+        def put(reference: re.Match[str], found: re2._Match = found) -> str:
+            if reference[1] is None:
+                return str(found[0].decode("latin-1"))
+            if not is_digits(reference[1]):
+                return _ESCAPES.get(reference[1], reference[1])
+            number = int(reference[1])
+            part = found[number] if number <= command.pattern.groups else None  # type: ignore[union-attr]
+            return "" if part is None else str(part.decode("latin-1"))
+
+        yield from world.spend(len(text) - at, lines=2)
+        number += 1
+        made = _REFERENCE.sub(put, replacement).encode("latin-1") if number >= wanted else bytes(found[0])
+        pieces += (text[at:start], made)
+        size += len(pieces[-1])
+        at = end
+        if end == start:
+            pieces.append(text[at : at + 1])
+            at += 1
+        if ("g" not in command.flags and number >= wanted) or at > len(text) or size > MOST_BUFFERED:
+            break
+    if number < wanted:
+        return text, False
+    return b"".join((*pieces, text[at:])), True
+
+
+class _Reader:
+    """Reads a script of sed."""
+
+    def __init__(self, text: str, *, extended: bool) -> None:
+        self._text = text
+        self._at = 0
+        self._extended = extended
+
+    def commands(self) -> list[_Command]:
+        """Raises _Unknown, PatternError."""
+        self._at = 0
+        found: list[_Command] = []
+        while True:
+            while self._at < len(self._text) and self._text[self._at] in " \t\n;":
+                self._at += 1
+            if self._at >= len(self._text):
+                return found
+            if len(found) >= _MOST_COMMANDS:
+                raise _Unknown
+            found.append(self._command())
+
+    def _command(self) -> _Command:
+        begin = self._address()
+        end = None
+        if begin is not None and self._ahead() == ",":
+            self._at += 1
+            end = self._address()
+            if end is None:
+                raise _Unknown
+        is_negated = self._ahead() == "!"
+        self._at += is_negated
+        letter = self._ahead()
+        self._at += 1
+        command = _Command(letter, begin, end, is_negated)
+        if letter == "s":
+            self._substitution(command)
+        elif letter in ("a", "i", "c"):
+            stop = self._text.find("\n", self._at)
+            stop = len(self._text) if stop < 0 else stop
+            said = self._text[self._at : stop].lstrip(" ")
+            command.text = said.removeprefix("\\").lstrip(" ")
+            self._at = stop
+        elif not letter or letter not in "dpq=" or self._ahead() not in ("", ";", "\n"):
+            raise _Unknown
+        return command
+
+    def _ahead(self) -> str:
+        while self._text[self._at : self._at + 1] in (" ", "\t"):
+            self._at += 1
+        return self._text[self._at : self._at + 1]
+
+    def _address(self) -> _Address | None:
+        here = self._ahead()
+        if here == "$":
+            self._at += 1
+            return _Address(is_last=True)
+        if here == "/":
+            self._at += 1
+            return _Address(pattern=regular(self._until("/"), extended=self._extended))
+        start = self._at
+        while is_digits(self._text[self._at : self._at + 1]):
+            self._at += 1
+        return _Address(int(self._text[start : self._at][:9])) if self._at > start else None
+
+    def _substitution(self, command: _Command) -> None:
+        separator = self._text[self._at : self._at + 1]
+        if not separator or separator in "\\\n":
+            raise _Unknown
+        self._at += 1
+        pattern = self._until(separator)
+        command.text = self._until(separator)
+        start = self._at
+        while (here := self._text[self._at : self._at + 1]) in ("g", "p", "i", "I") or is_digits(here):
+            self._at += 1
+        command.flags = self._text[start : self._at]
+        if self._ahead() not in ("", ";", "\n", "}"):
+            raise _Unknown
+        command.pattern = regular(pattern, extended=self._extended, ignores_case="i" in command.flags.lower())
+
+    def _until(self, separator: str) -> str:
+        """The text up to a separator, which is passed; one behind a backslash stands for itself."""
+        pieces: list[str] = []
+        while True:
+            here = self._text[self._at : self._at + 1]
+            self._at += 1
+            if not here:
+                raise _Unknown
+            if here == separator:
+                return "".join(pieces)
+            if here == "\\":
+                following = self._text[self._at : self._at + 1]
+                self._at += 1
+                pieces.append(following if following == separator else here + following)
+            else:
+                pieces.append(here)

@@ -1,0 +1,102 @@
+"""Files that simulated containers write into volumes: of pods, of nodes, of persistent volumes.
+
+They are kept in memory while their volume lives, within a bound for each volume and one for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping
+from typing import Final, NamedTuple
+
+from steersman.nodes.shell.effects import NoSpace, taken_by
+
+MOST_IN_VOLUME: Final = 1 << 20
+MOST_IN_ALL: Final = 64 << 20
+"""Bytes of all files, with their names and what each takes itself."""
+
+
+class VolumeKey(NamedTuple):
+    """The identity of a place for files. `owner` is the UID of a pod or a persistent volume, or the name of a node or
+    a server."""
+
+    kind: str
+    owner: str
+    name: str = ""
+
+
+class VolumeFiles(MutableMapping[str, bytes]):
+    """Files of one volume, by their path in it. Setting raises NoSpace where the volume or the store is full."""
+
+    def __init__(self, store: VolumeStore, key: VolumeKey) -> None:
+        self._store = store
+        self._files: dict[str, bytes] = {}
+        self.key: Final = key
+        self.taken = 0
+        """Bytes of its files, with their names and what each takes itself."""
+        self.size = 0
+        """Bytes of its files alone."""
+        self.is_gone = False
+        """Deleted: whoever has it still can write nothing into it."""
+
+    def __getitem__(self, path: str) -> bytes:
+        return self._files[path]
+
+    def __setitem__(self, path: str, data: bytes) -> None:
+        more = taken_by(path, data) - taken_by(path, self._files.get(path))
+        if self.is_gone or (more > 0 and more > self.room()):
+            raise NoSpace
+        self.size += len(data) - len(self._files.get(path, b""))
+        self._files[path] = data
+        self._count(more)
+
+    def __delitem__(self, path: str) -> None:
+        data = self._files.pop(path)
+        self.size -= len(data)
+        self._count(-taken_by(path, data))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def room(self) -> int:
+        """Return the bytes that are left for files."""
+        return min(MOST_IN_VOLUME - self.taken, self._store.room())
+
+    def _count(self, more: int) -> None:
+        self.taken += more
+        self._store.taken += more
+
+
+class VolumeStore:
+    """Volumes of all nodes."""
+
+    def __init__(self) -> None:
+        self._volumes: dict[VolumeKey, VolumeFiles] = {}
+        self.taken = 0
+
+    def files(self, key: VolumeKey) -> VolumeFiles:
+        """Return the files of a volume, to be changed."""
+        found = self._volumes.get(key)
+        if found is None:
+            found = self._volumes[key] = VolumeFiles(self, key)
+        return found
+
+    def has(self, key: VolumeKey) -> bool:
+        """Return True if somebody has asked for a volume."""
+        return key in self._volumes
+
+    def room(self) -> int:
+        """Return the bytes that are left for files of all volumes."""
+        return MOST_IN_ALL - self.taken
+
+    def drop(self, key: VolumeKey) -> None:
+        """Delete a volume with its files."""
+        found = self._volumes.pop(key, None)
+        if found is not None:
+            found.clear()
+            found.is_gone = True
+
+    def __len__(self) -> int:
+        return len(self._volumes)

@@ -1,0 +1,105 @@
+"""Every block of commands in the documents is typed by a test, in its order and from an empty folder."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from steersman.cluster.configuration import Configuration
+from tests.docs.markdown_documents import FILES, ROOT, Document
+from tests.e2e.reader import Reader, steps
+
+READ = "tests/e2e/test_documents_as_read.py"
+PLAYED = {
+    "README.md": READ,
+    "docs/up.md": READ,
+    "docs/etcd.md": READ,
+    "docs/envtest.md": READ,
+    "docs/library.md": "tests/e2e/test_library_tutorial.py",
+    "docs/webhooks.md": READ,
+}
+"""The test that types what a document says."""
+NOT_PLAYED = {
+    "docs/testing.md": r'eval "\$\(steersman envtest .*|go test .*',  # test_testing_examples.py runs the program in Go
+    "docs/workers.md": r"python -m bench\..*",
+    "bench/README.md": r"make .*|\. \.venv.*|python .*bench.*|cd bench/load|\./load .*",
+}
+"""Documents with commands that take minutes, or a program of the reader's: all of their commands, as a pattern."""
+
+
+def blocks(path: Path) -> list[str]:
+    return Document(path).blocks("console")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_blocks_of_commands_are_typed_by_a_test(path: Path) -> None:
+    name = path.relative_to(ROOT).as_posix()
+    if not blocks(path):
+        assert name not in {*PLAYED, *NOT_PLAYED}
+    elif name in NOT_PLAYED:
+        commands = [step.command for block in blocks(path) for step in steps(block)]
+        assert [each for each in commands if not re.fullmatch(NOT_PLAYED[name], each.partition("\n")[0])] == []
+    else:
+        assert name in PLAYED, f"{name} has commands, and no test types them"
+        assert re.search(rf'"{re.escape(path.name)}"', (ROOT / PLAYED[name]).read_text())
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_every_block_begins_with_a_command(path: Path) -> None:
+    for block in blocks(path):
+        assert list(steps(block))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_shells_are_shown_as_consoles(path: Path) -> None:
+    """A block in another language whose first line is a command would be typed by nobody."""
+    text = path.read_text()
+    for language, block in re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        if language not in ("console", "text"):
+            assert not block.startswith("$ "), block
+
+
+def test_commands_that_go_on_in_the_next_line_and_documents_are_one_command() -> None:
+    block = "$ a \\\n  b\n1\n$ c <<END\nx\n$ y\nEND\n2\n3\n$ d\n"
+    assert [(each.command, each.told) for each in steps(block)] == [
+        ("a \\\n  b", ["1"]), ("c <<END\nx\n$ y\nEND", ["2", "3"]), ("d", []),
+    ]  # fmt: skip
+
+
+def test_a_reader_finds_what_is_not_as_it_is_told(tmp_path: Path) -> None:
+    reader = Reader(tmp_path, "/bin/true")
+    try:
+        reader.play("$ echo a; echo b\na\nb\n$ seq 3\n1\n...\n$ cat <<END\nx\nEND\nx\n")
+        reader.play("$ export A=b; mkdir c; cd c\n$ echo $A\nb\n")
+        for block, why in (
+            ("$ echo a\nb\n", "--- and not\nb"),
+            ("$ echo a\n", None),
+            ("$ false\n", "false"),
+            ("$ cat missing.yaml\n", "No such file"),
+        ):
+            if why is None:
+                reader.play(block)
+            else:
+                with pytest.raises(AssertionError, match=why):
+                    reader.play(block)
+    finally:
+        reader.close()
+
+
+def test_the_files_of_clusters_that_are_shown_can_be_read(tmp_path: Path) -> None:
+    """With the files and folders that they name."""
+    read = 0
+    for block in Document(ROOT / "docs" / "up.md").blocks("yaml"):
+        if not block.startswith("nodes:"):
+            continue
+        for name in re.findall(r"[\w/.-]+(?:/|\.yaml)(?=[,\]])", block):
+            path = tmp_path / name
+            (path if name.endswith("/") else path.parent).mkdir(parents=True, exist_ok=True)
+            if not name.endswith("/"):
+                path.write_text("")
+        (file := tmp_path / "cluster.yaml").write_text(block)
+        assert Configuration.load(file).simulated_nodes()
+        read += 1
+    assert read >= 2

@@ -1,0 +1,24 @@
+"""Messages of the Makefile where something is not as it needs it."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from tests.docs.markdown_documents import ROOT
+
+
+def test_an_older_python_is_told_with_the_one_that_is_needed(tmp_path: Path) -> None:
+    old = tmp_path / "python3.10"
+    old.write_text('#!/bin/sh\ncase $1 in --version) echo "Python 3.10.12";; *) exit 1;; esac\n')
+    old.chmod(0o755)
+    done = subprocess.run(
+        ["make", "install", f"PYTHON={old}", f"VENV={tmp_path}/venv"], cwd=ROOT, capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert done.stderr.startswith(
+        f"Steersman needs Python 3.11 or newer, and {old} is Python 3.10.12: name another, as in make install "
+        "PYTHON=python3.12\n"
+    )
+    assert not (tmp_path / "venv").exists()

@@ -1,0 +1,66 @@
+"""README.md and the guides that begin with nothing, block by block, from an empty folder."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs.markdown_documents import ROOT, Document
+from tests.e2e.reader import Reader
+from tests.storage.etcd.process import free_port, program
+
+pytestmark = pytest.mark.slow
+
+INSTALLS = {
+    r"make (install|up|test)|\. \.venv|python -m venv|pip install": "these tests run where it is installed",
+    r"go test|USE_EXISTING_CLUSTER": "there is no module of Go: tests/e2e/test_envtest.py has",
+}
+Reads = Callable[..., Reader]
+
+
+@pytest.fixture
+def reader(tmp_path: Path, kubectl_binary: str) -> Iterator[Reads]:
+    """`reader(skipped, ports)` is a reader with an empty folder."""
+    made: list[Reader] = []
+
+    def make(skipped: dict[str, str], ports: dict[str, str] | None = None) -> Reader:
+        made.append(Reader(tmp_path, kubectl_binary, skipped, ports))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def test_the_readme(reader: Reads) -> None:
+    reader(INSTALLS).read(Document(ROOT / "README.md"))
+
+
+def test_the_guide_of_clusters(reader: Reads) -> None:
+    reads = reader({**INSTALLS, r"kubectl exec -it": "there is no terminal"}, {"8080": str(free_port())})
+    reads.read(Document(ROOT / "docs" / "up.md"))
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl, which the guide's commands call")
+def test_the_guide_of_webhooks(reader: Reads) -> None:
+    """On the cluster that the README starts, and with its widgets."""
+    reads = reader({}, {each: str(free_port()) for each in ("8443", "8444")})
+    for block in Document(ROOT / "README.md").blocks("yaml"):
+        (reads.folder / ("widget.yaml" if "\nkind: Widget\n" in block else "widgets.yaml")).write_text(block)
+    reads.play("$ steersman up --detach\nready ...\n$ export KUBECONFIG=~/.local/state/steersman/admin.kubeconfig\n")
+    reads.read(Document(ROOT / "docs" / "webhooks.md"))
+
+
+def test_the_guide_of_envtest(reader: Reads) -> None:
+    reader(INSTALLS, {each: str(free_port()) for each in ("2379", "6443")}).read(Document(ROOT / "docs" / "envtest.md"))
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl, which the guide's commands call")
+def test_the_guide_of_etcd(reader: Reads) -> None:
+    ports = ("16443", "6443", "22379", "22380", "32379", "32380", "2379", "2380")
+    reads = reader({}, {each: str(free_port()) for each in ports})
+    (reads.folder.parent / "programs" / "etcd").symlink_to(program())
+    reads.read(Document(ROOT / "docs" / "etcd.md"))

@@ -1,0 +1,75 @@
+"""Memoised functions under test: each fails for a key longer than it may remember.
+
+`watch` is called before anything of Steersman is imported, as decorators are applied then.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+LONGEST = 16 << 10
+"""Characters and bytes in the key of a function that has no bound of its own in LONGER."""
+LONGER = {
+    "cel.pattern_size._measured": 300_000,  # of 16 patterns, none of which is larger than RE2 is let read
+    "cel.regular.compile_long_pattern": 300_000,  # of 8; what is compiled of one takes more
+    "schema.patterns._large_finder": 300_000,  # of 32; the same
+    "webhooks.client_config._shared_tls": 3 << 20,  # of 128 authorities, which administrators write
+}
+"""Functions that few long keys are worth it for, and how long these may be."""
+
+functions: dict[str, Callable[..., Any]] = {}
+"""Memoised functions of the package by name, without the name of the package."""
+faults: list[str] = []
+"""Calls with keys that are too long, until a test has told of them."""
+
+
+def length(key: Any) -> int:
+    """Count the characters and bytes that remembering `key` keeps."""
+    if isinstance(key, str | bytes):
+        return len(key)
+    if isinstance(key, tuple | frozenset):
+        return sum(map(length, key))
+    return 0
+
+
+def _watched(function: Callable[..., Any], memoised: Any) -> Any:
+    name = f"{function.__module__}.{function.__qualname__}".removeprefix("steersman.")
+    longest = LONGER.get(name, LONGEST)
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if length((*args, *kwargs.values())) > longest:
+            faults.append(name)
+            raise AssertionError(f"{name} would remember a key of {length((*args, *kwargs.values()))} characters")
+        return memoised(*args, **kwargs)
+
+    call.memoised = memoised  # type: ignore[attr-defined]
+    call.cache_info = memoised.cache_info  # type: ignore[attr-defined]
+    call.cache_clear = memoised.cache_clear  # type: ignore[attr-defined]
+    call.cache_parameters = memoised.cache_parameters  # type: ignore[attr-defined]
+    functions[name] = call
+    return call
+
+
+def watch() -> None:
+    """Have every function of the package that is memoised from now on watched."""
+    original = functools.lru_cache
+
+    def lru_cache(maxsize: Any = 128, typed: bool = False) -> Any:
+        if callable(maxsize):
+            return lru_cache()(maxsize)
+
+        def decorate(function: Callable[..., Any]) -> Any:
+            memoised = original(maxsize, typed)(function)
+            is_ours = getattr(function, "__module__", "").startswith("steersman.")
+            return _watched(function, memoised) if is_ours else memoised
+
+        return decorate
+
+    def cache(function: Callable[..., Any]) -> Any:
+        return lru_cache(None)(function)
+
+    functools.lru_cache = lru_cache  # type: ignore[assignment]
+    functools.cache = cache  # type: ignore[assignment]

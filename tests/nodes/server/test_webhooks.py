@@ -1,0 +1,175 @@
+"""Charts with webhooks on simulated nodes: containers that make their certificates, and pods that serve them."""
+
+from __future__ import annotations
+
+import pytest
+from cryptography import x509
+
+from steersman.api.admissionregistration.v1 import (
+    RuleWithOperations,
+    ServiceReference,
+    ValidatingWebhook,
+    ValidatingWebhookConfiguration,
+    WebhookClientConfig,
+)
+from steersman.api.apiregistration.v1 import APIService, APIServiceSpec
+from steersman.api.apiregistration.v1 import ServiceReference as APIServiceReference
+from steersman.api.core.v1 import ConfigMap, Namespace, Pod, Service, ServicePort, ServiceSpec
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.api.rbac.v1 import ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject
+from steersman.client.resources import (
+    API_SERVICES,
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    CONFIG_MAPS,
+    EVENTS,
+    NAMESPACES,
+    PODS,
+    SECRETS,
+    SERVICES,
+    VALIDATING_WEBHOOK_CONFIGURATIONS,
+)
+from steersman.machinery.errors.status import StatusError
+from steersman.nodes.webhook_certificates import certificates_of
+from tests.controllers.waiting import eventually
+from tests.nodes.server.asking import Node
+
+CERTGEN = "registry.k8s.io/ingress-nginx/kube-webhook-certgen:v1.5.2"
+PATCH = ["patch", "--webhook-name=w", "--namespace=default", "--secret-name=certs", "--patch-mutating=false",
+         "--patch-failure-policy=Fail"]  # fmt: skip
+CREATE = ["create", "--host=w,w.default.svc", "--namespace=default", "--secret-name=certs", "--cert-name=tls.crt",
+          "--key-name=tls.key"]  # fmt: skip
+
+
+async def allow_accounts(node: Node) -> None:
+    """The rights that charts give their Jobs."""
+    rules = [
+        PolicyRule(api_groups=[""], resources=["secrets"], verbs=["get", "create"]),
+        PolicyRule(
+            api_groups=["admissionregistration.k8s.io"], resources=["validatingwebhookconfigurations"],
+            verbs=["get", "update"],
+        ),
+    ]  # fmt: skip
+    await node.client.create(CLUSTER_ROLES, ClusterRole(metadata=ObjectMeta(name="accounts"), rules=rules))
+    subject = Subject(kind="ServiceAccount", name="default", namespace="default")
+    await node.client.create(CLUSTER_ROLE_BINDINGS, ClusterRoleBinding(
+        metadata=ObjectMeta(name="accounts"), subjects=[subject],
+        role_ref=RoleRef(api_group="rbac.authorization.k8s.io", kind="ClusterRole", name="accounts"),
+    ))  # fmt: skip
+
+
+async def ended(node: Node, name: str, image: str, args: list[str]) -> Pod:
+    """A pod that runs once, when it has ended."""
+    await node.pod(name, image=image, args=args, restart_policy="Never")
+
+    async def is_over() -> Pod | None:
+        found = await node.client.get(PODS, name, "default")
+        return found if found.status.phase in ("Succeeded", "Failed") else None
+
+    found = await eventually(is_over)
+    assert found is not None
+    return found
+
+
+async def configure(node: Node, authority: bytes) -> None:
+    rule = RuleWithOperations(operations=["CREATE"], api_groups=[""], api_versions=["v1"], resources=["configmaps"])
+    config = WebhookClientConfig(service=ServiceReference(namespace="default", name="w"), ca_bundle=authority)
+    await node.client.create(VALIDATING_WEBHOOK_CONFIGURATIONS, ValidatingWebhookConfiguration(
+        metadata=ObjectMeta(name="w"), webhooks=[ValidatingWebhook(
+            name="w.example.com", client_config=config, rules=[rule], side_effects="None",
+            admission_review_versions=["v1"], timeout_seconds=5,
+        )],
+    ))  # fmt: skip
+
+
+async def test_a_chart_s_job_leaves_its_secret_and_patches_its_webhooks(node: Node) -> None:
+    await allow_accounts(node)
+    await configure(node, b"")
+    found = await ended(node, "create", CERTGEN, CREATE)
+    assert found.status.phase == "Succeeded"
+    secret = await node.client.get(SECRETS, "certs", "default")
+    assert sorted(secret.data) == ["ca", "tls.crt", "tls.key"]
+    authority, certificate = (x509.load_pem_x509_certificate(secret.data[each]) for each in ("ca", "tls.crt"))
+    certificate.verify_directly_issued_by(authority)
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["w", "w.default.svc"]
+    assert (await ended(node, "patch", CERTGEN, PATCH)).status.phase == "Succeeded"
+    webhooks = (await node.client.get(VALIDATING_WEBHOOK_CONFIGURATIONS, "w")).webhooks
+    assert [(each.client_config.ca_bundle, each.failure_policy) for each in webhooks] == [(secret.data["ca"], "Fail")]
+
+
+async def test_it_does_so_with_the_rights_of_its_account(node: Node) -> None:
+    found = await ended(node, "create", CERTGEN, CREATE)
+    assert found.status.phase == "Failed"
+    state = found.status.container_statuses[0].state.terminated
+    assert state is not None
+    assert "is forbidden" in state.message
+    assert 'User "system:serviceaccount:default:default"' in state.message
+
+
+async def serve(node: Node, annotations: dict[str, str]) -> None:
+    await node.pod("web", ports=(8443,), annotations=annotations, labels={"app": "w"})
+    ports = [ServicePort(port=443, target_port=8443)]
+    await node.client.create(SERVICES, Service(
+        metadata=ObjectMeta(name="w", namespace="default"), spec=ServiceSpec(selector={"app": "w"}, ports=ports)
+    ))  # fmt: skip
+
+
+async def make(node: Node, name: str) -> None:
+    await node.client.create(CONFIG_MAPS, ConfigMap(metadata=ObjectMeta(name=name, namespace="default")))
+
+
+async def test_a_pod_that_is_asked_as_a_webhook_refuses_and_says_why_once(node: Node) -> None:
+    await serve(node, {})
+    await configure(node, certificates_of(["w.default.svc"])[0])
+
+    async def told() -> list[str]:
+        with pytest.raises(StatusError, match="failed calling webhook"):
+            await make(node, "a")
+        events = (await node.client.list(EVENTS, "default")).items
+        return [each.message for each in events if each.reason == "NotSimulated" and "webhooks" in each.message]
+
+    [message] = await eventually(told) or [""]
+    assert "answerWebhooks" in message
+    assert len(await told()) == 1
+
+
+async def test_a_switch_has_it_allow(node: Node) -> None:
+    await serve(node, {"simulation.steersman.dev/webhooks": "allow"})
+    await configure(node, certificates_of(["w.default.svc"])[0])
+
+    async def is_made() -> bool:
+        try:
+            await make(node, "a")
+        except StatusError:
+            return False
+        return True
+
+    assert await eventually(is_made)
+
+
+async def test_apis_of_pods_have_no_resources_then(node: Node) -> None:
+    await serve(node, {"simulation.steersman.dev/webhooks": "allow"})
+    spec = APIServiceSpec(
+        group="things.example.com", version="v1", group_priority_minimum=1000, version_priority=15,
+        service=APIServiceReference(namespace="default", name="w"), insecure_skip_tls_verify=True,
+    )  # fmt: skip
+    await node.client.create(API_SERVICES, APIService(metadata=ObjectMeta(name="v1.things.example.com"), spec=spec))
+
+    async def is_available() -> bool:
+        found = await node.client.get(API_SERVICES, "v1.things.example.com")
+        return any(each.type == "Available" and each.status == "True" for each in found.status.conditions)
+
+    assert await eventually(is_available)
+    assert b'"resources":[]' in await node.client.raw("GET", "/apis/things.example.com/v1")
+    await node.client.create(NAMESPACES, Namespace(metadata=ObjectMeta(name="gone")))
+    await node.client.delete(NAMESPACES, "gone")
+
+    async def is_gone() -> bool:
+        try:
+            await node.client.get(NAMESPACES, "gone")
+        except StatusError:
+            return True
+        return False
+
+    assert await eventually(is_gone)

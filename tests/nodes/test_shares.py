@@ -1,0 +1,81 @@
+"""CPU time and memory that programs of namespaces share."""
+
+from __future__ import annotations
+
+import asyncio
+
+from steersman.nodes.shares import Shares, Slices
+
+STEP = 0.001
+
+
+class Machine:
+    """Programs on a processor whose time is counted."""
+
+    def __init__(self) -> None:
+        self.time = 0.0
+        self.shares = Shares(lambda: self.time)
+        self.done: dict[str, float] = {}
+
+    async def program(self, namespace: str, steps: int, *, waits: bool = True) -> None:
+        """Works for some steps of a millisecond."""
+        slices = Slices(self.shares.of(namespace), waits=waits)
+        for _ in range(steps):
+            await slices.begin()
+            self.time += STEP
+            slices.end()
+            self.done[namespace] = self.done.get(namespace, 0.0) + STEP
+
+
+async def test_all_programs_together_have_a_slice_in_a_turn_of_the_loop() -> None:
+    machine = Machine()
+    tasks = [asyncio.create_task(machine.program(f"n{number % 3}", 20)) for number in range(200)]
+    longest = 0.0
+    while not all(each.done() for each in tasks):
+        before = machine.time
+        await asyncio.sleep(0)
+        longest = max(longest, machine.time - before)
+    assert longest < 0.006
+
+
+async def test_a_namespace_with_many_programs_does_not_keep_another_waiting() -> None:
+    machine = Machine()
+    tasks = [asyncio.create_task(machine.program("busy", 100)) for _ in range(200)]
+    for _ in range(10):
+        await asyncio.sleep(0)
+    before = machine.time
+    await machine.program("other", 20)
+    assert machine.time - before < 0.1
+    for each in tasks:
+        each.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_who_has_used_much_goes_on_slowly_and_others_as_before() -> None:
+    machine = Machine()
+    share = machine.shares.of("busy")
+    share.spent(5.5)
+    slow = asyncio.create_task(machine.program("busy", 1))
+    await machine.program("busy", 5, waits=False)
+    await machine.program("other", 5)
+    assert not slow.done()
+    slow.cancel()
+    await asyncio.gather(slow, return_exceptions=True)
+
+
+async def test_memory_is_shared_by_a_namespace() -> None:
+    shares = Shares()
+    assert shares.of("a").take(60 << 20)
+    assert not shares.of("a").take(10 << 20)
+    assert shares.of("b").take(10 << 20)
+    shares.of("a").give(60 << 20)
+    assert shares.of("a").take(60 << 20)
+
+
+async def test_shares_that_nobody_uses_are_forgotten() -> None:
+    shares = Shares()
+    shares.of("kept").take(1)
+    for number in range(2000):
+        shares.of(f"n{number}")
+    assert len(shares._shares) < 600
+    assert not shares.of("kept").take(64 << 20)

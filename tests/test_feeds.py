@@ -1,0 +1,144 @@
+"""Whatever reads a text takes time in proportion to it: every function of the package that takes one text, every
+function of CEL that takes any, every format of schemas, and parsers that take more than the text.
+
+All are fed with repeated text, behind beginnings that are well, and with ends that are not; wording the error is part
+of it. Functions are found by their signatures, so new ones are fed too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from steersman.api.core.v1 import ConfigMap
+from steersman.cel import types
+from steersman.cel.environment import Overload
+from steersman.cel.evaluator import Frame
+from steersman.cel.expression import compile_expression
+from steersman.cel.library.addresses import CIDR, IP, _read_cidr, _read_ip
+from steersman.cel.library.kubernetes import _LIBRARIES, base_environment
+from steersman.cel.library.quantities import QUANTITY, read_quantity
+from steersman.cel.library.semvers import SEMVER, parse_version
+from steersman.cel.library.urls import URL, _url
+from steersman.cel.work import counted_by
+from steersman.machinery.codec.strict import decode_object
+from steersman.machinery.go.urls import parse as parse_url
+from steersman.machinery.values.times import parse as parse_time
+from steersman.schema.formats import FORMATS
+from tests import feeding
+
+CALL_LIMIT = 1_000_000
+
+SAMPLES: dict[str, Any] = {
+    IP.name: _read_ip("10.0.0.1"),
+    CIDR.name: _read_cidr("10.0.0.0/8"),
+    QUANTITY.name: read_quantity("1"),
+    SEMVER.name: parse_version("1.2.3"),
+    URL.name: _url("http://a/b"),
+}
+"""Values of types that no text is of, by the names of the types."""
+
+
+def argument(type: types.Type, text: str) -> Any:
+    """A value of a type, made of the text if it can be. Raises KeyError for a type without one."""
+    if type in (types.STRING, types.ANY) or not type.name or type == types.DYN:
+        return text
+    if type == types.BYTES:
+        return text.encode()
+    if type in (types.INT, types.UINT):
+        return 1
+    if type == types.BOOL:
+        return True
+    if type == types.DOUBLE:
+        return 1.0
+    if type.name == "list":
+        return [argument(type.params[0], text)] * 2
+    return SAMPLES[type.name]
+
+
+def overloads() -> Iterator[tuple[str, Overload, int]]:
+    """Every function of CEL that takes a text, with the place of that among its arguments."""
+    for library in _LIBRARIES:
+        for name, found in library.functions.items():
+            for overload in found:
+                for place, each in enumerate(overload.args):
+                    takes_text = each in (types.STRING, types.BYTES) or (
+                        each.name == "list" and each.params[0] == types.STRING
+                    )
+                    if overload.call is not None and takes_text:
+                        yield f"{name}/{overload.id}[{place}]", overload, place
+
+
+def call(overload: Overload, place: int, others: str) -> Callable[[str], Any]:
+    """A call with the text at a place and others elsewhere, or the text everywhere; it may cost what one may."""
+
+    def made(text: str) -> Any:
+        assert overload.call is not None
+        texts = [text if number == place or not others else others for number in range(len(overload.args))]
+        with counted_by(Frame({}, CALL_LIMIT)):
+            return overload.call(*map(argument, overload.args, texts))
+
+    return made
+
+
+PARSERS: dict[str, Callable[[Any], Any]] = {
+    "cel": lambda text: compile_expression(text, base_environment()),
+    "url of a request": lambda text: parse_url(text, of_request=True),
+    "strict JSON": lambda text: decode_object(ConfigMap, text.encode(), "json", want_strict=True),
+    "strict YAML": lambda text: decode_object(ConfigMap, text.encode(), "yaml", want_strict=True),
+    "text in JSON": lambda text: decode_object(
+        ConfigMap, b'{"data":{"a":%b}}' % msgspec.json.encode(text), "json", want_strict=True
+    ),
+    "value of YAML": lambda text: decode_object(ConfigMap, f"data:\n  a: {text}".encode(), "yaml", want_strict=True),
+    "time": lambda text: parse_time(text),
+}
+"""Parsers of more than one text."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(8))
+def test_every_function_of_one_text_takes_time_in_proportion_to_it(part: int) -> None:
+    found = list(feeding.functions_of_one_text())
+    assert len(found) > 400
+    beginnings = ("", "1", "a/")
+    slow = {
+        name: texts for name, function, of_bytes in found[part::8]
+        if (texts := feeding.slow_texts(function, of_bytes=of_bytes, beginnings=beginnings))
+    }  # fmt: skip
+    assert slow == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("others", ["", "a", "0"])
+def test_every_function_of_cel_takes_time_in_proportion_to_its_text(others: str) -> None:
+    found = list(overloads())
+    assert len(found) > 60
+    slow = {
+        name: texts for name, overload, place in found
+        if (texts := feeding.slow_texts(call(overload, place, others), beginnings=("", "1", "2001:", "1.2.3-")))
+    }  # fmt: skip
+    assert slow == {}
+
+
+@pytest.mark.slow
+def test_every_format_takes_time_in_proportion_to_the_text() -> None:
+    slow = {name: texts for name, judge in FORMATS.items() if (texts := feeding.slow_texts(judge))}
+    assert slow == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PARSERS)
+def test_every_parser_takes_time_in_proportion_to_the_text(name: str) -> None:
+    assert feeding.slow_texts(PARSERS[name], beginnings=("", "1", "'", "{")) == []
+
+
+@pytest.mark.slow
+def test_what_is_quadratic_is_found() -> None:
+    def group(text: str) -> list[str]:
+        return [text.split(":")[place] for place in range(text.count(":"))]
+
+    assert feeding.slow_texts(group, beginnings=("",)) == ["'' ':'... ''"]
+    assert feeding.slow_texts(str.split, beginnings=("",)) == []

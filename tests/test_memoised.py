@@ -1,0 +1,267 @@
+"""What is remembered has a bound: of each memoised function, and of each cache that is made by hand."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import steersman
+from steersman.aggregator.backend import identity_fields
+from steersman.api.core.v1 import ScopedResourceSelectorRequirement
+from steersman.authentication.user import UserInfo
+from steersman.cel import names, regular
+from steersman.endpoints.proxy.upgrade_aware import canonical
+from steersman.machinery.built_in.quota.measure import select_name
+from steersman.machinery.cron.schedules import ScheduleError, check_time_zone, parse_schedule
+from steersman.scheduler.fit.status import insufficient
+from steersman.schema import patterns
+from tests import memoised
+
+assert steersman.__file__ is not None
+SOURCES = Path(steersman.__file__).parent
+
+OF_THE_PACKAGE = {
+    "admission_plugins.pod_security.checks._checks",
+    "admission_rules.environments.environment",
+    "api.tables.table",
+    "apiextensions.declared._decoder",
+    "authentication.jwt.expressions._environment",
+    "authentication.service_account_tokens._signing_key",
+    "authentication.signatures.registry_of",
+    "authorization.match_conditions._environment",
+    "cel.grammar.first_tokens",
+    "cel.grammar.grammar",
+    "cel.library.devices.device_environment",
+    "cel.library.kubernetes.base_environment",
+    "endpoints.ownership._action_manager",
+    "endpoints.ownership._view_manager",
+    "endpoints.ownership.view_applier",
+    "endpoints.parameters._members",
+    "kinds.built_in._found",
+    "kinds.built_in._gvk_of",
+    "kinds.built_in.classes_of",
+    "library.user_code._fields",
+    "machinery.codec.go_types.go_type",
+    "machinery.codec.go_types.struct",
+    "machinery.codec.partial._make_part",
+    "machinery.codec.protobuf.documents._opening",
+    "machinery.codec.protobuf.tables._heads",
+    "machinery.codec.protobuf.tables._message",
+    "machinery.codec.protobuf.transcode._part",
+    "machinery.codec.serializer._decoder",
+    "machinery.codec.serializer._printed_if_none",
+    "machinery.conversion.autoscaling._form",
+    "machinery.conversion.resource._between",
+    "machinery.go.printable._others",
+    "machinery.go.template.evaluation._arity",
+    "machinery.lane.memory._trim",
+    "machinery.managed_fields.builtin._builder",
+    "machinery.managed_fields.builtin._builder_on_request",
+    "machinery.managed_fields.builtin.schema_of_kind",
+    "machinery.managed_fields.plain.members",
+    "machinery.managed_fields.reset_fields.reset_filter",
+    "net.client.http2.health.health_of_environment",
+    "openapi.derived._modules",
+    "openapi.descriptions._recorded_layouts",
+    "openapi.descriptions._version_of",
+    "openapi.descriptions.digest",
+    "openapi.parameters.options",
+    "openapi.paths._shared",
+    "openapi.schemas._facts",
+    "openapi.schemas.digest",
+    "registry.core.node_annotations._taints",
+    "registry.kubelet._any_server",
+    "registry.pod_template.validation.leniency._for_new",
+    "registry.pod_template.validation.pods._tolerations",
+    "registry.printing.internal_form._fields",
+    "scheduler.queue.hints._is_waited_for",
+    "storage.sqlite.file._expected_schema",
+}
+"""Functions whose keys are types, versions and flags that the package itself has."""
+
+OF_CLIENTS = {
+    "aggregator.backend._escaped_key": "keys of at most 256 characters",
+    "authentication.client_certificate._described": "certificates that are not unusually large",
+    "authentication.jwt.expressions.compiled": "expressions of a file that the operator writes",
+    "cel.names._escaped": "names of at most 256 characters",
+    "cel.names._unescaped": "names of at most 256 characters",
+    "cel.pattern_size._measured": "16 patterns that RE2 may read",
+    "cel.regular.compile_long_pattern": "8 patterns that RE2 may compile",
+    "cel.regular.compile_pattern": "patterns of at most 4,096 characters",
+    "controllers.services.ports._hash_in_endpoints": "names that validation bounds",
+    "controllers.services.ports._hash_in_slice": "names that validation bounds",
+    "endpoints.negotiation.discovery_form": "headers that `negotiation.bounded` has cut",
+    "endpoints.negotiation.negotiate": "headers that `negotiation.bounded` has cut",
+    "endpoints.options._kept": "short queries",
+    "endpoints.proxy.upgrade_aware._canonical": "names of at most 64 characters",
+    "endpoints.request_info.request_info": "methods and targets of at most 512 characters together",
+    "machinery.built_in.quota.measure._predicate": "scope selectors of at most 1,024 characters",
+    "machinery.codec.protobuf.decode._int_or_string": "short messages, see `_of_scalar`",
+    "machinery.codec.protobuf.decode._micro_time": "short messages, see `_of_scalar`",
+    "machinery.codec.protobuf.decode._quantity": "short messages, see `_of_scalar`",
+    "machinery.codec.protobuf.decode._time": "short messages, see `_of_scalar`",
+    "machinery.codec.protobuf.encode._micro_time": "times in canonical form",
+    "machinery.codec.protobuf.encode._time": "times in canonical form",
+    "machinery.codec.protobuf.tables.varint": "numbers",
+    "machinery.codec.protobuf.transcode._encoded": "parts of at most 1,024 bytes",
+    "machinery.cron.schedules._is_in_database": "names of at most 256 characters",
+    "machinery.cron.schedules._parsed": "schedules of at most 256 characters",
+    "machinery.errors.field._root": "names of fields that the code has",
+    "machinery.managed_fields.fields_v1._decode": "field sets of at most 8,192 bytes",
+    "machinery.managed_fields.path_elements._canonical": "short elements",
+    "machinery.managed_fields.path_elements._order": "short elements",
+    "machinery.managed_fields.reconcile._decode": "field sets of at most 8,192 bytes",
+    "machinery.managed_fields.requests._from_user_agent": "user agents of at most 256 characters",
+    "machinery.metrics.hashed": "ids of keys of at most 1,024 characters",
+    "machinery.values.quantity._canonical_text": "short texts",
+    "machinery.values.quantity._canonical_trimmed": "short texts",
+    "machinery.values.quantity._is_whole_in_milli": "short texts",
+    "machinery.values.quantity._nanos": "short texts",
+    "machinery.values.quantity._parsed": "short texts",
+    "machinery.values.times._canonical": "texts of at most 64 characters",
+    "machinery.values.times._is_usual_day": "ten characters",
+    "net.client.http2.answer._checked_name": "names of at most 64 bytes",
+    "net.http1.head._lower_name": "names of at most 64 bytes",
+    "net.http2.request._checked_name": "names of at most 64 bytes",
+    "nodes.shell.patterns._kept": "patterns of at most 1,024 characters, as RE2 writes them",
+    "nodes.rehearsal._run": "commands and settings that `outcome` finds short",
+    "openapi.accept.accepted": "headers that `negotiation.bounded` has cut",
+    "openapi.protobuf._any_of_few": "values of at most 256 bytes",
+    "registry.pod_template.image._pull_policy": "references of at most 1,024 characters",
+    "registry.resource.device_selectors.judge": "expressions of at most 10 KiB",
+    "scheduler.devices.selectors._program": "expressions of at most 10 KiB",
+    "scheduler.fit.status._insufficient": "at most eight names of resources",
+    "schema.patterns._finder": "patterns of at most 4,096 characters",
+    "schema.patterns._large_finder": "32 patterns that RE2 may compile",
+    "webhooks.client_config._shared_tls": "128 authorities that administrators write",
+}
+"""Functions whose keys come from outside, and what bounds a key. How many keys there are is in the decorator."""
+
+MADE_BY_HAND = {
+    "admission_plugins/event_rate_limit.py _found": "cache_size of the configuration; long keys by digest",
+    "admission_plugins/image_policy_webhook.py _known": "_MAX_REMEMBERED, by digest",
+    "admission_plugins/matching/rules.py _known": "_MOST_REMEMBERED of what is served",
+    "admission_plugins/policy/params.py _kept": "_MOST_KEPT, _MOST_BYTES_KEPT",
+    "admission_rules/evaluation.py _known": "one evaluation, whose cost is bounded",
+    "admission_rules/schema_types.py _known": "one schema",
+    "aggregator/aggregator.py _known": "the APIServices there are",
+    "aggregator/client_identity.py _contexts": "_MOST_CONTEXTS of authorities that administrators write",
+    "aggregator/remote_discovery.py _known": "the Services of APIServices",
+    "apiextensions/definitions.py _known": "the definitions there are",
+    "authentication/authorities.py _known": "_KEPT, by digest",
+    "authentication/client_certificate.py _known": "_KEPT certificates that an authority has signed",
+    "authentication/request_header.py _known": "_KEPT certificates that an authority has signed",
+    "authentication/token_cache.py _known": "the size it is made with, by digest",
+    "authentication/token_cache.py _unknown": "the size it is made with, by digest",
+    "authorization/access_review.py _known": "the size it is made with, by digest",
+    "authorization/node/graph.py _shared": "_SHARED, of at most _LONGEST_SHARED references",
+    "client/events.py _buckets": "_MOST_KNOWN names of objects",
+    "client/events.py _similar": "_MOST_KNOWN names of objects, _SIMILAR messages of each, long ones by digest",
+    "client/events.py _told": "_MOST_KNOWN names of objects and messages, long ones by digest",
+    "controllers/autoscaling/targets.py _known": "the kinds there are",
+    "controllers/daemon_set/controller.py _known": "4,096 names of nodes",
+    "controllers/deployment/newest.py _known": "_MOST_COMPARED",
+    "controllers/node_lifecycle.py _seen": "the nodes there are",
+    "controllers/workloads/selectors.py _remembered": "_MOST, by digest",
+    "controlplane/ahead.py _entries": "what the cache does not have yet",
+    "kinds/custom.py _marks": "the bytes it is made with",
+    "machinery/limited_log.py _seen": "_MOST_KEYS, of at most _LONGEST_KEY characters",
+    "machinery/managed_fields/schema.py _known": "_MAX_TEXTS, of short values",
+    "net/client/transport.py _kept": "connections, which are bounded",
+    "net/http2/blocks.py _known": "_MAX_KNOWN, of at most _LONGEST_KEPT bytes",
+    "net/http2/request.py _known": "_MAX_KNOWN, of at most 2,048 bytes",
+    "nodes/surroundings.py _known": "what one container names",
+    "openapi/cache.py _kept": "the bytes it is made with",
+    "openapi/published.py _kept": "the documents there are",
+    "registry/core/resourcequotas.py _known": "the scopes there are",
+    "scheduler/around.py _alike": "_MOST_KNOWN, of at most MOST_LABELS labels",
+    "scheduler/around.py _demands": "_MOST_KNOWN, long keys by digest",
+    "scheduler/demand/requests.py _requests": "_MOST_KNOWN, long keys by digest",
+    "scheduler/fit/rankings.py _rankings": "bytes of rankings; long keys by digest",
+    "scheduler/fit/rankings.py _seen": "a number; long keys by digest",
+    "scheduler/recorder.py _told": "_MOST_KNOWN names of objects, notes of at most _LONGEST_NOTE characters",
+    "scheduler/state/cluster.py _terms_meaning": "_KNOWN_LABELS, of at most MOST_LABELS labels",
+    "storage/cache/cacher.py _encoded": "bytes of what was encoded",
+    "storage/cache/past.py _kept": "a number, and bytes",
+    "storage/encryption/kms/envelope.py _seeds": "_MOST_SEEDS",
+    "storage/encryption/metrics.py _told": "_MOST_KEY_IDS",
+    "storage/encryption/metrics.py _used": "_MOST_KEY_IDS",
+    "store/follower.py _known": "the objects there are",
+    "testing/pool.py _waiting": "_MOST_KEPT",
+    "validation_rules/declarations.py _known": "one schema",
+    "validation_rules/evaluation.py _seen": "one evaluation",
+    "validation_rules/values.py _known": "the members of one object",
+}
+"""Dictionaries that remember what was made before, by file and name, and what bounds each."""
+OF_THEIR_NAMES = {"_known", "_kept", "_remembered", "_cache", "_cached", "_seen"}
+ORDERED = {"OrderedDict", "_Known"}
+
+
+@pytest.mark.slow
+def test_every_memoised_function_has_a_bound() -> None:
+    """`memoised.watch` holds each to 16 KiB a key, or to what LONGER says, in every test there is."""
+    for module in pkgutil.walk_packages(steersman.__path__, "steersman."):
+        if not module.name.startswith("steersman.api.") and not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    nested = {name for name in memoised.functions if "<locals>" in name}
+    assert nested <= {"openapi.kind_schemas.kind_schemas.<locals>.schema_of"}  # of one document
+    assert set(memoised.functions) - nested == OF_THE_PACKAGE | set(OF_CLIENTS)
+    assert set(memoised.LONGER) <= set(OF_CLIENTS)
+
+
+def made_by_hand() -> Iterator[str]:
+    """Every dictionary that keeps the order of use, or is called known, kept, remembered, seen or a cache."""
+    for file in sorted(SOURCES.rglob("*.py")):
+        path = file.relative_to(SOURCES)
+        if path.parts[0] == "api":
+            continue
+        for node in ast.walk(ast.parse(file.read_text())):
+            target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+            name = getattr(target, "attr", None) or getattr(target, "id", "")
+            value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+            is_ordered = (
+                isinstance(value, ast.Call)
+                and not (value.args or value.keywords)
+                and ast.unparse(value.func) in ORDERED
+            )
+            is_empty = isinstance(value, ast.Dict) and not value.keys and isinstance(target, ast.Attribute)
+            if is_ordered or (is_empty and name in OF_THEIR_NAMES):
+                yield f"{path} {name}"
+
+
+@pytest.mark.slow
+def test_every_cache_that_is_made_by_hand_has_a_bound() -> None:
+    assert sorted(set(made_by_hand())) == sorted(MADE_BY_HAND)
+
+
+LONG = "a" * (memoised.LONGEST + 1)
+
+
+@pytest.mark.parametrize("call", [
+    lambda: names.escape(LONG),
+    lambda: names.unescape(f"{LONG}__dot__"),
+    lambda: parse_schedule("0," * len(LONG) + "0 * * * *"),
+    lambda: canonical(LONG),
+    lambda: identity_fields(UserInfo("a", extra={LONG: ("b",)})),
+    lambda: select_name(ScopedResourceSelectorRequirement("PriorityClass", "In", ["a" * 63] * 300), ["a"]),
+    lambda: insufficient(tuple(f"example.com/{number}" for number in range(2000)), resolvable=True),
+    lambda: patterns.matches(LONG, LONG),
+    lambda: regular.matches(LONG, LONG),
+], ids=[
+    "escape", "unescape", "schedule", "canonical", "extra", "scope", "resources", "pattern", "expression",
+])  # fmt: skip
+def test_long_texts_are_read_and_not_remembered(call: Callable[[], Any]) -> None:
+    call()
+
+
+def test_a_long_name_is_no_time_zone() -> None:
+    with pytest.raises(ScheduleError, match="unknown time zone"):
+        check_time_zone("/".join(["a"] * len(LONG)))
+    with pytest.raises(ScheduleError, match="bad location"):
+        parse_schedule(f"TZ={LONG} * * * * *")

@@ -1,0 +1,78 @@
+"""URLs in messages and logs have no query and no password: they are written by `shown_url`, or by what uses it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests import ROOT
+
+SOURCES: Final = ROOT / "src" / "steersman"
+NAMES: Final = frozenset({"url", "urls", "jwks_uri", "discovery_url", "server", "servers", "location", "target_url"})
+"""Names of values that are URLs."""
+_LOGS: Final = frozenset({"debug", "info", "warning", "error", "exception", "log"})
+HARMLESS: Final = {
+    "cli/envtest/etcd.py": "addresses of its own flag, in a program without the rest of the package",
+    "cli/envtest/claim.py": "a flag that names several servers",
+    "cli/logs.py": "the server's own address, and what its callers have from Endpoint.shown",
+    "endpoints/proxy/location_streamer.py": "told to the client whose request it is, as kube-apiserver tells it",
+}
+"""Files whose messages may have them, and why."""
+
+
+def urls_in(node: ast.AST) -> Iterator[int]:
+    """The lines of values by these names that are not passed to `shown_url`."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "shown_url":
+        return
+    if (isinstance(node, ast.Attribute) and node.attr in NAMES) or (isinstance(node, ast.Name) and node.id in NAMES):
+        yield node.lineno
+    for each in ast.iter_child_nodes(node):
+        yield from urls_in(each)
+
+
+def told(source: str) -> list[int]:
+    """The lines where an exception or a log has such a value."""
+    found: list[int] = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Raise) and node.exc is not None:
+            for each in ast.walk(node.exc):
+                if isinstance(each, ast.FormattedValue):
+                    found += urls_in(each)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _LOGS:
+            for argument in node.args[1:]:
+                found += urls_in(argument)
+    return found
+
+
+def test_no_message_has_a_url_as_it_is() -> None:
+    found = {
+        f"{name}:{line}"
+        for path in SOURCES.rglob("*.py")
+        if (name := path.relative_to(SOURCES).as_posix()) not in HARMLESS
+        for line in told(path.read_text())
+    }
+    assert found == set()
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_files_that_are_let_pass_are_there(name: str) -> None:
+    assert told(Path(SOURCES / name).read_text())
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ('raise E(f"at {endpoint.url}")', [1]),
+        ('raise E(f"at {quote(url)}")', [1]),
+        ('raise E(f"at {quote(shown_url(url))}")', []),
+        ('logger.warning("%s", self.config.server)', [1]),
+        ('logger.warning("%s", shown_url(self.config.server))', []),
+        ('raise E(f"at {endpoint.shown}")', []),
+    ],
+)
+def test_what_is_looked_for(source: str, lines: list[int]) -> None:
+    assert told(source) == lines
