@@ -43,9 +43,11 @@ OUTSIDE = (
 """Packages and modules whose functions of one text read files or what the operator has written."""
 OF_PATTERNS = (
     "cel.regular.", "schema.patterns.", "schema.formats._matching", "machinery.validation.formats.characters",
+    "authorization.match_conditions._compiled", "scheduler.devices.selectors._program",
     "machinery.validation.formats._whole", "machinery.validation.formats._dotted",
 )  # fmt: skip
-"""Functions that compile a pattern: one of the package, or a user's, whose size `cel.pattern_size` bounds first."""
+"""Functions that compile a pattern: one of the package, or a user's, whose size `cel.pattern_size` bounds first.
+And two that compile expressions: `compile_expression` is fed itself."""
 TEXTS = {"str": False, "str | None": False, "bytes": True, "bytes | None": True, "str | bytes": False}
 
 

@@ -70,6 +70,7 @@ def command(*arguments: str) -> Callable[[Path], str]:
         pytest.param(command("up", "--secure-port=0", "--detach"), id="up-detached"),
         pytest.param(command("status"), id="status"),
         pytest.param(command("down"), id="down"),
+        pytest.param(command("reset", "--yes"), id="reset"),
         pytest.param(command("storage", "check"), id="check"),
         pytest.param(command("storage", "save", "/nowhere/snapshot"), id="save"),
         pytest.param(command("storage", "restore", "/nowhere/snapshot"), id="restore"),

@@ -113,3 +113,17 @@ async def test_a_command_may_end_the_container(room: Room) -> None:
     await room.probe("kill", "1")
     ended = room.containers.ended("u")["c"]
     assert (ended.exit_code, room.looked) == (143, [("default", "p")])
+
+
+async def test_files_of_a_namespace_are_bounded_in_all_its_containers() -> None:
+    containers = Containers()
+    pod = Pod(metadata=ObjectMeta(name="p", namespace="a"))
+    other = Pod(metadata=ObjectMeta(name="p", namespace="b"))
+    containers.inside("kept").files["/f"] = b"1"
+    containers.has_written(other, "kept")
+    for number in range(100):
+        containers.inside(str(number)).files["/f"] = bytes(1_000_000)
+        containers.has_written(pod, str(number))
+    kept = [number for number in range(100) if containers.inside(str(number)).files]
+    assert kept == list(range(33, 100))
+    assert containers.inside("kept").files

@@ -54,7 +54,7 @@ async def test_a_namespace_with_many_programs_does_not_keep_another_waiting() ->
 async def test_who_has_used_much_goes_on_slowly_and_others_as_before() -> None:
     machine = Machine()
     share = machine.shares.of("busy")
-    share.spent(5.5)
+    share.spent(10.5)
     slow = asyncio.create_task(machine.program("busy", 1))
     await machine.program("busy", 5, waits=False)
     await machine.program("other", 5)

@@ -17,10 +17,11 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path as File
 from typing import Any, Final, NamedTuple
+from zlib import crc32
 
 from tools.cluster_attacks.cluster import NAMESPACE, AttackedCluster, Plain
 from tools.cluster_attacks.fields import FEW_SEEDS, SEEDS, Attempt, Field, Schemas, attempts, fields
@@ -72,6 +73,10 @@ class Kind(NamedTuple):
         return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
 
 
+_Found = tuple[Kind, str, Plain, Field]
+"""A field of a sample, with the name of that."""
+
+
 class Broken(NamedTuple):
     """What an attack has done that it may not."""
 
@@ -114,7 +119,10 @@ def walk(
         AttackedCluster(File(folder), 3, role="edit", others=False, storage="--unsafe-no-fsync") as cluster,
     ):
         player = _Player(cluster, held, memory)
-        for kind, name, obj, field in player.fields(kinds, only):
+        chosen: Iterable[_Found] = player.fields(kinds, only)
+        if selection:  # some of each kind, however short the time is
+            chosen = sorted(chosen, key=lambda each: crc32(f"{each[1]} {dotted(each[3])}".encode()))
+        for kind, name, obj, field in chosen:
             number += 1
             if number % of != at % of:
                 continue
@@ -149,7 +157,7 @@ class _Player:
             {"metadata": {"name": "pods"}, "spec": {"hard": {"pods": _QUOTA}}}, by=cluster.admin,
         )  # fmt: skip
 
-    def fields(self, wanted: Sequence[str], only: str) -> Iterator[tuple[Kind, str, Plain, Field]]:
+    def fields(self, wanted: Sequence[str], only: str) -> Iterator[_Found]:
         """Each field of each sample of each kind that the attacker may make."""
         for kind in self.kinds():
             names = [name for name in SAMPLES if resource_of(name) == kind.resource]

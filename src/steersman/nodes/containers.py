@@ -11,8 +11,10 @@ from steersman.client.informer import Key, key_of
 from steersman.nodes.contents import Contents
 from steersman.nodes.place import Ended, Memory
 from steersman.nodes.rehearsal import Printed
-from steersman.nodes.shell.effects import World
+from steersman.nodes.shell.effects import World, taken_by
 
+_MOST_WRITTEN: Final = 64 << 20
+"""Bytes of files that are kept of the containers of one namespace."""
 _MOST_WITH_FILES: Final = 1000
 """Containers whose files are kept; those that were used least recently are forgotten."""
 
@@ -46,6 +48,8 @@ class Containers:
         self._refused: set[str] = set()
         """Pods of which it was told that they refuse what they are asked."""
         self._inside: dict[str, Inside] = {}
+        self._written: dict[str, dict[str, int]] = {}
+        """Bytes that containers keep, by namespace and ID, those that were used last at the end."""
         self._memory: dict[str, dict[str, Memory]] = {}
         self.contents: Final = Contents(lambda container_id: self.inside(container_id).files)
         self.shares: Final = self.contents.shares
@@ -69,6 +73,26 @@ class Containers:
                 del self._inside[next(iter(self._inside))]
         self._inside[container_id] = found
         return found
+
+    def has_written(self, pod: Pod, container_id: str) -> None:
+        """Something may have been written in a container. Where the containers of a namespace keep too much, the files
+        of those that were used least recently are forgotten."""
+        written = self._written.pop(pod.metadata.namespace, {})
+        written.pop(container_id, None)
+        inside = self._inside.get(container_id)
+        if inside is not None:
+            given = inside.given
+            written[container_id] = sum(
+                taken_by(path, data) for path, data in inside.files.items() if given.get(path) is not data
+            )
+        kept = {each: size for each, size in written.items() if size and each in self._inside}
+        total = sum(kept.values())
+        while total > _MOST_WRITTEN and len(kept) > 1:
+            oldest = next(iter(kept))
+            total -= kept.pop(oldest)
+            del self._inside[oldest]
+        if kept:
+            self._written[pod.metadata.namespace] = kept
 
     def memory(self, uid: str) -> dict[str, Memory]:
         """What is remembered of a pod's containers, by name."""

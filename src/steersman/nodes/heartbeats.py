@@ -83,8 +83,8 @@ class Heartbeats:
     async def join(self, node: SimulatedNode, obj: Node) -> None:
         """Has a node that was made by somebody else be as those that register. Raises StatusError, Unreachable."""
         await self._client.change(NODES, node.name, "", _missing_in(obj, node))
-        await self._report(node, uses_volumes=False)
         await self._renew(node)
+        await self._report(node, uses_volumes=False)
         self._reported[node.name] = asyncio.get_running_loop().time()
 
     def forget(self, name: str) -> None:

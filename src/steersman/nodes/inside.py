@@ -113,6 +113,7 @@ async def ran(client: Client, containers: Containers, pod: Pod, wanted: Wanted) 
         client, containers, pod, wanted.container, wanted.status, container_id=wanted.container_id, own_use=True
     )
     done = attempt(wanted.words, world)
+    containers.has_written(pod, wanted.container_id)
     if done.signal is not None and wanted.kind != POST_START:
         containers.end(pod, wanted.status, 128 + done.signal, times.moment())
     return Ran(wanted.container_id, wanted.number, done.seconds, done.exit_code, done.output, done.errors)

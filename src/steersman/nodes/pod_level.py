@@ -20,11 +20,13 @@ _LEAST_CPU: Final = 2 * 10**6
 
 def allocated_of(pod: Pod) -> dict[str, str]:
     """Return what a pod takes of its node when it is given all that it asks for."""
-    return _texts(requests_of_spec(pod.spec))
+    return {} if _asks_for_nothing(pod) else _texts(requests_of_spec(pod.spec))
 
 
 def resources_of(pod: Pod, phase: str) -> ResourceRequirements:
     """Return the resources of a pod that are in effect when it has all that it asks for."""
+    if _asks_for_nothing(pod):
+        return ResourceRequirements()
     own = pod.spec.resources or ResourceRequirements()
     requests, limits = _texts(requests_of_spec(pod.spec)), _texts(limits_of_spec(pod.spec))
     if phase != "Running":
@@ -35,6 +37,18 @@ def resources_of(pod: Pod, phase: str) -> ResourceRequirements:
     bounded: dict[str, str] = {name: limits[name] for name in _SHOWN if name in limits and _is_bounded(pod, name)}
     return ResourceRequirements(
         requests={**own.requests, **seen}, limits={**own.limits, **bounded}, claims=list(own.claims)
+    )
+
+
+def _asks_for_nothing(pod: Pod) -> bool:
+    spec = pod.spec
+    return (
+        spec.resources is None
+        and not spec.overhead
+        and not any(
+            each.resources.requests or each.resources.limits
+            for each in (*(spec.containers or ()), *spec.init_containers)
+        )
     )
 
 

@@ -93,7 +93,7 @@ class _Life:
 
     def __init__(self, pod: Pod, place: Place, now: float, *, deleting: bool) -> None:
         self._pod = pod
-        self._wrong_name = wrong_name(pod) if place.mounted else ""
+        self._wrong_name = wrong_name(pod) if place.mounted and pod.spec.set_hostname_as_fqdn else ""
         if self._wrong_name:
             place = replace(place, mounted=False)
         self._place = place
@@ -153,7 +153,9 @@ class _Life:
         status.host_ip = place.host_ips[0]
         status.host_ips = [HostIP(ip=ip) for ip in place.host_ips]
         if not status.pod_ip and place.mounted:
-            self._look.happened += [Happened("Warning", REASON, each) for each in resolving_of(self._pod).warnings]
+            if self._pod.spec.dns_config is not None:
+                warnings = resolving_of(self._pod).warnings
+                self._look.happened += [Happened("Warning", REASON, each) for each in warnings]
             status.pod_ip = place.pod_ips[0]
             status.pod_ips = [PodIP(ip=ip) for ip in place.pod_ips]
 

@@ -15,9 +15,9 @@ from typing import Final
 
 from steersman.net.turns import SLICE
 
-_AT_ONCE: Final = 5.0
+_AT_ONCE: Final = 10.0
 """Seconds of CPU time that programs of a namespace may use at once."""
-_RATE: Final = 0.2
+_RATE: Final = 0.5
 """The fraction of a core that they may use all the time."""
 _LONGEST: Final = 1.0
 """Seconds after which a program that waits for its namespace's share looks again."""

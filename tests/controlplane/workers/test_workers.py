@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import os
 import re
 import signal
@@ -129,6 +130,25 @@ def test_workers_are_replaced_one_after_the_other_and_no_new_connection_fails(se
     assert made > 0
     assert [status_of(server, f"r-{number}") for number in range(made)] == [200] * made
     assert get(server, "/api/v1/namespaces/default/endpoints/kubernetes") == 200
+
+
+def test_kept_connections_are_answered_while_workers_are_replaced(server: ServerProcess) -> None:
+    before = workers(server)
+    kept = [http.client.HTTPSConnection(*server.address, context=server.context(), timeout=10) for _ in range(4)]
+    server.signal(signal.SIGHUP)
+    told = 0
+    try:
+        while set(before) & set(workers(server)):
+            for each in kept:
+                each.request("GET", CONFIG_MAPS)
+                answer = each.getresponse()
+                answer.read()
+                assert answer.status == 200
+                told += answer.headers["Connection"] == "close"
+    finally:
+        for each in kept:
+            each.close()
+    assert told >= 2
 
 
 def test_a_start_goes_on_though_workers_are_to_be_replaced(tmp_path: Path) -> None:

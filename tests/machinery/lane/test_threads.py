@@ -217,6 +217,29 @@ async def test_steps_that_have_begun_end_where_they_give_way_when_the_lane_is_cl
         await lane.run(int)
 
 
+async def test_steps_that_nobody_waits_for_and_that_do_not_give_way_keep_nobody_waiting() -> None:
+    """A request ends at its deadline; what it has begun may be in a call that nothing ends."""
+    lane = SlowLane()
+    over = threading.Event()
+    begun = [threading.Event() for _ in range(2)]
+
+    def stuck(number: int) -> None:
+        begun[number].set()
+        over.wait()
+
+    try:
+        requests = [asyncio.ensure_future(lane.of(f"u{number}").run(stuck, number)) for number in range(2)]
+        for each in begun:
+            await asyncio.to_thread(each.wait)
+        for each in requests:
+            each.cancel()
+        await asyncio.gather(*requests, return_exceptions=True)
+        assert await asyncio.wait_for(lane.of("other").run(int, "7"), 30) == 7
+    finally:
+        over.set()
+        lane.close()
+
+
 async def test_so_many_steps_may_be_paused_as_there_are_threads(lane: SlowLane, clock: Clock) -> None:
     busy = await held(lane)
     for number in range(100):

@@ -39,6 +39,8 @@ _SLICE: Final = 0.02
 _LONG: Final = 0.1
 """Seconds of a step that does not give way after which another is begun beside it."""
 _AT_ONCE: Final = 2
+_MOST_GIVEN_UP: Final = 4
+"""Steps that nobody waits for any more, and that have not given way since, beside which as many others are done."""
 _MANY: Final = 16
 """Items of a list in which it is looked, before each, whether to give way: lists of lists may be as many each."""
 _PAUSED: Final = 6
@@ -150,7 +152,7 @@ class Threads:
     """
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(_AT_ONCE + _PAUSED, thread_name_prefix="slow-lane")
+        self._threads = ThreadPoolExecutor(_AT_ONCE + _PAUSED + _MOST_GIVEN_UP, thread_name_prefix="slow-lane")
         self._lock = Lock()
         self.numbers = count()
         """Of requests, in the order in which they came."""
@@ -260,7 +262,10 @@ class Threads:
 
         A paused one is resumed; another is given back, for a thread to do.
         """
-        if len(self._running) >= _AT_ONCE or any(monotonic() < step.began + _LONG for step in self._running):
+        awaited = [step for step in self._running if not step.given_up]
+        if len(awaited) >= _AT_ONCE or len(self._running) >= _AT_ONCE + _MOST_GIVEN_UP:
+            return None
+        if any(monotonic() < step.began + _LONG for step in awaited):
             return None
         user = self._first()
         if user is None:

@@ -21,7 +21,9 @@ from steersman.nodes.shell.effects import (
     Course,
     Effect,
     Kill,
+    Memory,
     Missing,
+    OutOfMemory,
     Read,
     ReadLine,
     Resolve,
@@ -144,8 +146,10 @@ async def _run(asked: Asked, words: list[str], streams: Streams, wanted: Wanted)
     )  # fmt: skip
     name = words[0].rpartition("/")[2] if words else ""
     world.interactive = wanted.tty and name in SHELLS
-    slices = Slices(kubelet.containers.shares.of(asked.pod.metadata.namespace))
-    command = _Command(asked, _Lines(streams, wanted, slices), slices)
+    share = kubelet.containers.shares.of(asked.pod.metadata.namespace)
+    slices = Slices(share)
+    terminal = _Lines(streams, wanted, slices, share)
+    command = _Command(asked, terminal, slices)
     running = asyncio.create_task(command.run(Shell(world).run(words)))
     ending = asyncio.create_task(_until_ended(asked, status.container_id))
     try:
@@ -157,6 +161,8 @@ async def _run(asked: Asked, words: list[str], streams: Streams, wanted: Wanted)
         for task in (running, ending):
             task.cancel()
         await asyncio.gather(running, ending, return_exceptions=True)
+        terminal.close()
+        kubelet.containers.has_written(asked.pod, status.container_id)
 
 
 async def _until_ended(asked: Asked, container_id: str) -> None:
@@ -192,6 +198,9 @@ class _Command:
                 continue
             try:
                 answer = await self._answer(effect)
+            except OutOfMemory:
+                course.close()
+                return _KILLED
             except Interrupted:
                 if not isinstance(effect, ReadLine | Read):
                     return _INTERRUPTED
@@ -226,13 +235,32 @@ class _Command:
 class _Lines:
     """Standard input by lines or pieces, and output; with a terminal in between if there is one."""
 
-    def __init__(self, streams: Streams, wanted: Wanted, slices: Slices) -> None:
+    def __init__(self, streams: Streams, wanted: Wanted, slices: Slices, memory: Memory) -> None:
         self._streams = streams
+        self._memory = memory
+        self._held = 0
+        """Bytes of the memory that are taken for what has come and was not read yet."""
         self._terminal = Terminal() if wanted.tty else None
         self._has_input = wanted.stdin
         self._slices = slices
         self._source = Source()
         self._over = False
+
+    def close(self) -> None:
+        """Nothing is read any more."""
+        self._memory.give(self._held)
+        self._held = 0
+
+    def _add(self, data: bytes) -> None:
+        """Keeps what has come. Raises OutOfMemory where programs of the namespace keep too much."""
+        self._over = not data
+        more = self._source.size + len(data) - self._held
+        if more > 0 and not self._memory.take(more):
+            raise OutOfMemory
+        if more < 0:
+            self._memory.give(-more)
+        self._held += more
+        self._source.add(data)
 
     async def write(self, stream: int, data: bytes) -> None:
         """Raises ClientGone."""
@@ -265,9 +293,7 @@ class _Lines:
         return self._over or not self._has_input
 
     async def _more(self) -> None:
-        data = await self._streams.read()
-        self._source.add(data)
-        self._over = not data
+        self._add(await self._streams.read())
 
     # A terminal
 
@@ -298,9 +324,7 @@ class _Lines:
         """Takes keys, and shows them. Raises ClientGone, Interrupted."""
         if not self._source.size:
             self._slices.has_waited()
-            data = await self._streams.read()
-            self._source.add(data)
-            self._over = not data
+            self._add(await self._streams.read())
         while self._source.size:
             await self._slices.begin()
             try:

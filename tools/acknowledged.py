@@ -1,0 +1,208 @@
+"""What was acknowledged on one connection counts on every other: a server of several processes is asked on all of them.
+
+    python -m tools.acknowledged                                       two workers on SQLite
+    python -m tools.acknowledged --server 'bench/serve --etcd --servers=2'
+
+Each round changes one thing that servers follow (definitions and their schemas, rights, policies of admission,
+webhooks, quotas, namespaces), and then asks at once, on every other connection, for what must have changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import shlex
+import signal
+import ssl
+import subprocess
+import sys
+import urllib.parse
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+TWO_WORKERS: Final = f"{sys.executable} {ROOT}/bench/serve --workers=2"
+ADMIN, ALICE = "admin-token", "alice-token"
+_CORE: Final = "/api/v1/namespaces/acknowledged"
+_DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
+_RBAC: Final = "/apis/rbac.authorization.k8s.io/v1/namespaces/acknowledged"
+_TIMEOUT: Final = 60.0
+_MANY: Final = 2_000
+"""Properties of a schema, so that it takes a while to serve what is defined."""
+_names: Final = count(1)
+
+
+class Connection:
+    """One connection, to whichever process has got it."""
+
+    def __init__(self, url: str, ca: str) -> None:
+        parts = urllib.parse.urlsplit(url)
+        tls = ssl.create_default_context(cafile=ca)
+        self._http = http.client.HTTPSConnection(parts.hostname or "", parts.port, context=tls, timeout=_TIMEOUT)
+
+    def ask(self, method: str, path: str, body: Any = None, token: str = ADMIN) -> tuple[int, Any]:
+        """Status and body. Raises OSError."""
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        self._http.request(method, path, None if body is None else json.dumps(body), headers)
+        response = self._http.getresponse()
+        data = response.read()
+        try:
+            return response.status, json.loads(data)
+        except ValueError:
+            return response.status, data
+
+    def close(self) -> None:
+        """Ends it."""
+        self._http.close()
+
+    def made(self, path: str, body: Any) -> Any:
+        """The object as it was made. Raises RuntimeError."""
+        code, found = self.ask("POST", path, body)
+        if code != 201:
+            raise RuntimeError(f"POST {path}: {code} {found}")
+        return found
+
+
+Ask = Callable[[Connection], bool]
+"""Whether a connection answers as it must."""
+
+
+def _configmap(connection: Connection, name: str = "", token: str = ADMIN, namespace: str = _CORE) -> int:
+    body = {"metadata": {"name": name or f"c-{next(_names)}"}}
+    return connection.ask("POST", f"{namespace}/configmaps?dryRun=All", body, token)[0]
+
+
+def _definitions(writer: Connection) -> Iterator[tuple[str, Ask]]:
+    plural = f"things{next(_names)}"
+    name, path = f"{plural}.acknowledged.example", f"/apis/acknowledged.example/v1/namespaces/acknowledged/{plural}"
+    many = {f"property{number}": {"type": "string", "pattern": f"^{number}"} for number in range(_MANY)}
+    spec: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "integer"}, **many}}
+    schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
+    names = {"plural": plural, "kind": plural.capitalize()}
+    body = {"metadata": {"name": name}, "spec": {
+        "group": "acknowledged.example", "scope": "Namespaced", "names": names,
+        "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
+    }}  # fmt: skip
+    found = writer.made(_DEFINITIONS, body)
+    while not any(each["type"] == "Established" for each in found.get("status", {}).get("conditions") or ()):
+        found = writer.ask("GET", f"{_DEFINITIONS}/{name}")[1]
+    yield "a definition that is established", lambda each: each.ask("GET", path)[0] == 200
+    spec["properties"]["a"]["maximum"] = 0
+    found["spec"]["versions"][0]["schema"] = schema
+    if writer.ask("PUT", f"{_DEFINITIONS}/{name}", found)[0] == 200:
+        thing = {"apiVersion": "acknowledged.example/v1", "kind": plural.capitalize(), "metadata": {"name": "a"},
+                 "spec": {"a": 1}}  # fmt: skip
+        yield "a schema that was tightened", lambda each: each.ask("POST", f"{path}?dryRun=All", thing)[0] == 422
+    writer.ask("DELETE", f"{_DEFINITIONS}/{name}")
+
+
+def _rights(writer: Connection) -> Iterator[tuple[str, Ask]]:
+    name = f"r-{next(_names)}"
+    rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]}]
+    writer.made(f"{_RBAC}/roles", {"metadata": {"name": name}, "rules": rules})
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name}
+    alice = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "alice"}
+    writer.made(f"{_RBAC}/rolebindings", {"metadata": {"name": name}, "roleRef": role, "subjects": [alice]})
+    yield "a right that was given", lambda each: _configmap(each, token=ALICE) == 201
+    writer.ask("DELETE", f"{_RBAC}/rolebindings/{name}")
+    yield "a right that was taken away", lambda each: _configmap(each, token=ALICE) == 403
+
+
+def _policies(writer: Connection) -> Iterator[tuple[str, Ask]]:
+    name = f"p-{next(_names)}"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+    writer.made(f"{_ADMISSION}/validatingadmissionpolicies", {"metadata": {"name": name}, "spec": {
+        "matchConstraints": {"resourceRules": [rule]},
+        "validations": [{"expression": f"object.metadata.name != '{name}'"}],
+    }})  # fmt: skip
+    binding = {"policyName": name, "validationActions": ["Deny"]}
+    writer.made(f"{_ADMISSION}/validatingadmissionpolicybindings", {"metadata": {"name": name}, "spec": binding})
+    yield "a policy", lambda each: _configmap(each, name) == 422
+    writer.ask("DELETE", f"{_ADMISSION}/validatingadmissionpolicybindings/{name}")
+    yield "a policy that is gone", lambda each: _configmap(each, name) == 201
+    writer.ask("DELETE", f"{_ADMISSION}/validatingadmissionpolicies/{name}")
+
+
+def _webhooks(writer: Connection) -> Iterator[tuple[str, Ask]]:
+    name = f"w-{next(_names)}"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+    hook = {"name": "hook.acknowledged.example", "admissionReviewVersions": ["v1"], "rules": [rule],
+            "clientConfig": {"url": "https://127.0.0.1:1/"}, "sideEffects": "None", "timeoutSeconds": 1}  # fmt: skip
+    path = f"{_ADMISSION}/validatingwebhookconfigurations"
+    writer.made(path, {"metadata": {"name": name}, "webhooks": [hook]})
+    yield "a webhook", lambda each: _configmap(each) == 500
+    writer.ask("DELETE", f"{path}/{name}")
+    yield "a webhook that is gone", lambda each: _configmap(each) == 201
+
+
+def _quotas(writer: Connection) -> Iterator[tuple[str, Ask]]:
+    name = f"q-{next(_names)}"
+    hard = {"count/secrets": "0"}
+    found = writer.made(f"{_CORE}/resourcequotas", {"metadata": {"name": name}, "spec": {"hard": hard}})
+    found["status"] = {"hard": hard, "used": hard}  # as its controller would write it
+    writer.ask("PUT", f"{_CORE}/resourcequotas/{name}/status", found)
+    secret = {"metadata": {"name": name}}
+    yield "a quota", lambda each: each.ask("POST", f"{_CORE}/secrets?dryRun=All", secret)[0] == 403
+    writer.ask("DELETE", f"{_CORE}/resourcequotas/{name}")
+    yield "a quota that is gone", lambda each: each.ask("POST", f"{_CORE}/secrets?dryRun=All", secret)[0] == 201
+
+
+def _namespaces(writer: Connection) -> Iterator[tuple[str, Ask]]:
+    name = f"n-{next(_names)}"
+    writer.made("/api/v1/namespaces", {"metadata": {"name": name}})
+    path = f"/api/v1/namespaces/{name}"
+    yield "a namespace", lambda each: _configmap(each, namespace=path) == 201
+    writer.ask("DELETE", path)
+    yield "a namespace that is being deleted", lambda each: _configmap(each, namespace=path) in (403, 404)
+
+
+FOLLOWED: Final = (_definitions, _rights, _policies, _webhooks, _quotas, _namespaces)
+
+
+def play(connections: Sequence[Connection], rounds: int) -> tuple[Counter[str], Counter[str]]:
+    """By thing: how often it was asked for, and how often the answer was that of before."""
+    asked: Counter[str] = Counter()
+    missed: Counter[str] = Counter()
+    for number in range(rounds):
+        writer = connections[number % len(connections)]
+        others = [each for each in connections if each is not writer]
+        for follow in FOLLOWED:
+            for thing, is_known in follow(writer):
+                for each in others:
+                    asked[thing] += 1
+                    missed[thing] += not is_known(each)
+    return asked, missed
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit code 1 if anything was answered as it was before."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--server", default=TWO_WORKERS, metavar="CMD", help="starts the server (default: two workers)")
+    parser.add_argument("--rounds", type=int, default=8, help="changes of each thing (default: 8)")
+    parser.add_argument("--connections", type=int, default=6, help="connections that are asked (default: 6)")
+    options = parser.parse_args(arguments)
+    with ExitStack() as stack:
+        process = stack.enter_context(
+            subprocess.Popen(shlex.split(options.server), stdout=subprocess.PIPE, text=True)
+        )  # fmt: skip
+        stack.callback(process.send_signal, signal.SIGTERM)
+        assert process.stdout is not None
+        found = json.loads(process.stdout.readline())
+        connections = [Connection(found["url"], found["ca"]) for _ in range(options.connections)]
+        for each in connections:
+            stack.callback(each.close)
+        connections[0].made("/api/v1/namespaces", {"metadata": {"name": "acknowledged"}})
+        asked, missed = play(connections, options.rounds)
+    for thing, number in asked.items():
+        print(f"{missed[thing]:>4} of {number:>4} as before: {thing}")
+    return 1 if missed.total() else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
