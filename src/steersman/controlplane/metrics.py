@@ -8,13 +8,20 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from steersman.controlplane.feature_gates import FEATURE_GATES
 from steersman.machinery.metrics import Computed, Labels, Registry
 from steersman.server.server import Server
-from steersman.server.version import GIT_VERSION, MAJOR, MINOR
+from steersman.server.version import version_info
 from steersman.store.store import Store
+
+_BUILD: Final = {
+    "major": "major", "minor": "minor", "git_version": "gitVersion", "git_commit": "gitCommit",
+    "git_tree_state": "gitTreeState", "build_date": "buildDate", "go_version": "goVersion", "compiler": "compiler",
+    "platform": "platform",
+}  # fmt: skip
+"""Members of the version document by the labels of `kubernetes_build_info`."""
 
 
 def install_metrics(registry: Registry, stores: Iterable[Store[Any]], server: Server) -> None:
@@ -44,8 +51,9 @@ def install_metrics(registry: Registry, stores: Iterable[Store[Any]], server: Se
                  ("group", "version", "kind"), watchers),
         Computed("gauge", "steersman_open_connections", "Open connections by protocol.", ("protocol",), connections),
         Computed("gauge", "kubernetes_build_info",
-                 "[BETA] A metric with a constant '1' value labeled by major, minor, git version.",
-                 ("git_version", "major", "minor"), lambda: [((GIT_VERSION, MAJOR, MINOR), 1)]),
+                 "[BETA] A metric with a constant '1' value labeled by major, minor, git version, git commit, git tree "
+                 "state, build date, Go version, and compiler from which Kubernetes was built, and platform on which "
+                 "it is running.", tuple(_BUILD), _build_info),
         Computed("gauge", "kubernetes_feature_enabled",
                  "[BETA] This metric records the data about the stage and enablement of a k8s feature.",
                  ("name", "stage"),
@@ -54,6 +62,11 @@ def install_metrics(registry: Registry, stores: Iterable[Store[Any]], server: Se
         Computed("gauge", "process_start_time_seconds",
                  "Start time of the process since unix epoch in seconds.", (), lambda: [((), started)]),
     )  # fmt: skip
+
+
+def _build_info() -> list[tuple[Labels, float]]:
+    version = version_info()
+    return [(tuple(version[member] for member in _BUILD.values()), 1)]
 
 
 def process_series() -> tuple[Computed, ...]:

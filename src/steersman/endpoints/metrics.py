@@ -56,7 +56,7 @@ class RequestMetrics:
             "apiserver_request_body_size_bytes",
             "[ALPHA] Apiserver request body size in bytes broken out by resource and verb.",
             _BODY_SIZES,
-            ("resource", "verb"),
+            ("group", "resource", "verb"),
         )
         self.long_running = Gauge(
             "apiserver_longrunning_requests",
@@ -65,7 +65,7 @@ class RequestMetrics:
             ("verb", "group", "version", "resource", "subresource", "scope", "component"),
         )
         self.watch_events = Counter(
-            "apiserver_watch_events_total", "[BETA] Number of events sent in watch clients", ("group", "version",
+            "apiserver_watch_events_total", "[ALPHA] Number of events sent in watch clients", ("group", "version",
                                                                                               "resource"),
         )  # fmt: skip
         self.terminations = Counter(
