@@ -34,6 +34,14 @@ async def test_what_is_below_an_object_is_said_to_be_deprecated_where_there_is_n
     assert answer.headers["warning"] == '299 - "old"'
 
 
+async def test_words_of_a_definition_name_no_release_in_which_it_is_removed(cluster: Cluster) -> None:
+    await cluster.define(definition(version("v1", deprecated=True, deprecationWarning="old, unavailable in v1.99+")))
+    assert (await cluster.client.get(cluster.path())).status == 200
+    lines = (await cluster.client.get("/metrics")).body.decode().splitlines()
+    [told] = [line for line in lines if line.startswith("apiserver_requested_deprecated_apis{") and GROUP in line]
+    assert told.endswith('removed_release=""} 1')
+
+
 async def test_nulls_that_are_applied_are_judged(cluster: Cluster) -> None:
     await cluster.define(definition(version("v1", spec(a=TEXT, b={**NUMBER, "default": 1}))))
     refused = await apply(cluster, {"spec": {"a": None, "b": None}})

@@ -40,6 +40,10 @@ async def test_an_older_version_of_a_page_is_told_to_be_deprecated(api: Any) -> 
     assert answer.headers["warning"] == (
         '299 - "This version of the statusz endpoint is deprecated. Please use a newer version."'
     )
+    assert (
+        'apiserver_requested_deprecated_apis{group="config.k8s.io",version="v1alpha1",resource="statusz"'
+        in (await api.get("/metrics")).body.decode()
+    )
 
 
 @pytest.mark.parametrize(

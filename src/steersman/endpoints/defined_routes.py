@@ -26,6 +26,7 @@ class DefinedRoutes:
 
     def __init__(self, routes: Iterable[Route], *, namespaced: bool, warning: str) -> None:
         self.warning = warning
+        self.by_definition = True
         self._namespaced = namespaced
         self._handlers: Mapping[tuple[str, str], Handle] = {
             (route.subresource, verb): method.handle

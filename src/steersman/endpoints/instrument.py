@@ -53,6 +53,9 @@ class Routed(Protocol):
     @property
     def warning(self) -> str: ...
 
+    @property
+    def by_definition(self) -> bool: ...
+
     def handler(self, request: Request) -> Handle:
         """Return what answers the request. Raises StatusError."""
 
@@ -64,7 +67,8 @@ async def instrumented(config: Instruments, route: Routed, request: Request) -> 
         handle = route.handler(request)
         if route.warning:
             request.warnings.append(route.warning)
-            removed_in = _removed_in(route.warning)
+            # definitions word their warnings as they like
+            removed_in = "" if route.by_definition else _removed_in(route.warning)
             metrics.deprecated.set(1, (*metrics.labels(info, dry_run=False)[2:6], removed_in))
             if request.audit is not None:
                 request.audit.annotate_at_end(_deprecation(removed_in))

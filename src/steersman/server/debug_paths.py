@@ -42,7 +42,7 @@ _FLAGS_PAGE = (
 def install_debug_paths(server: Server, flags: Mapping[str, str]) -> None:
     """Adds the paths; `flags` are the command line's flags with their values. Those below /debug/flags are there if
     profiling is."""
-    server.add_path("/flagz", partial(_flagz, flags))
+    server.add_path("/flagz", partial(_flagz, flags, server))
     server.add_path("/statusz", partial(_statusz, time.time(), server))
     if not server.config.profiling:
         return
@@ -51,7 +51,7 @@ def install_debug_paths(server: Server, flags: Mapping[str, str]) -> None:
     server.add_prefix("/debug/flags/", _flags_page)
 
 
-def _page(request: Request, kind: str, text: str, members: Mapping[str, Any]) -> Response:
+def _page(server: Server, request: Request, kind: str, text: str, members: Mapping[str, Any]) -> Response:
     """A page as text, or as an object of its kind with these members beside the metadata, whichever is asked for."""
     try:
         wanted = negotiate_page(
@@ -63,6 +63,7 @@ def _page(request: Request, kind: str, text: str, members: Mapping[str, Any]) ->
         return Response(200, [TEXT_TYPE], f"\napiserver {to_lower(kind)}\n{_WARNING}{text}".encode())
     if wanted.as_version != _NEWEST:
         name = to_lower(kind)
+        server.config.metrics.deprecated.set(1, (CONFIG_GROUP, wanted.as_version, name, "", ""))
         request.warnings.append(f"This version of the {name} endpoint is deprecated. Please use a newer version.")
     api_version = f"{CONFIG_GROUP}/{wanted.as_version}"
     page = {"kind": kind, "apiVersion": api_version, "metadata": {"name": "apiserver"}, **members}
@@ -71,10 +72,10 @@ def _page(request: Request, kind: str, text: str, members: Mapping[str, Any]) ->
     return Response(200, [("content-type", media)], response.body)
 
 
-async def _flagz(flags: Mapping[str, str], request: Request) -> Response:
+async def _flagz(flags: Mapping[str, str], server: Server, request: Request) -> Response:
     in_order = dict(sorted(flags.items()))
     text = "".join(f"{name}:{value}\n" for name, value in in_order.items())
-    return _page(request, "Flagz", text, {"flags": in_order})
+    return _page(server, request, "Flagz", text, {"flags": in_order})
 
 
 async def _statusz(started: float, server: Server, request: Request) -> Response:
@@ -87,7 +88,7 @@ async def _statusz(started: float, server: Server, request: Request) -> Response
         f"Up= {up // 3600} hr {up // 60 % 60:02} min {up % 60:02} sec\n"
         f"Binary version= {binary}\nEmulation version= {emulated}\nPaths= {' '.join(paths)}\n"
     )
-    return _page(request, "Statusz", text, {
+    return _page(server, request, "Statusz", text, {
         "startTime": time.strftime("%Y-%m-%dT%H:%M:%SZ", begun), "uptimeSeconds": up, "goVersion": "",
         "binaryVersion": binary, "emulationVersion": emulated, "paths": paths,
     })  # fmt: skip
