@@ -17,6 +17,9 @@ help: ## list these commands
 install: $(STAMP) ## make .venv and install the project and its tools there
 
 $(STAMP): pyproject.toml constraints.txt
+	@command -v $(PYTHON) >/dev/null || { \
+	  echo "Steersman needs Python 3.11 or newer, and there is no $(PYTHON): name another, as in" \
+	    "make install PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "Steersman needs Python 3.11 or newer, and $(PYTHON) is $$($(PYTHON) --version 2>&1): name another, as in" \
 	    "make install PYTHON=python3.12" >&2; exit 1; }

@@ -73,7 +73,10 @@ ERRORS = [
     (["crd"], "MODULE[:CLASS] is needed; see `steersman crd --help`"),
     (["crd", "no.such.module"], "there is no module no.such.module"),
     (["storage", "save"], "FILE is needed; see `steersman storage save --help`"),
-    (["completion", "bsh"], "SHELL: 'bsh' is not one of 'bash', 'zsh', 'fish'; see `steersman completion --help`"),
+    (
+        ["completion", "bsh"],
+        "SHELL: 'bsh' is none of bash, zsh, fish, did you mean bash?; see `steersman completion --help`",
+    ),
     (["status", "a"], "got unexpected extra argument (a); see `steersman status --help`"),
 ]
 

@@ -22,3 +22,16 @@ def test_an_older_python_is_told_with_the_one_that_is_needed(tmp_path: Path) -> 
         "PYTHON=python3.12\n"
     )
     assert not (tmp_path / "venv").exists()
+
+
+def test_a_python_that_there_is_not_is_told(tmp_path: Path) -> None:
+    missing = tmp_path / "python3.99"
+    done = subprocess.run(
+        ["make", "install", f"PYTHON={missing}", f"VENV={tmp_path}/venv"], cwd=ROOT, capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert done.stderr.startswith(
+        f"Steersman needs Python 3.11 or newer, and there is no {missing}: name another, as in make install "
+        "PYTHON=python3.12\n"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -9,10 +10,11 @@ from typing import Any
 import click
 
 from steersman.cli.in_order import InOrder
-from steersman.machinery.suggestions import did_you_mean
+from steersman.machinery.suggestions import did_you_mean, none_of
 
 _NAME = "steersman"
 _FAILED = 1
+_CHOICE = re.compile("'([^']*)' is not one of ")
 _INTERRUPTED = 130
 """Exit status of a program that SIGINT has ended, as shells have it."""
 
@@ -59,6 +61,9 @@ def _words_of(error: click.ClickException) -> str:
     if isinstance(error, click.MissingParameter) and error.param is not None:
         return f"{_shown(error.param)} is needed"
     if isinstance(error, click.BadParameter) and error.param is not None:
+        chosen = _CHOICE.match(error.message)
+        if chosen is not None and isinstance(error.param.type, click.Choice):
+            return f"{_shown(error.param)}: {none_of(chosen[1], map(str, error.param.type.choices))}"
         return f"{_shown(error.param)}: {_lowered(error.message).replace('valid integer range', 'whole number')}"
     return _lowered(error.format_message())
 

@@ -135,3 +135,11 @@ def test_options_of_a_log() -> None:
     assert LogOptions.of({"sinceTime": ["1970-01-01T00:01:00Z"]}, 100.0).since == 60
     with pytest.raises(ValueError, match="limitBytes"):
         LogOptions.of({"limitBytes": ["-1"]}, 0)
+
+
+def test_a_number_may_take_all_bits_and_as_seconds_overflows_as_durations_of_go_do() -> None:
+    largest = str(2**63 - 1)
+    found = LogOptions.of({"sinceSeconds": [largest], "tailLines": [largest], "limitBytes": [largest]}, 100.0)
+    assert found == LogOptions(tail=2**63 - 1, since=101.0, limit=2**63 - 1)
+    with pytest.raises(ValueError, match="tailLines"):
+        LogOptions.of({"tailLines": [str(2**63)]}, 100.0)

@@ -37,6 +37,8 @@ _GIVES_WAY: Final = 64
 """Lines of an annotation after which others may have the loop."""
 _MOST_A_SECOND: Final = 10_000
 """Lines of an annotation."""
+_MAX_INT64: Final = 2**63 - 1
+_DIGITS: Final = 19
 _LOOKS_EVERY: Final = 1.0
 """Seconds after which a log that is followed is looked at again at the latest."""
 
@@ -64,19 +66,24 @@ class LogOptions:
             value = query.get(name, ("",))[0]
             if not value:
                 return None
-            if not is_digits(value) or len(value) > 18:
+            if not is_digits(value) or len(value) > _DIGITS or (found := int(value)) > _MAX_INT64:
                 raise ValueError(f"{name} is no number")
-            return int(value)
+            return found
 
         def flag(name: str) -> bool:
             return query.get(name, ("",))[0] in ("1", "true")
 
         seconds, since = number("sinceSeconds"), query.get("sinceTime", ("",))[0]
-        begins = None if seconds is None else now - seconds
+        begins = None if seconds is None else now - _duration(seconds)
         if since:
             begins = times.parse(since).timestamp()
         return cls(flag("follow"), flag("previous"), flag("timestamps"), number("tailLines"), begins,
                    number("limitBytes"))  # fmt: skip
+
+
+def _duration(seconds: int) -> float:
+    """Return the seconds of Go's Duration of so many, whose 64 bits of nanoseconds overflow after 292 years."""
+    return ((seconds * 10**9 + 2**63) % 2**64 - 2**63) / 10**9
 
 
 class Run(NamedTuple):
