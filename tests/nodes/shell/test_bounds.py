@@ -88,6 +88,7 @@ _CASES: Final[dict[str, tuple[list[str], dict[str, bytes], bytes]]] = {
     "sed-much": (["sed", "s/.*/" + "&" * 1000 + "/"], {}, b"a" * 60_000 + b"\n"),
     "sed-prints": (["sed", ";".join("p" * 100)], {}, b"a" * 60_000 + b"\n"),
     "stat": (["stat", "-c", "%n" * 20_000, "/" + "./" * 50_000 + "tmp"], {}, b""),
+    "tar": (["tar", "cf", "/tmp/a.tar", *["/tmp"] * 100], {f"/tmp/{each}": b"x" * 1000 for each in range(900)}, b""),
     "test": (["test", *["-d", "/x", "-o"] * 3000], _FILES, b""),
     "touch": (["touch", *["/tmp/f1"] * 16_000], _FEW, b""),
 }
@@ -99,7 +100,7 @@ def test_gives_way_and_takes_little(name: str) -> None:
     assert longest < _HELD
 
 
-@pytest.mark.parametrize("name", ["awk", "sed-grows", "sed-much", "stat"])
+@pytest.mark.parametrize("name", ["awk", "sed-grows", "sed-much", "stat", "tar"])
 def test_takes_little_memory(name: str) -> None:
     tracemalloc.start()
     try:
