@@ -326,3 +326,22 @@ async def test_a_definition_that_cannot_be_looked_at_keeps_nobody_waiting_for_ev
     monkeypatch.setattr(definitions.Definitions, "_look", never)
     assert (await cluster.client.post(DEFINITIONS, definition())).status == 201
     assert (await cluster.client.get(cluster.path())).status == 404
+
+
+async def test_requests_do_not_wait_for_other_definitions_of_their_group(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await cluster.define(definition())
+    seen = asyncio.Event()
+
+    async def never(self: Any, name: str) -> None:
+        await seen.wait()
+
+    monkeypatch.setattr(definitions.Definitions, "_look", never)
+    assert (await cluster.client.post(DEFINITIONS, definition(plural="bars", kind="Bar"))).status == 201
+    listed = asyncio.ensure_future(cluster.client.get(cluster.path(plural="bars")))
+    body = {"apiVersion": f"{GROUP}/v1", "kind": "Foo", "metadata": {"name": "a"}}
+    assert (await cluster.client.post(cluster.path(), body)).status == 201
+    assert not listed.done()
+    seen.set()
+    assert (await listed).status == 404

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from steersman.cli.flags import parse
-from steersman.cli.logs import _JsonFormatter, flags_that_differ, storage_of
+from steersman.cli.logs import _JsonFormatter, _TextFormatter, flags_that_differ, storage_of
 from steersman.cli.service_manager import ServiceManager
 from steersman.controlplane.options import OptionsError
 from steersman.net.log_levels import NOTICE
@@ -124,3 +124,20 @@ def test_envtests_server_takes_the_flag(tmp_path: Path) -> None:
     from steersman.cli.envtest.kube_apiserver import read
 
     assert read(["--logging-format=json"])[0].logging_format == "json"
+
+
+def test_a_text_of_others_makes_no_lines_and_no_escape_codes() -> None:
+    formatter = _TextFormatter(0)
+    line = formatter.format(a_record(logging.ERROR, "found \x1b[2J\x9b1m\r\nI 2026-01-01 00:00:00,000 forged\u2028é\t"))
+    assert line.endswith(r": found \x1b[2J\x9b1m\r\nI 2026-01-01 00:00:00,000 forged\u2028é\t")
+
+
+def test_lines_of_an_error_are_not_those_of_records() -> None:
+    try:
+        raise ValueError("\x1b[2J\nI 2026-01-01 00:00:00,000 forged")
+    except ValueError as error:
+        text = _TextFormatter(0).format(a_record(logging.ERROR, "panic'd", error=error))
+    first, *others = text.split("\n")
+    assert first.endswith("panic'd")
+    assert others[0] == "Traceback (most recent call last):"
+    assert others[-2:] == [r"  ValueError: \x1b[2J", "  I 2026-01-01 00:00:00,000 forged"]

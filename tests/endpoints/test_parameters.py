@@ -24,6 +24,7 @@ from steersman.api.meta.v1 import (
     TableOptions,
     UpdateOptions,
 )
+from steersman.endpoints import parameters
 from steersman.endpoints.parameters import decode_parameters
 from steersman.endpoints.query import parse_query
 from steersman.machinery.errors.status import StatusError
@@ -88,3 +89,12 @@ def test_values_that_cannot_be_read(options: type[msgspec.Struct], query: str, m
         decode_parameters(options, parse_query(query))
     assert caught.value.code == 400
     assert message in caught.value.message
+
+
+def test_a_port_that_is_named_again_and_again_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+    monkeypatch.setattr(parameters, "parse_uint", lambda text, bits: read.append(text) or int(text))
+    assert decode_parameters(PodPortForwardOptions, parse_query("ports=" + "80,81," * 1000 + "80")).ports == [
+        *[80, 81] * 1000, 80,
+    ]  # fmt: skip
+    assert read == ["80", "81"]

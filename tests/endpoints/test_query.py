@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman.endpoints import query as module
-from steersman.endpoints.query import first_parameter, parse_query, truthy
+from steersman.endpoints.query import first_parameter, first_parameters, parse_query, truthy
 from steersman.endpoints.request import Request
 from steersman.machinery.go.urls import unescape
 from steersman.net.body import EMPTY_BODY
@@ -116,3 +116,18 @@ def test_some_parameters_of_a_long_query_are_read_without_the_others(monkeypatch
     request = Request(HttpRequest("GET", "/x", long, Headers(), EMPTY_BODY, Peer()))
     found = request.parameters(("limit", "continue", "resourceVersion"))
     assert (dict(found), found.pairs) == ({"limit": "5", "continue": "A"}, [("limit", "5"), ("continue", "A")])
+
+
+@given(st.lists(st.sampled_from(["a=1", "%61=2", "b=%41", "c=%zz", "%62=3", "d=;", "a"]), max_size=200))
+def test_some_parameters_of_a_query_are_those_of_the_whole(parts: list[str]) -> None:
+    text = "&".join(parts)
+    whole, some = parse_query(text), first_parameters(text, ("a", "b"))
+    assert (some.get("a"), some.get("b")) == (whole.get("a"), whole.get("b"))
+
+
+def test_a_query_of_many_escapes_is_read_once_for_all_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+    monkeypatch.setattr(module, "parse_query", lambda text: read.append(text) or parse_query(text))
+    text = "&".join(["%62=1"] * 1000)
+    assert first_parameters(text, ("a", "b", "c", "d")).get("b") == "1"
+    assert read == [text]

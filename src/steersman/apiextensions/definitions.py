@@ -202,18 +202,25 @@ class Definitions:
         self._waiting.clear()
         self._looks.clear()
 
-    def behind(self, group: str, *, is_judged: bool) -> Awaitable[None] | None:
-        """Completes once what was acknowledged of a group's definitions counts here, or after a while; None if it does.
+    def behind(self, group: str, plural: str, *, is_judged: bool) -> Awaitable[None] | None:
+        """Completes once what was acknowledged of a definition counts here, or after a while; None if it does. Without
+        a plural this is about all definitions of the group.
 
         Other servers' writes are asked for if something is judged by the newest definition (`is_judged`).
         """
         if is_judged and not self._store.cacher.is_current:
-            return self._catch_up(group)
-        looks = [look for name, look in self._looks.items() if name.endswith(f".{group}")] if self._looks else ()
+            return self._catch_up(group, plural)
+        if not self._looks:
+            return None
+        if plural:
+            own = self._looks.get(f"{plural}.{group}")
+            looks = [] if own is None else [own]
+        else:
+            looks = [look for name, look in self._looks.items() if name.endswith(f".{group}")]
         return self._seen(looks) if looks else None
 
-    async def _catch_up(self, group: str) -> None:
-        if await self._store.catches_up() and (waiting := self.behind(group, is_judged=False)) is not None:
+    async def _catch_up(self, group: str, plural: str) -> None:
+        if await self._store.catches_up() and (waiting := self.behind(group, plural, is_judged=False)) is not None:
             await waiting
 
     @staticmethod

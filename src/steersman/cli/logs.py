@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 import traceback
 from typing import TYPE_CHECKING, Any, Final
@@ -12,6 +13,7 @@ import msgspec
 
 import steersman
 from steersman.cli.durations import in_words
+from steersman.machinery.go.escaping import escaped
 from steersman.machinery.go.urls import shown_url
 from steersman.net.log_levels import NOTICE
 
@@ -26,6 +28,8 @@ logger = logging.getLogger("steersman.serve")
 
 _V_OF_INFO: Final = 2
 _V_OF_DEBUG: Final = 6
+_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_CONTROL_IN_LINES: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 _SHOWN_APART: Final = ("data-dir", "storage", "etcd-servers")
 """Flags that the line at the start tells under other names, or in any case."""
 
@@ -63,6 +67,19 @@ class _TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         record.severity = _severity(record.levelno)
         return super().format(record)
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """Keep a message on its line: what clients and other servers have sent may be in it, and could else make lines
+        of its own, or write escape codes to a terminal."""
+        return escaped(super().formatMessage(record), _CONTROL, _as_escape)
+
+    def formatException(self, ei: Any) -> str:
+        """Keep escape codes out of the lines of an error, and begin each line so that none looks like a record."""
+        return escaped(super().formatException(ei), _CONTROL_IN_LINES, _as_escape).replace("\n", "\n  ")
+
+
+def _as_escape(char: str) -> str:
+    return repr(char)[1:-1]
 
 
 def _severity(level: int) -> str:

@@ -436,7 +436,7 @@ class ControlPlane:
         if worker is not None:
             worker.install(server, storage)
         server.prepare_run()
-        Discovery(server).install()
+        Discovery(server).install(defined=True)
         await keys.made()
         keys.install_openid(server)
         openapi.install()
@@ -488,7 +488,7 @@ class ControlPlane:
         key = ("apiextensions.k8s.io", "customresourcedefinitions")
         definitions = Definitions(stores.store(*key), stores.objects(*key), self, announcing, services, metrics)
         assert self.server is not None
-        self.server.behind = lambda group, is_judged: definitions.behind(group, is_judged=is_judged)
+        self.server.behind = lambda group, plural, is_judged: definitions.behind(group, plural, is_judged=is_judged)
         running.push_async_callback(announcing.stop)
         running.push_async_callback(definitions.stop)
         announcing.start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
+from itertools import chain
 from typing import Any, Final, TypeVar
 
 from steersman.api.meta import v1 as meta
@@ -39,8 +40,10 @@ W = TypeVar("W", CreateOptions, UpdateOptions)
 
 
 def _refuse(kind: str, found: Iterable[FieldError]) -> None:
-    if errors := list(found):
-        raise invalid(GroupKind("meta.k8s.io", kind), "", errors)
+    """Raise StatusError 422 for errors, which are looked for only as long as more of them are told."""
+    errors = iter(found)
+    for first in errors:
+        raise invalid(GroupKind("meta.k8s.io", kind), "", chain((first,), errors))
 
 
 def create_options(request: Request) -> CreateOptions:

@@ -96,7 +96,9 @@ def _texts(query: Query, parameter: str) -> list[str]:
 def _ports(query: Query, parameter: str) -> list[int]:
     """Each value may be several with commas between them."""
     try:
-        return [parse_uint(text, _PORT_BITS) for value in query.get_all(parameter) for text in value.split(",")]
+        texts = ",".join(query.get_all(parameter)).split(",")
+        ports = {text: parse_uint(text, _PORT_BITS) for text in dict.fromkeys(texts)}
+        return [ports[text] for text in texts]
     except ValueError as error:
         raise ValueError(f"cannot convert to []int32: {error}") from None
 

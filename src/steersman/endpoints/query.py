@@ -98,6 +98,17 @@ def first_parameter(text: str, name: str) -> str | None:
     return None
 
 
+def first_parameters(text: str, names: Iterable[str]) -> Query:
+    """Return a query with at least these parameters of `text`, if they are there.
+
+    Others are left out where that is cheaper: not of a text of many escapes, any of which may be one of a name.
+    """
+    if text.count("%") > _FEW_ESCAPES:
+        return parse_query(text)
+    found = ((name, first_parameter(text, name)) for name in names)
+    return query_of((name, value) for name, value in found if value is not None)
+
+
 def _unescape_parameter(text: str) -> str:
     """A key or a value of a query whose escapes are all good."""
     return unescape(text.replace("+", " ") if "+" in text else text)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from steersman.authentication.interface import NO_REMARKS
 from steersman.endpoints.negotiation import LONGEST_ACCEPT, bounded
-from steersman.endpoints.query import NO_QUERY, Query, first_parameter, parse_query, query_of
+from steersman.endpoints.query import NO_QUERY, Query, first_parameter, first_parameters, parse_query
 from steersman.endpoints.request_info import RequestInfo
 from steersman.machinery.identity.action import NO_ACTION
 from steersman.net.message import Headers, Response
@@ -98,8 +98,7 @@ class Request:
         text = self.http.query
         if len(text) < _SHORT:
             return self.query
-        found = ((name, first_parameter(text, name)) for name in names)
-        return query_of((name, value) for name, value in found if value is not None)
+        return first_parameters(text, names)
 
 
 Handler = Callable[[Request], Awaitable[Response]]

@@ -79,9 +79,9 @@ class Server:
         self.readyz = HealthChecks("/readyz")
         self.gather: Callable[[list[bytes]], Awaitable[list[bytes]]] | None = None
         """Makes of this process' metrics those of a server of several."""
-        self.behind: Callable[[str, bool], Awaitable[None] | None] | None = None
-        """By group, and whether it is of custom resources that are judged: what is to be waited for until these are as
-        they were acknowledged."""
+        self.behind: Callable[[str, str, bool], Awaitable[None] | None] | None = None
+        """By group and plural ("" for what is about a whole group), and whether it is of custom resources that are judged:
+        what is to be waited for until these are as they were acknowledged."""
         self.first: Callable[[], Awaitable[None] | None] | None = None
         """What every request waits for, if there is anything; to be set before `prepare_run`."""
         self.parting = 0.0
@@ -113,9 +113,11 @@ class Server:
         self._unlisted.discard(path)
         self._services.discard(path)
 
-    def add_prefix(self, prefix: str, handler: PathHandler) -> None:
-        """Answers this path and everything below it that has no path of its own."""
+    def add_prefix(self, prefix: str, handler: PathHandler, *, listed: bool = False) -> None:
+        """Answers this path and everything below it that has no path of its own; the index has it if it is `listed`."""
         self.prefixes[prefix] = handler
+        if not listed:
+            self._unlisted.add(prefix)
 
     def add_post_start_hook(self, name: str, hook: Hook) -> None:
         """Work to be done once the server listens; it is ready when all of it is done."""
@@ -135,9 +137,8 @@ class Server:
                 self.livez.add(*checks)
 
     def all_paths(self) -> list[str]:
-        """Every path it answers, for the index."""
-        prefixes = (prefix.rstrip("/") for prefix in self.prefixes)
-        return sorted({*self.paths, *self.delegated, *prefixes} - self._unlisted)
+        """Every path that the index has."""
+        return sorted({*self.paths, *self.delegated, *self.prefixes} - self._unlisted)
 
     # Requests
 
@@ -167,7 +168,8 @@ class Server:
         if self.behind is None or not path.startswith("/apis/"):
             return None
         group = path.split("/", 3)[2]
-        return self.behind(group, route is None or request.method in _JUDGED)
+        plural = request.info.action.resource if request.info.resource_request else ""
+        return self.behind(group, plural, route is None or request.method in _JUDGED)
 
     def _delegate(self, path: str) -> PathHandler | None:
         """Who answers a path, as what it is about was read: the group version is the first three parts of it."""

@@ -73,7 +73,7 @@ def running(folder: Path) -> Running | None:
         return None
     with os.fdopen(descriptor, "r+", encoding="ascii", errors="replace") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # several may look at the same time
         except BlockingIOError:
             pid = _holder(file)
             if not pid and file.read(20).strip() == str(os.getpid()):  # which the kernel does not tell of its own locks

@@ -17,7 +17,8 @@ from typing import Any, Final
 
 import msgspec
 
-from steersman.machinery.go.printable import is_printable
+from steersman.machinery.go.escaping import escaped
+from steersman.machinery.go.printable import is_printable, unprintable
 from steersman.machinery.lane.sorted_maps import presorted
 from steersman.machinery.lane.threads import give_way
 
@@ -172,11 +173,11 @@ def go_json(value: Any) -> str:
     text = _json.encode(value).decode()
     if _FLOATS.search(text):
         text = _json.encode(with_go_floats(value)).decode()
-    return _html.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return escaped(text, _HTML, lambda char: f"\\u{ord(char):04x}")
 
 
 _json: Final = msgspec.json.Encoder(order="deterministic")
-_html: Final = re.compile("[<>&\u2028\u2029]")
+_HTML: Final = re.compile("[<>&\u2028\u2029]")
 _FLOATS: Final = re.compile(r"[0-9](?:\.0|e)")
 """What text with floats looks like that Go writes otherwise, or maybe a string."""
 
@@ -219,20 +220,20 @@ def quote(text: str) -> str:
     """`text` in double quotes with Go's escapes (strconv.Quote)."""
     if is_printable(text) and '"' not in text and "\\" not in text:
         return f'"{text}"'
-    return '"' + "".join(_quoted(c) for c in text) + '"'
+    plain = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped(plain, _CONTROL if plain.isascii() else unprintable(), _escape)}"'
 
 
+_CONTROL: Final = re.compile("[\x00-\x1f\x7f]")
 _ESCAPES: Final = {
-    '"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r",
-    "\a": "\\a", "\b": "\\b", "\f": "\\f", "\v": "\\v",
+    "\n": "\\n", "\t": "\\t", "\r": "\\r", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\v": "\\v",
 }  # fmt: skip
 
 
-def _quoted(char: str) -> str:
+def _escape(char: str) -> str:
+    """Return Go's escape of a character that is not printed as it is."""
     if (escape := _ESCAPES.get(char)) is not None:
         return escape
-    if is_printable(char):
-        return char
     code = ord(char)
     if code < 0x80:
         return f"\\x{code:02x}"

@@ -8,12 +8,12 @@ from functools import cache
 
 def is_printable(text: str) -> bool:
     """Whether all of a text is printed as it is."""
-    return text.isprintable() if text.isascii() else _others().search(text) is None
+    return text.isprintable() if text.isascii() else unprintable().search(text) is None
 
 
 @cache
-def _others() -> re.Pattern[str]:
-    """Finds a character that is not."""
+def unprintable() -> re.Pattern[str]:
+    """Return a pattern that finds a character which is not printed as it is."""
     from steersman.machinery.go.printable_ranges import PRINTABLE
 
     ranges = ((int(end, 16) for end in each.split("-")) for each in PRINTABLE.split())

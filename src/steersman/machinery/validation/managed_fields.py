@@ -46,7 +46,8 @@ def validate_field_manager(manager: str, path: Path) -> Iterator[FieldError]:
     if is_printable(manager):
         return
     position = 0
+    printed = field.Verbatim(field.quote(manager))  # once, as it is told with each character that is wrong in it
     for char in manager:
         if not is_printable(char):
-            yield field.invalid(path, manager, f"invalid character U+{ord(char):04X} (at position {position})")
+            yield field.invalid(path, printed, f"invalid character U+{ord(char):04X} (at position {position})")
         position += byte_length(char)

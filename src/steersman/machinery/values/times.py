@@ -12,9 +12,12 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
+from steersman.machinery.go.escaping import escaped
+
 RFC3339: Final = "2006-01-02T15:04:05Z07:00"
 RFC3339_MICRO: Final = "2006-01-02T15:04:05.000000Z07:00"
 
+_NO_ASCII: Final = re.compile("[^ -\x7f]")
 _UTC_SECONDS = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}Z", re.ASCII)
 _UTC_MICROS = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3])(?::[0-5][0-9]){2}\.[0-9]{6}Z", re.ASCII)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
@@ -253,15 +256,12 @@ def quote(text: str) -> str:
     """`text` as package time quotes it: its own simpler form of strconv.Quote, bytes outside ASCII in hexadecimal."""
     if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
-    out = []
-    for char in text:
-        if char in '"\\':
-            out.append("\\" + char)
-        elif " " <= char < "\x7f" or char == "\x7f":
-            out.append(char)
-        else:
-            out.extend(f"\\x{byte:02x}" for byte in char.encode("utf-8", "replace"))
-    return f'"{"".join(out)}"'
+    plain = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped(plain, _NO_ASCII, _in_hexadecimal)}"'
+
+
+def _in_hexadecimal(char: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", "replace"))
 
 
 def human_duration(seconds: float) -> str:
