@@ -104,7 +104,8 @@ _WORDS: Final = (
     b"seq 1 5000 ", b"<<E\n", b"\nE\n", b"'(.*z)*' ", b"\0",
     b"sed 's/.*/&&&&&&&&/' ", b"-e 's/.*/&&/' ", b"awk '{print $0,$0,$0,$0,$0,$0,$0,$0}' ", b"stat -c %n%n%n%n ",
     b"date +", b"%Y", b"trap $L S", b"[[[[[[[[[[[[[[[[", b"*a*b*a*b*a*b[ab]?c", b"-E '(.{30}){30}x' ",
-    b"tar cf /t /d /d /d /mix ", b" -o -d /x -o -d /d/9", b"mkdir -p /d/a/a/a/a/a/a/a/a/a/a/a/a ", b"rm -f /a /b /c /a /b /c ",
+    b"tar cf /t /d /d /d /mix ", b" -o -d /x -o -d /d/9", b"mkdir -p /d/a/a/a/a/a/a/a/a/a/a/a/a ",
+    b"rm -f /a /b /c /a /b /c ",
 )  # fmt: skip
 
 TARGETS: Final = (Target("shell", shell, words=_WORDS, base=3.0, most=2048),)
