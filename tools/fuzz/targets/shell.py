@@ -17,6 +17,8 @@ _AGAIN: Final = 4
 """Times that an input which took long is tried again: others use the machine too."""
 _MOST_EFFECTS: Final = 200
 _MOST_SECONDS: Final = 0.15
+_MOST_WRITTEN: Final = 8 << 20
+"""Bytes of one effect: several times what any program makes of its arguments and a line."""
 _STDIN: Final = b"\0"
 """Between a script and what it reads; without, the script is what a shell reads."""
 
@@ -80,6 +82,8 @@ def _longest(data: bytes) -> tuple[float, str]:
         if spent > _MOST_SECONDS or (isinstance(effect, Wait) and effect.seconds == float("inf")):
             break
         answer = None
+        if isinstance(effect, Write) and len(effect.data) > _MOST_WRITTEN:
+            raise Wrong(f"wrote {len(effect.data)} bytes at once")
         if isinstance(effect, Write) and effect.stream == 2:
             told = effect.data[:30].decode(errors="replace")
         if isinstance(effect, Read):
@@ -98,6 +102,10 @@ _WORDS: Final = (
     b"cp -r /d /e; ", b"tar cf - ", b"tar xf - ", b"dd if=/dev/zero of=/z bs=1k count=900; ", b"printf '%999d%s' ",
     b"echo -e ", b"test -d ", b"${L##*c}", b"${W%a*}", b"base64 ", b"md5sum ", b"export ", b"set -- ", b"read a b; ",
     b"seq 1 5000 ", b"<<E\n", b"\nE\n", b"'(.*z)*' ", b"\0",
+    b"sed 's/.*/&&&&&&&&/' ", b"-e 's/.*/&&/' ", b"awk '{print $0,$0,$0,$0,$0,$0,$0,$0}' ", b"stat -c %n%n%n%n ",
+    b"date +", b"%Y", b"trap $L S", b"[[[[[[[[[[[[[[[[", b"*a*b*a*b*a*b[ab]?c", b"-E '(.{30}){30}x' ",
+    b"tar cf /t /d /d /d /mix ", b" -o -d /x -o -d /d/9", b"mkdir -p /d/a/a/a/a/a/a/a/a/a/a/a/a ",
+    b"rm -f /a /b /c /a /b /c ",
 )  # fmt: skip
 
 TARGETS: Final = (Target("shell", shell, words=_WORDS, base=3.0, most=2048),)

@@ -15,8 +15,10 @@ from typing import Final
 
 from steersman.net.ascii import is_digits
 from steersman.nodes.shell.effects import (
+    MOST_BUFFERED,
     MOST_FILE_BYTES,
     MOST_PATH,
+    Buffer,
     Course,
     Link,
     NoSpace,
@@ -38,6 +40,7 @@ _RECORDS: Final = 256
 """Of an extended header, that are read between two effects."""
 _MOST_DIGITS: Final = 20
 _OCTAL: Final = re.compile(rb"[ \0]*([0-7]*)[ \0]*")
+_FULL: Final = b"tar: write error: No space left on device\n"
 _IGNORED: Final = frozenset("mpovhk")
 _WITHOUT_EFFECT: Final = frozenset({"--no-same-permissions", "--no-same-owner", "--overwrite"})
 
@@ -279,7 +282,7 @@ def _records(world: World, data: bytes) -> Work[dict[str, str]]:
 def _create(world: World, options: _Options, folder: str) -> Course:
     """Write the files on some paths, and below them."""
     code = 0
-    taken: bytearray | None = None if options.archive == "-" else bytearray()
+    taken = None if options.archive == "-" else Buffer(world.memory)
     for path in options.paths:
         yield from world.spend(files=2 * world.many_files + 64)
         found = yield from _found(world, posixpath.normpath(posixpath.join(folder, path)), path)
@@ -294,13 +297,16 @@ def _create(world: World, options: _Options, folder: str) -> Course:
             yield from world.spend(len(piece), lines=256)
             if taken is None:
                 yield Write(1, piece)
-            else:
-                taken += piece
+                continue
+            if len(taken.data) + len(piece) > MOST_BUFFERED:
+                yield Write(2, _FULL)
+                return 1
+            taken.add(piece)
     end = bytes(2 * _BLOCK)
     if taken is None:
         yield Write(1, end)
-    elif not world.put(absolute(world, options.archive), bytes(taken) + end):
-        yield Write(2, b"tar: write error: No space left on device\n")
+    elif not world.put(absolute(world, options.archive), bytes(taken.data) + end):
+        yield Write(2, _FULL)
         return 1
     if code:
         yield Write(2, b"tar: error exit delayed from previous errors\n")
