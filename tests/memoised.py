@@ -21,6 +21,8 @@ LONGER = {
 
 functions: dict[str, Callable[..., Any]] = {}
 """Memoised functions of the package by name, without the name of the package."""
+feeds: list[str] = []
+"""Tests that feed functions with long texts on purpose, while they run: nothing of these is remembered."""
 faults: list[str] = []
 """Calls with keys that are too long, until a test has told of them."""
 
@@ -41,6 +43,8 @@ def _watched(function: Callable[..., Any], memoised: Any) -> Any:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if length((*args, *kwargs.values())) > longest:
+            if feeds:
+                return function(*args, **kwargs)
             faults.append(name)
             raise AssertionError(f"{name} would remember a key of {length((*args, *kwargs.values()))} characters")
         return memoised(*args, **kwargs)

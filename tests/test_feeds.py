@@ -28,9 +28,19 @@ from steersman.machinery.codec.strict import decode_object
 from steersman.machinery.go.urls import parse as parse_url
 from steersman.machinery.values.times import parse as parse_time
 from steersman.schema.formats import FORMATS
-from tests import feeding
+from tests import feeding, memoised
 
 CALL_LIMIT = 1_000_000
+
+
+@pytest.fixture(autouse=True)
+def _functions_are_fed_themselves() -> Iterator[None]:
+    """Functions that remember nothing of long texts, as those who call them see to it, are fed without that."""
+    memoised.feeds.append(__name__)
+    yield
+    memoised.feeds.remove(__name__)
+
+
 OF_PATTERNS = ("matches/", "find/", "findAll/")
 """Functions whose last text is a pattern: `cel.pattern_size` bounds those, and what a search may cost is looked at."""
 

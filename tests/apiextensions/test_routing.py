@@ -51,6 +51,18 @@ async def test_the_verb_says_what_is_done(
         assert not answer.body
 
 
+async def test_the_media_type_of_a_patch_is_looked_at_before_its_name(cluster: Cluster) -> None:
+    await cluster.define(definition(version("v1")))
+    answer = await cluster.client.request("PATCH", cluster.path(), {}, content_type="application/json")
+    accepted = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
+    assert (answer.status, answer.json()["message"]) == (
+        415,
+        f"the body of the request was in an unknown format - accepted media types include: {accepted}",
+    )
+    applied = await cluster.client.request("PATCH", cluster.path(), {}, content_type="application/apply-patch+yaml")
+    assert (applied.status, applied.json()["message"]) == (400, "name must be provided")
+
+
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "DELETE"])
 async def test_any_method_watches_below_the_old_path_of_watches(cluster: Cluster, method: str) -> None:
     await cluster.define(definition(version("v1")))

@@ -53,6 +53,12 @@ def test_the_help_of_up_is_one_screen_and_says_where_the_rest_is(asked: str) -> 
     assert len(help_of("up", 80, "--help-all").splitlines()) > len(FLAGS)
 
 
+@pytest.mark.parametrize("group", [[], ["storage"]])
+def test_a_group_without_a_command_shows_its_help(group: list[str]) -> None:
+    alone, asked = CliRunner().invoke(main, group), CliRunner().invoke(main, [*group, "--help"])
+    assert (alone.exit_code, alone.stderr) == (1, asked.stdout)
+
+
 ERRORS = [
     (["upp"], "unknown command 'upp', did you mean up?; see `steersman --help`"),
     (["storage", "sav"], "unknown command 'sav', did you mean save?; see `steersman storage --help`"),

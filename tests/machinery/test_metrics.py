@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from steersman.machinery import metrics
@@ -135,3 +137,14 @@ def test_a_label_of_any_length_is_cut_off() -> None:
     assert counter.value((long,)) == 2
     counter.forget((long,))
     assert lines(counter) == []
+
+
+def test_bounds_of_buckets_are_written_as_go_writes_them() -> None:
+    registry = Registry()
+    sizes = Histogram("sizes", "Sizes.", (0.00001, 0.005, 1, 2.5, 100_000, 1e6, 1.05e6, 1_048_576, 1e9))
+    registry.add(sizes)
+    sizes.observe(1)
+    edges = re.findall(r'le="([^"]+)"', "".join(registry.expose()))
+    assert edges == [
+        "1e-05", "0.005", "1", "2.5", "100000", "1e+06", "1.05e+06", "1.048576e+06", "1e+09", "+Inf",
+    ]  # fmt: skip

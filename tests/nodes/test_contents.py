@@ -310,6 +310,35 @@ async def test_variables_are_read_from_files(file: str, env: list[EnvVar], wrong
         assert waiting.reason == "CreateContainerConfigError"
 
 
+async def test_a_file_of_variables_is_read_once_in_a_look() -> None:
+    text = "".join(f"K{number}='v'\n" for number in range(300))
+
+    async def read(variables: int) -> int:
+        env = [
+            EnvVar(name=f"V{each}", value_from=EnvVarSource(
+                file_key_ref=FileKeySelector(volume_name="d", path="env", key=f"K{each}")
+            )) for each in range(variables)
+        ]  # fmt: skip
+        it = Living(container("c", "sleep 1000", env=env))
+        it.contents.store.files(VolumeKey("pod", "u", "d"))["env"] = text.encode()
+        shared = it.contents.of(it.pod)
+        assert shared is not None
+        assert shared.wrong_with(it.pod.spec.containers[0]) == ""
+        return calls(lambda: shared.wrong_with(it.pod.spec.containers[0])) + calls(
+            lambda: it.contents.of(it.pod).wrong_with(it.pod.spec.containers[0])  # type: ignore[union-attr]
+        )
+
+    assert await read(150) < 10 * await read(1)
+
+
+async def test_a_file_of_variables_that_is_too_large_is_not_read() -> None:
+    it = Living(container("c", "sleep 1000", env=with_variable()))
+    it.contents.store.files(VolumeKey("pod", "u", "d"))["env"] = b"A='1'\n" * 30_000
+    shared = it.contents.of(it.pod)
+    assert shared is not None
+    assert shared.wrong_with(it.pod.spec.containers[0]) == "couldn't parse env file"
+
+
 async def test_a_container_keeps_the_variables_with_which_it_began() -> None:
     it = Living(
         container("c", "sleep 1000", env=with_variable()), init=(container("i", "echo \"DB='1'\" > /d/env"),),

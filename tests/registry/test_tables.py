@@ -6,6 +6,10 @@ from typing import Any
 
 import pytest
 
+from steersman.endpoints.table import column_definitions
+from steersman.registry.columns import CREATED_AT
+from steersman.rest.resource import AGE
+
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
 
@@ -52,3 +56,9 @@ async def test_a_refused_request_is_told_of_deprecation_too(api: Any) -> None:
     assert answer.headers.get("warning") == (
         '299 - "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"'
     )
+
+
+def test_created_at_is_described_as_the_age_is() -> None:
+    created_at, age = column_definitions([CREATED_AT, AGE])
+    assert created_at["description"].startswith("CreationTimestamp is a timestamp representing the server time")
+    assert created_at["description"] == age["description"]

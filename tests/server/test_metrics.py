@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import dataclass, field
 
 import pytest
@@ -116,6 +117,15 @@ async def test_a_request_is_counted_once_with_its_verb_resource_and_code(api, na
     assert durations.samples["_count", _series(durations, verb="POST", resource="configmaps")] >= 1
 
 
+async def test_sizes_of_bodies_are_told_by_group(api, namespace, scrape):
+    path = f"/apis/apps/v1/namespaces/{namespace}/controllerrevisions"
+    assert (await api.post(path, {"metadata": {"name": "a"}, "data": {}, "revision": 1})).status == 201
+    sizes = (await scrape())["apiserver_request_body_size_bytes"]
+    labels = _series(sizes, group="apps", resource="controllerrevisions", verb="create")
+    assert sizes.samples["_count", labels] >= 1
+    assert sizes.samples["_bucket", labels | {("le", "1.05e+06")}] >= 1
+
+
 async def test_applies_are_counted_apart_from_other_patches(api, namespace, scrape):
     def applies(families) -> float:
         return families["apiserver_request_total"].value(verb="APPLY", resource="configmaps", code="201")
@@ -156,7 +166,33 @@ async def test_the_process_is_described(scrape):
     families = await scrape()
     assert families["process_resident_memory_bytes"].value() > 10 << 20
     assert families["process_cpu_seconds_total"].value() > 0
-    assert families["kubernetes_build_info"].value() == 1
+    assert families["kubernetes_build_info"].value(major="1", go_version="", git_commit="") == 1
+    assert 3 < families["process_open_fds"].value() < families["process_max_fds"].value()
+    resident = families["process_resident_memory_bytes"].value()
+    assert resident < families["process_virtual_memory_bytes"].value()
+    assert families["process_virtual_memory_bytes"].value() <= families["process_virtual_memory_max_bytes"].value()
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/metrics/slis"])
+async def test_scrapes_tell_when_the_process_began(api, path):
+    told = (await api.get(path)).headers["process-start-time-unix"]
+    assert 0 <= time.time() - int(told) < 3600
+
+
+async def test_feature_gates_are_told_with_their_stage(scrape):
+    gates = (await scrape())["kubernetes_feature_enabled"]
+    assert gates.samples["", frozenset({("name", "SidecarContainers"), ("stage", "")})] == 1
+    assert gates.samples["", frozenset({("name", "CBORServingAndStorage"), ("stage", "ALPHA")})] == 0
+
+
+async def test_requests_in_deprecated_versions_are_told(api, scrape):
+    assert (await api.get("/api/v1/endpoints")).status == 200
+    told = (await scrape())["apiserver_requested_deprecated_apis"]
+    assert told.kind == "gauge"
+    assert told.samples["", frozenset({
+        ("group", ""), ("version", "v1"), ("resource", "endpoints"), ("subresource", ""), ("removed_release", ""),
+    })] == 1  # fmt: skip
+    assert told.value(resource="configmaps") == 0
 
 
 async def test_health_checks_are_series_of_their_own(api):

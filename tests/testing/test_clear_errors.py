@@ -63,3 +63,23 @@ def test_a_mark_with_an_argument_that_has_no_name_is_refused() -> None:
     server = pytest_plugin._server(Pool(Path), request, {})
     with pytest.raises(pytest.UsageError, match="takes arguments by their names alone, not 'crds'"), server:
         pass
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"users": ["jane"]}, "users: 'jane' is no User: User('jane', groups=(...)) is one"),
+        ({"users": "jane"}, "users: 'j' is no User: User('j', groups=(...)) is one"),
+        ({"nodes": "3"}, "nodes: '3' is no whole number"),
+        ({"nodes": None}, "nodes: None is no whole number"),
+    ],
+)
+def test_an_argument_of_another_type_is_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        ThreadedEnvironment(**arguments)
+    assert str(caught.value) == message
+
+
+def test_a_resource_that_there_is_not_is_told_with_the_one_that_was_meant(environment: ThreadedEnvironment) -> None:
+    with pytest.raises(ValueError, match="the server has no resource 'podz', did you mean pod"):
+        environment.wait_for("podz", "a")

@@ -55,5 +55,7 @@ def _module(name: str) -> ModuleType:
         return import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
-            raise click.ClickException(f"there is no module {name}") from None
+            meant = name.removesuffix(".py").replace("/", ".")
+            hint = f", did you mean {meant}?" if name.endswith(".py") else ""
+            raise click.ClickException(f"there is no module {name}{hint}") from None
         raise

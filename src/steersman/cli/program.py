@@ -28,6 +28,9 @@ class Program(InOrder):
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         try:
             status = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.format_message(), err=True)  # of a group without a command: its help, in lines
+            sys.exit(_FAILED)
         except click.ClickException as error:
             click.echo(f"{_NAME}: {message_of(error)}", err=True)
             sys.exit(_FAILED)

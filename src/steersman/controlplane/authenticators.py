@@ -236,7 +236,7 @@ def authenticator(
         found.append(RequestHeaderAuthenticator(headers, of_proxies, options.requestheader_allowed_names))
     expiration = Histogram(
         "apiserver_client_certificate_expiration_seconds",
-        "Distribution of the remaining lifetime on the certificate used to authenticate a request.", _LIFETIMES,
+        "[ALPHA] Distribution of the remaining lifetime on the certificate used to authenticate a request.", _LIFETIMES,
     )  # fmt: skip
     registry.add(expiration)
     found += [

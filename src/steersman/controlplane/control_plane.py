@@ -436,7 +436,7 @@ class ControlPlane:
         if worker is not None:
             worker.install(server, storage)
         server.prepare_run()
-        Discovery(server).install()
+        Discovery(server).install(defined=True)
         await keys.made()
         keys.install_openid(server)
         openapi.install()

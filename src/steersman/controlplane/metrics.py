@@ -5,14 +5,23 @@ from __future__ import annotations
 import os
 import resource
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from steersman.controlplane.feature_gates import FEATURE_GATES
 from steersman.machinery.metrics import Computed, Labels, Registry
 from steersman.server.server import Server
-from steersman.server.version import GIT_VERSION, MAJOR, MINOR
+from steersman.server.version import version_info
 from steersman.store.store import Store
+
+_BUILD: Final = {
+    "major": "major", "minor": "minor", "git_version": "gitVersion", "git_commit": "gitCommit",
+    "git_tree_state": "gitTreeState", "build_date": "buildDate", "go_version": "goVersion", "compiler": "compiler",
+    "platform": "platform",
+}  # fmt: skip
+"""Members of the version document by the labels of `kubernetes_build_info`."""
 
 
 def install_metrics(registry: Registry, stores: Iterable[Store[Any]], server: Server) -> None:
@@ -42,24 +51,76 @@ def install_metrics(registry: Registry, stores: Iterable[Store[Any]], server: Se
                  ("group", "version", "kind"), watchers),
         Computed("gauge", "steersman_open_connections", "Open connections by protocol.", ("protocol",), connections),
         Computed("gauge", "kubernetes_build_info",
-                 "[BETA] A metric with a constant '1' value labeled by major, minor, git version.",
-                 ("git_version", "major", "minor"), lambda: [((GIT_VERSION, MAJOR, MINOR), 1)]),
-        Computed("counter", "process_cpu_seconds_total", "Total user and system CPU time spent in seconds.", (),
-                 lambda: [((), cpu_seconds())]),
-        Computed("gauge", "process_resident_memory_bytes", "Resident memory size in bytes.", (),
-                 lambda: [((), resident_bytes())]),
+                 "[BETA] A metric with a constant '1' value labeled by major, minor, git version, git commit, git tree "
+                 "state, build date, Go version, and compiler from which Kubernetes was built, and platform on which "
+                 "it is running.", tuple(_BUILD), _build_info),
+        Computed("gauge", "kubernetes_feature_enabled",
+                 "[BETA] This metric records the data about the stage and enablement of a k8s feature.",
+                 ("name", "stage"),
+                 lambda: (((name, gate.stage), gate.enabled) for name, gate in FEATURE_GATES.items())),
+        *process_series(),
         Computed("gauge", "process_start_time_seconds",
                  "Start time of the process since unix epoch in seconds.", (), lambda: [((), started)]),
     )  # fmt: skip
 
 
-def cpu_seconds() -> float:
+def _build_info() -> list[tuple[Labels, float]]:
+    version = version_info()
+    return [(tuple(version[member] for member in _BUILD.values()), 1)]
+
+
+def process_series() -> tuple[Computed, ...]:
+    """Return the time, memory and file descriptors of this process; on other systems than Linux some have no value."""
+    return tuple(
+        Computed(kind, name, text, (), partial(_unlabelled, read))
+        for kind, name, text, read in (
+            ("counter", "process_cpu_seconds_total", "Total user and system CPU time spent in seconds.", _cpu_seconds),
+            ("gauge", "process_resident_memory_bytes", "Resident memory size in bytes.", _resident_bytes),
+            ("gauge", "process_virtual_memory_bytes", "Virtual memory size in bytes.", _virtual_bytes),
+            ("gauge", "process_virtual_memory_max_bytes", "Maximum amount of virtual memory available in bytes.",
+             partial(_limit, resource.RLIMIT_AS)),
+            ("gauge", "process_open_fds", "Number of open file descriptors.", _open_descriptors),
+            ("gauge", "process_max_fds", "Maximum number of open file descriptors.",
+             partial(_limit, resource.RLIMIT_NOFILE)),
+        )
+    )  # fmt: skip
+
+
+def _unlabelled(read: Callable[[], float | None]) -> tuple[tuple[Labels, float], ...]:
+    """Return the one series of a metric, none if its value is not known."""
+    value = read()
+    return () if value is None else (((), value),)
+
+
+def _cpu_seconds() -> float:
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
 
 
-def resident_bytes() -> float:
+def _resident_bytes() -> float:
+    pages = _pages(1)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 if pages is None else pages
+
+
+def _virtual_bytes() -> float | None:
+    return _pages(0)
+
+
+def _pages(column: int) -> float | None:
+    """Return a size of the process in bytes, by its column of /proc/self/statm; None if there is no such file."""
     try:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return int(Path("/proc/self/statm").read_text().split()[column]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return None
+
+
+def _open_descriptors() -> float | None:
+    try:
+        return len(os.listdir("/proc/self/fd")) - 1  # without the one that lists them
+    except OSError:
+        return None
+
+
+def _limit(of: int) -> float:
+    soft, _ = resource.getrlimit(of)
+    return (1 << 64) - 1 if soft == resource.RLIM_INFINITY else soft

@@ -97,6 +97,11 @@ class Options(AuditOptions):
     service_account_max_token_expiration: int = 0
     service_account_extend_token_expiration: bool = True
     api_audiences: tuple[str, ...] = ()
+    watch_cache: bool = True
+    enable_garbage_collector: bool = True
+    delete_collection_workers: int = 1
+    """Without effect, as one thread writes."""
+    enable_logs_handler: bool = False
     allow_privileged: bool = False
     event_ttl: int = 3600
     goaway_chance: float = 0.0
@@ -107,6 +112,8 @@ class Options(AuditOptions):
     profiling: bool = True
     contention_profiling: bool = False
     runtime_config: dict[str, str] = field(default_factory=dict)
+    feature_gates: dict[str, str] = field(default_factory=dict)
+    """Gates that were named, each with its default, see `feature_gates`."""
     default_not_ready_toleration_seconds: int = 300
     default_unreachable_toleration_seconds: int = 300
     etcd_compaction_interval: float = 300.0

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from steersman.endpoints.installer import Handle, Route
+from steersman.endpoints.patches import DEFINED, media_type, unknown_patch_format
 from steersman.endpoints.request import Request
 from steersman.machinery.errors.status import bad_request, method_not_supported, not_found
 from steersman.machinery.identity.action import Action
@@ -44,7 +45,8 @@ class DefinedRoutes:
     def handler(self, request: Request) -> Handle:
         """Return the handler of this request, which from now on knows its action.
 
-        Raises StatusError 404 for another subresource, 405 for another verb, 400 without a name where one is needed.
+        Raises StatusError 404 for another subresource, 405 for another verb, 400 without a name where one is needed,
+        415 for such a patch in a media type that is none of patches.
         """
         action = request.info.action
         resource = GroupResource(action.group, action.resource)
@@ -56,6 +58,8 @@ class DefinedRoutes:
                 raise not_found(resource, action.name)
             raise method_not_supported(resource, action.verb)
         if not action.name and action.verb in _OF_ONE:
+            if action.verb == "patch" and media_type(request) not in DEFINED:
+                raise unknown_patch_format()  # which upstream looks at before it looks for the name
             raise bad_request("name must be provided")
         request.action = action
         return handle

@@ -64,8 +64,10 @@ async def instrumented(config: Instruments, route: Routed, request: Request) -> 
         handle = route.handler(request)
         if route.warning:
             request.warnings.append(route.warning)
+            removed_in = _removed_in(route.warning)
+            metrics.deprecated.set(1, (*metrics.labels(info, dry_run=False)[2:6], removed_in))
             if request.audit is not None:
-                request.audit.annotate_at_end(_deprecation(route.warning))
+                request.audit.annotate_at_end(_deprecation(removed_in))
         size = _size_of_large_body(request) if request.method in _WITH_BODIES else 0
         response = await (_with_room(config, handle, request, size) if size else handle(request))
     except StatusError as error:
@@ -87,10 +89,15 @@ async def instrumented(config: Instruments, route: Routed, request: Request) -> 
     return response
 
 
-def _deprecation(warning: str) -> dict[str, str]:
-    """What an audit is told of a request in a version that is deprecated."""
+def _removed_in(warning: str) -> str:
+    """Return the release that a warning of a deprecated version says it is removed in, "" if it says none."""
     found = _REMOVED_IN(warning)
-    return {"k8s.io/deprecated": "true"} | ({"k8s.io/removed-release": found[1]} if found else {})
+    return found[1] if found else ""
+
+
+def _deprecation(removed_in: str) -> dict[str, str]:
+    """Return the annotations of the audit event of a request in a deprecated version."""
+    return {"k8s.io/deprecated": "true"} | ({"k8s.io/removed-release": removed_in} if removed_in else {})
 
 
 def _size_of_large_body(request: Request) -> int:

@@ -62,7 +62,8 @@ async def list_response(scope: Scope, request: Request, listing: Listing, wanted
     if request.audit is not None and request.audit.wants_response:
         request.audit.response_object(await _audited(scope, request, listing, wanted))
     if wanted.as_kind == "Table" and scope.resource.row_order is not None and len(listing.items) > 1:
-        lane = scope.lane(request) if len(listing.items) > _FEW_ROWS else None
+        much = len(listing.items) > _FEW_ROWS or any(is_large(item.body) for item in listing.items)
+        lane = scope.lane(request) if much else None
         listing = replace(listing, items=await done(lane, _in_row_order, scope, listing.items))
     if wanted.media == PROTOBUF:
         response = await _protobuf_response(scope, request, listing, wanted)

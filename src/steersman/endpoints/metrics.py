@@ -56,7 +56,7 @@ class RequestMetrics:
             "apiserver_request_body_size_bytes",
             "[ALPHA] Apiserver request body size in bytes broken out by resource and verb.",
             _BODY_SIZES,
-            ("resource", "verb"),
+            ("group", "resource", "verb"),
         )
         self.long_running = Gauge(
             "apiserver_longrunning_requests",
@@ -65,13 +65,19 @@ class RequestMetrics:
             ("verb", "group", "version", "resource", "subresource", "scope", "component"),
         )
         self.watch_events = Counter(
-            "apiserver_watch_events_total", "[BETA] Number of events sent in watch clients", ("group", "version",
+            "apiserver_watch_events_total", "[ALPHA] Number of events sent in watch clients", ("group", "version",
                                                                                               "resource"),
         )  # fmt: skip
         self.terminations = Counter(
             "apiserver_request_terminations_total",
             "[ALPHA] Number of requests which apiserver terminated in self-defense.",
             ("verb", "group", "version", "resource", "subresource", "scope", "component", "code"),
+        )
+        self.deprecated = Gauge(
+            "apiserver_requested_deprecated_apis",
+            "[STABLE] Gauge of deprecated APIs that have been requested, broken out by API group, version, resource, "
+            "subresource, and removed_release.",
+            ("group", "version", "resource", "subresource", "removed_release"),
         )
         self.authentications = Counter(
             "authenticated_user_requests",
@@ -102,7 +108,8 @@ class RequestMetrics:
         registry.add(
             self.impersonations, self.impersonations_total,
             self.total, self.duration, self.sizes, self.body_sizes, self.long_running, self.watch_events,
-            self.terminations, self.authentications, self.authentication_attempts, self.authorization_attempts,
+            self.terminations, self.deprecated, self.authentications, self.authentication_attempts,
+            self.authorization_attempts,
         )  # fmt: skip
         self._registry = registry
         self.served: Callable[[RequestInfo], Action] = _action

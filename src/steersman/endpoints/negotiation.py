@@ -18,6 +18,7 @@ from steersman.machinery.go.strings import to_lower
 JSON: Final = "application/json"
 YAML: Final = "application/yaml"
 PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
+TEXT: Final = "text/plain"
 PRODUCED: Final = (JSON, YAML, PROTOBUF)
 STREAMED: Final = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 _ENCODED: Final = frozenset(PRODUCED)
@@ -37,13 +38,14 @@ _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 LONGEST_ACCEPT: Final = 2048
 """Characters of an Accept header that are read, before anybody is authenticated, and kept in caches."""
 META_GROUP: Final = "meta.k8s.io"
+CONFIG_GROUP: Final = "config.k8s.io"
 
 
 @dataclass(frozen=True, slots=True)
 class Representation:
     """How an answer is to look: its media type, whether pretty, and as which kind (`as_kind` "" is the object itself).
 
-    `as_version` is that of meta.k8s.io, v1 or v1beta1.
+    `as_version` is that of meta.k8s.io, v1 or v1beta1; of pages that of config.k8s.io.
     """
 
     media: str = JSON
@@ -144,6 +146,30 @@ def negotiate(
             if chosen is not None:
                 return chosen
     raise _only(PRODUCED)
+
+
+_PAGE_MEDIA: Final = (JSON, YAML, TEXT)
+
+
+def negotiate_page(accept: str, kind: str, versions: frozenset[str], *, pretty: bool = False) -> Representation:
+    """The representation of a page that is text, or an object of a kind of config.k8s.io where that is asked for.
+
+    `accept` is bounded. Follows k8s.io/component-base `zpages`. Raises StatusError 406.
+    """
+    if not accept:
+        return Representation(TEXT)
+    for clause in _clauses(accept):
+        named = dict(clause.parameters)
+        gvk = (named.get("as", ""), named.get("g", ""), named.get("v", ""))
+        for media in _PAGE_MEDIA:
+            general = f"{media.partition('/')[0]}/*"
+            if clause.media not in (media, general) and clause.media not in _WILDCARDS:
+                continue
+            if media == TEXT and gvk == ("", "", ""):
+                return Representation(TEXT)
+            if media != TEXT and gvk[:2] == (kind, CONFIG_GROUP) and gvk[2] in versions:
+                return Representation(media, named["pretty"] == "1" if "pretty" in named else pretty, kind, gvk[2])
+    raise _only(_PAGE_MEDIA)
 
 
 def _only(accepted: tuple[str, ...]) -> StatusError:

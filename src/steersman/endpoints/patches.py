@@ -51,6 +51,8 @@ from steersman.machinery.patch import json_patch, merge_patch, strategic_merge_p
 JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
+DEFINED: Final = (JSON_PATCH, MERGE_PATCH, APPLY_YAML)
+"""Media types of patches and applies of kinds without a Go type, in the order in which they are told."""
 _TOO_DEEP: Final = "the patch is nested too deeply"
 
 
@@ -59,15 +61,24 @@ def patch_media_type(scope: Scope, request: Request) -> str:
 
     Raises StatusError 415. Of kinds without a Go type it is not known how strategic merge patches merge lists.
     """
-    media = request.headers.get("content-type", "").partition(";")[0].strip(" ")
+    media = media_type(request)
     if scope.kind.go_type is not None:
         if media not in (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH):
             raise route_unsupported_media_type()
     elif media not in (JSON_PATCH, MERGE_PATCH):
-        accepted = ", ".join((JSON_PATCH, MERGE_PATCH, APPLY_YAML))
-        text = f"the body of the request was in an unknown format - accepted media types include: {accepted}"
-        raise unsupported_media_type(text)
+        raise unknown_patch_format()
     return media
+
+
+def media_type(request: Request) -> str:
+    """Return the media type of the request's body without its parameters."""
+    return request.headers.get("content-type", "").partition(";")[0].strip(" ")
+
+
+def unknown_patch_format() -> StatusError:
+    """Return the 415 for a patch of a kind without a Go type that is not of one of its media types."""
+    text = f"the body of the request was in an unknown format - accepted media types include: {', '.join(DEFINED)}"
+    return unsupported_media_type(text)
 
 
 def patched(write: Write, current: Any, kind: Kind[Any]) -> Any:

@@ -30,7 +30,7 @@ _AGE_TEXT = (
     "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"
 )
 
-_TEXTS = {"Name": NAME_TEXT, "Age": _AGE_TEXT}
+_TEXTS = {"Name": NAME_TEXT, "Age": _AGE_TEXT, "Created At": _AGE_TEXT}
 
 
 def include_object(request: Request) -> str:

@@ -185,7 +185,7 @@ def _of_time(registry: Registry, fairness: Fairness) -> None:
                 for more, found in read(level):
                     yield (*more, name), found.series
 
-        text = f"[ALPHA] Observations, at the end of every nanosecond, of {help_text}"
+        text = f"EXPERIMENTAL: [ALPHA] Observations, at the end of every nanosecond, of {help_text}"
         registry.add(ComputedHistogram(_PREFIX + name, text, buckets, labels, values))
 
     histogram(

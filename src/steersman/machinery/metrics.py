@@ -53,6 +53,12 @@ def _number(value: float) -> str:
     return str(int(value)) if value == int(value) else repr(value)
 
 
+def _edge(bound: float) -> str:
+    """Return the bound of a bucket as Go writes it: with an exponent from a million on, by which series are found."""
+    shortest = next(text for digits in range(17) if float(text := f"{bound:.{digits}e}") == bound)
+    return shortest if not -4 <= int(shortest.partition("e")[2]) < 6 else _number(bound)
+
+
 class _Labelled:
     """What all metrics share: a name, a help text and the names of the labels."""
 
@@ -147,7 +153,7 @@ class Histogram(_Labelled):
     def __init__(self, name: str, help_text: str, buckets: tuple[float, ...], labels: Labels = ()) -> None:
         super().__init__(name, help_text, labels)
         self._buckets = buckets
-        self._edges = (*(f'le="{_number(bound)}"' for bound in buckets), 'le="+Inf"')
+        self._edges = (*(f'le="{_edge(bound)}"' for bound in buckets), 'le="+Inf"')
         self._values: dict[Labels, list[float]] = {}
 
     def observe(self, value: float, labels: Labels = ()) -> None:

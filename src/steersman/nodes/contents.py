@@ -25,7 +25,7 @@ from steersman.machinery.values.quantity import nanos
 from steersman.nodes.behaviour import unknown_programs
 from steersman.nodes.container_status import all_statuses
 from steersman.nodes.course import Course, in_order
-from steersman.nodes.env_file import EnvFileError, value_in
+from steersman.nodes.env_file import EnvFile, EnvFileError
 from steersman.nodes.mounted_files import Mount, MountedFiles
 from steersman.nodes.naming import hostname_of
 from steersman.nodes.place import NOTHING, Memory, Progress, Start, moment_of
@@ -53,6 +53,8 @@ _MOST_FOLLOWED: Final = 2000
 """Containers whose commands are followed."""
 _MOST_GIVEN: Final = 64 << 10
 """Bytes of the files, and characters of the variables, that such a container is given."""
+_MOST_ENV_FILES: Final = 128 << 10
+"""Bytes of files of variables that are read in a look at a pod."""
 _MOST_VOLUMES: Final = 256
 """Of a pod; what is in the others is its containers' own."""
 _MOST_SERVERS: Final = 256
@@ -207,6 +209,9 @@ class PodContents:
         self._volumes = mounts
         self._known = known
         self._left = _SECONDS_IN_LOOK
+        self._env_files: dict[tuple[str, str], tuple[bytes, EnvFile]] = {}
+        """Files of variables that were read in this look, by volume and path."""
+        self._env_left = _MOST_ENV_FILES
 
     # Sight
 
@@ -435,7 +440,7 @@ class PodContents:
         path = posixpath.normpath(posixpath.join("/", reference.path)).lstrip("/")
         data = volume.files.get(f"{volume.inside}/{path}" if volume.inside else path)
         try:
-            value = value_in((data or b"").decode(errors="replace"), reference.key) if data is not None else None
+            value = None if data is None else self._env_file(reference, data).value(reference.key)
         except EnvFileError:
             value = None
         if value is None:
@@ -448,6 +453,19 @@ class PodContents:
         raise EnvFileError(
             f"environment variable key {quote(reference.key)} not found in file {quote(f'{place}/{path}')}"
         )
+
+    def _env_file(self, reference: FileKeySelector, data: bytes) -> EnvFile:
+        """Read a file of variables, once in a look. Raises EnvFileError where there is too much to read."""
+        key = (reference.volume_name, reference.path)
+        known = self._env_files.get(key)
+        if known is not None and known[0] is data:
+            return known[1]
+        if len(data) > self._env_left:
+            raise EnvFileError("too large")
+        self._env_left -= len(data)
+        found = EnvFile(data.decode(errors="replace"))
+        self._env_files[key] = (data, found)
+        return found
 
     def over_limit(self) -> str:
         """Return why the pod has to go as it has written more than a volume of it may hold; "" if it has not."""

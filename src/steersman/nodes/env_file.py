@@ -5,6 +5,8 @@ Follows pkg/kubelet/util/env (ParseEnv): a small part of the syntax of shells, v
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 _BLANK = " \t"
 
 
@@ -12,11 +14,35 @@ class EnvFileError(ValueError):
     """A file that is none of variables; the text is the kubelet's."""
 
 
-def value_in(text: str, key: str) -> str:
-    """Return the value of the first variable named `key`, "" if there is none. Raises EnvFileError.
+class EnvFile:
+    """A file that has been read: its variables, and what is wrong behind them."""
 
-    As in a kubelet, what comes after that variable is not read.
-    """
+    def __init__(self, text: str) -> None:
+        self._values: dict[str, str] = {}
+        self._error: EnvFileError | None = None
+        try:
+            for name, value in _variables(text):
+                self._values.setdefault(name, value)
+        except EnvFileError as error:
+            self._error = error
+
+    def value(self, key: str) -> str:
+        """Return the value of the first variable named `key`, "" if there is none. Raises EnvFileError.
+
+        As in a kubelet, what is wrong behind that variable does not matter.
+        """
+        if key not in self._values and self._error is not None:
+            raise self._error
+        return self._values.get(key, "")
+
+
+def value_in(text: str, key: str) -> str:
+    """Return the value of the first variable named `key`, "" if there is none. Raises EnvFileError."""
+    return EnvFile(text).value(key)
+
+
+def _variables(text: str) -> Iterator[tuple[str, str]]:
+    """Raises EnvFileError."""
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
@@ -28,15 +54,12 @@ def value_in(text: str, key: str) -> str:
             continue
         name, rest = _assigned(line, number)
         if rest.startswith(tuple(_BLANK)):
-            if name == key:
-                return ""
+            yield name, ""
             continue
         if not rest.startswith("'"):
             raise _wrong(number, "value must be enclosed in single quotes")
         value, number = _quoted(lines, rest[1:], number)
-        if name == key:
-            return value
-    return ""
+        yield name, value
 
 
 def _assigned(line: str, number: int) -> tuple[str, str]:

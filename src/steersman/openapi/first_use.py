@@ -27,7 +27,7 @@ class OpenAPIOnFirstUse:
         """Adds the paths."""
         self._server.add_path("/openapi/v2", self._answer_v2)
         self._server.add_path("/openapi/v3", self._answer_index)
-        self._server.add_prefix("/openapi/v3/", self._answer_v3)
+        self._server.add_prefix("/openapi/v3/", self._answer_v3, listed=True)
 
     @property
     def remote(self) -> RemoteDocuments:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Final
@@ -40,8 +41,9 @@ def install_basic_paths(server: Server) -> None:
     for checks in (server.healthz, server.livez, server.readyz):
         for path in checks.paths:
             server.add_path(path, partial(_health, checks))
-    server.add_path("/metrics", partial(_metrics, server))
-    server.add_path("/metrics/slis", partial(_health_metrics, server))
+    started = ("process-start-time-unix", str(int(time.time())))
+    server.add_path("/metrics", partial(_metrics, server, started))
+    server.add_path("/metrics/slis", partial(_health_metrics, server, started))
     if server.config.profiling:
         from steersman.server.profiling import install_profiling
 
@@ -73,7 +75,7 @@ async def _index(server: Server, request: Request) -> Response:
     return Response(200, [JSON_TYPE], response.body)
 
 
-async def _metrics(server: Server, request: Request) -> Response:
+async def _metrics(server: Server, started: tuple[str, str], request: Request) -> Response:
     """Every series, written one metric at a time so that a scrape does not hold up other requests."""
     pieces = []
     for text in server.config.registry.expose():
@@ -81,10 +83,10 @@ async def _metrics(server: Server, request: Request) -> Response:
         await asyncio.sleep(0)
     if server.gather is not None:
         pieces = await server.gather(pieces)
-    return Response(200, [_METRICS_TYPE], pieces)
+    return Response(200, [_METRICS_TYPE, started], pieces)
 
 
-async def _health_metrics(server: Server, request: Request) -> Response:
+async def _health_metrics(server: Server, started: tuple[str, str], request: Request) -> Response:
     """The health checks as series: 1 for each that is well."""
     lines = [
         "# HELP kubernetes_healthcheck [STABLE] This metric records the result of a single healthcheck.\n",
@@ -94,7 +96,7 @@ async def _health_metrics(server: Server, request: Request) -> Response:
         kind = checks.path.strip("/")
         async for name, wrong in checks.results():
             lines.append(f'kubernetes_healthcheck{{name="{name}",type="{kind}"}} {int(wrong is None)}\n')
-    return Response(200, [_METRICS_TYPE], "".join(lines).encode())
+    return Response(200, [_METRICS_TYPE, started], "".join(lines).encode())
 
 
 def install_openid(

@@ -7,13 +7,15 @@ import re
 import time
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
+from steersman.endpoints.negotiation import CONFIG_GROUP, TEXT, bounded, negotiate_page
 from steersman.endpoints.request import Request
-from steersman.endpoints.responses import NOSNIFF, TEXT_TYPE, error_response
+from steersman.endpoints.responses import NOSNIFF, TEXT_TYPE, error_response, plain_response, pretty_wanted
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.go_numbers import atoi
-from steersman.machinery.errors.status import bad_request, not_acceptable, request_entity_too_large
-from steersman.machinery.go.strings import trim_space
+from steersman.machinery.errors.status import StatusError, bad_request, request_entity_too_large
+from steersman.machinery.go.strings import to_lower
 from steersman.net.log_levels import NOTICE
 from steersman.net.message import BodyAborted, BodyTooLarge, Response
 from steersman.server.server import Server
@@ -23,6 +25,10 @@ _WARNING = (
     "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is "
     "for debugging purposes only.\n"
 )
+_NEWEST = "v1beta1"
+_PAGE_VERSIONS = frozenset({"v1alpha1", _NEWEST})
+_PATHS = frozenset({"/flagz", "/healthz", "/livez", "/metrics", "/readyz", "/statusz", "/version"})
+"""Paths that /statusz names, of those that are served."""
 _PLAIN = ("content-type", "text/plain")
 _NO_TEXT = re.compile(r"\\udc([89a-f][0-9a-f])")
 _LONGEST = 3 << 20
@@ -37,37 +43,54 @@ def install_debug_paths(server: Server, flags: Mapping[str, str]) -> None:
     """Adds the paths; `flags` are the command line's flags with their values. Those below /debug/flags are there if
     profiling is."""
     server.add_path("/flagz", partial(_flagz, flags))
-    server.add_path("/statusz", partial(_statusz, time.time()))
+    server.add_path("/statusz", partial(_statusz, time.time(), server))
     if not server.config.profiling:
         return
-    server.add_path("/debug/flags/v", _verbosity)
-    server.add_path("/debug/flags", _flags_page)
+    server.add_path("/debug/flags/v", _verbosity, listed=False)
+    server.add_path("/debug/flags", _flags_page, listed=False)
     server.add_prefix("/debug/flags/", _flags_page)
 
 
-def _refused(request: Request) -> Response | None:
-    """406 unless the client takes plain text."""
-    accepted = request.headers.get("accept", "*/*").split(",")
-    if any(trim_space(each.partition(";")[0]) in ("text/plain", "text/*", "*/*") for each in accepted):
-        return None
-    return error_response(request, not_acceptable("only the following media types are accepted: text/plain"))
+def _page(request: Request, kind: str, text: str, members: Mapping[str, Any]) -> Response:
+    """A page as text, or as an object of its kind with these members beside the metadata, whichever is asked for."""
+    try:
+        wanted = negotiate_page(
+            bounded(request.headers.get("accept", "")), kind, _PAGE_VERSIONS, pretty=pretty_wanted(request)
+        )
+    except StatusError as error:
+        return error_response(request, error)
+    if wanted.media == TEXT:
+        return Response(200, [TEXT_TYPE], f"\napiserver {to_lower(kind)}\n{_WARNING}{text}".encode())
+    if wanted.as_version != _NEWEST:
+        name = to_lower(kind)
+        request.warnings.append(f"This version of the {name} endpoint is deprecated. Please use a newer version.")
+    api_version = f"{CONFIG_GROUP}/{wanted.as_version}"
+    page = {"kind": kind, "apiVersion": api_version, "metadata": {"name": "apiserver"}, **members}
+    response = plain_response(page, wanted)
+    media = f"{wanted.media};g={CONFIG_GROUP};v={wanted.as_version};as={kind}"
+    return Response(200, [("content-type", media)], response.body)
 
 
 async def _flagz(flags: Mapping[str, str], request: Request) -> Response:
-    lines = "".join(f"{name}:{value}\n" for name, value in sorted(flags.items()))
-    text = f"\napiserver flagz\n{_WARNING}{lines}"
-    return _refused(request) or Response(200, [TEXT_TYPE], text.encode())
+    in_order = dict(sorted(flags.items()))
+    text = "".join(f"{name}:{value}\n" for name, value in in_order.items())
+    return _page(request, "Flagz", text, {"flags": in_order})
 
 
-async def _statusz(started: float, request: Request) -> Response:
+async def _statusz(started: float, server: Server, request: Request) -> Response:
     up = int(time.time() - started)
-    begun = time.strftime("%a %b %d %H:%M:%S UTC %Y", time.gmtime(started))
+    begun = time.gmtime(started)
+    binary, emulated = GIT_VERSION.removeprefix("v"), f"{MAJOR}.{MINOR}"
+    paths = [path for path in server.all_paths() if path in _PATHS]
     text = (
-        f"\napiserver statusz\n{_WARNING}\nStarted= {begun}\n"
+        f"\nStarted= {time.strftime('%a %b %d %H:%M:%S UTC %Y', begun)}\n"
         f"Up= {up // 3600} hr {up // 60 % 60:02} min {up % 60:02} sec\n"
-        f"Binary version= {GIT_VERSION}\nEmulation version= {MAJOR}.{MINOR}\n"
+        f"Binary version= {binary}\nEmulation version= {emulated}\nPaths= {' '.join(paths)}\n"
     )
-    return _refused(request) or Response(200, [TEXT_TYPE], text.encode())
+    return _page(request, "Statusz", text, {
+        "startTime": time.strftime("%Y-%m-%dT%H:%M:%SZ", begun), "uptimeSeconds": up, "goVersion": "",
+        "binaryVersion": binary, "emulationVersion": emulated, "paths": paths,
+    })  # fmt: skip
 
 
 async def _verbosity(request: Request) -> Response:

@@ -68,13 +68,16 @@ class Discovery:
         """Of group versions, by path."""
         self._roots: dict[bool, _Documents] = {}
 
-    def install(self) -> None:
-        """Adds the paths, and from now on those of groups and versions that come, and takes off those that go."""
+    def install(self, *, defined: bool = False) -> None:
+        """Adds the paths, and from now on those of groups and versions that come, and takes off those that go.
+
+        The index has `/apis/` if groups may be `defined`, as upstream's server of custom resources takes that path.
+        """
         server = self._server
         server.add_web_service("/api", partial(self._answer_root, True))
         apis = self._compressing(partial(self._answer_root, False))
         server.add_path("/apis", apis)
-        server.add_path("/apis/", apis, listed=False)
+        server.add_path("/apis/", apis, listed=defined)
         self._catalogue.subscribe(self._changed)
 
     def _changed(self, name: str) -> None:

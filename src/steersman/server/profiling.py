@@ -38,17 +38,17 @@ _PAGES = {
 
 def install_profiling(server: Server) -> None:
     """Adds the profiling paths."""
-    server.add_path("/debug/pprof/", _index)
-    server.add_path("/debug/pprof", _index)
-    server.add_path("/debug/pprof/profile", _Profile().answer)
-    server.add_path("/debug/pprof/heap", _heap)
-    server.add_path("/debug/pprof/goroutine", _stacks)
+    server.add_path("/debug/pprof/", _index, listed=False)
+    server.add_path("/debug/pprof", _index, listed=False)
+    server.add_path("/debug/pprof/profile", _Profile().answer, listed=False)
+    server.add_path("/debug/pprof/heap", _heap, listed=False)
+    server.add_path("/debug/pprof/goroutine", _stacks, listed=False)
     server.add_prefix("/debug/pprof/", _unknown)
 
 
 def install_contention_profiling(server: Server, holds: Callable[[], Sequence[Hold]]) -> None:
     """Adds the path that tells for what requests have waited: what held the loop."""
-    server.add_path("/debug/pprof/block", partial(_block, holds))
+    server.add_path("/debug/pprof/block", partial(_block, holds), listed=False)
 
 
 async def _block(holds: Callable[[], Sequence[Hold]], request: Request) -> Response:

@@ -113,9 +113,11 @@ class Server:
         self._unlisted.discard(path)
         self._services.discard(path)
 
-    def add_prefix(self, prefix: str, handler: PathHandler) -> None:
-        """Answers this path and everything below it that has no path of its own."""
+    def add_prefix(self, prefix: str, handler: PathHandler, *, listed: bool = False) -> None:
+        """Answers this path and everything below it that has no path of its own; the index has it if it is `listed`."""
         self.prefixes[prefix] = handler
+        if not listed:
+            self._unlisted.add(prefix)
 
     def add_post_start_hook(self, name: str, hook: Hook) -> None:
         """Work to be done once the server listens; it is ready when all of it is done."""
@@ -135,9 +137,8 @@ class Server:
                 self.livez.add(*checks)
 
     def all_paths(self) -> list[str]:
-        """Every path it answers, for the index."""
-        prefixes = (prefix.rstrip("/") for prefix in self.prefixes)
-        return sorted({*self.paths, *self.delegated, *prefixes} - self._unlisted)
+        """Every path that the index has."""
+        return sorted({*self.paths, *self.delegated, *self.prefixes} - self._unlisted)
 
     # Requests
 

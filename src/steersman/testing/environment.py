@@ -41,6 +41,13 @@ _PATIENCE: Final = 10.0
 _WHERE_IT_LISTENS: Final[dict[str, Any]] = {"bind_address": "127.0.0.1", "secure_port": 0}
 
 
+def _checked_user(user: User) -> User:
+    """Return the user. Raises TypeError for what is none, such as a name alone."""
+    if not isinstance(user, User):
+        raise TypeError(f"users: {user!r} is no User: User({user!r}, groups=(...)) is one")
+    return user
+
+
 class Environment:
     """A server in this process, on the event loop that `start` runs on: `async with Environment() as environment`.
 
@@ -61,7 +68,9 @@ class Environment:
         self, *, users: Iterable[User] = (ADMIN,), folder: Path | None = None, controllers: bool = False,
         nodes: int = 0, clock: bool = False, **options: Any,
     ) -> None:  # fmt: skip
-        self.users = {user.name: user for user in users}
+        self.users = {user.name: user for user in map(_checked_user, users)}
+        if not isinstance(nodes, int):
+            raise TypeError(f"nodes: {nodes!r} is no whole number")
         self._tokens: Tokens = {user.name: user.token or secrets.token_urlsafe() for user in self.users.values()}
         self._given_folder = folder
         self._options = options

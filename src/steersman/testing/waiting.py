@@ -14,6 +14,7 @@ import yaml
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.endpoints.discovery import ServedResource
 from steersman.machinery.go.strings import to_lower
+from steersman.machinery.suggestions import did_you_mean
 from steersman.storage.interface import Event
 from steersman.testing.client import Client
 
@@ -41,14 +42,17 @@ def find_resource(plane: ControlPlane, name: str) -> ServedResource:
     assert plane.server is not None
     catalogue = plane.server.catalogue
     wanted, _, wanted_group = to_lower(name).partition(".")
+    known: set[str] = set()
     for group in catalogue.groups():
         if wanted_group and wanted_group != group.name:
             continue
         for each in (each for version in group.versions for each in catalogue.resources(group.name, version)):
             resource = each.resource
-            if wanted in {resource.plural, resource.singular, to_lower(each.form.gvk.kind), *resource.short_names}:
+            names = {resource.plural, resource.singular, to_lower(each.form.gvk.kind), *resource.short_names}
+            if wanted in names:
                 return each
-    raise ValueError(f"the server has no resource {name!r}")
+            known |= names
+    raise ValueError(f"the server has no resource {name!r}{did_you_mean(wanted, sorted(known))}")
 
 
 class Wait:

@@ -53,9 +53,7 @@ ANSWERS: dict[str, Callable[[Request], Any]] = {
 PLACES: dict[str, Callable[[AdmissionHook], dict[str, Any]]] = {
     "connection refused": lambda hook: {"url": "https://127.0.0.1:1/w"},
     "unknown authority": lambda hook: {"url": f"{hook.root}/w", "caBundle": None},
-    "certificate is not valid for": lambda hook: {
-        "service": {"namespace": "default", "name": "other", "port": hook.port}
-    },
+    "is valid for": lambda hook: {"service": {"namespace": "default", "name": "other", "port": hook.port}},
     'service "hook" not found': lambda hook: {"service": {"namespace": "kube-system", "name": "hook"}},
     "no service port 443": lambda hook: {"service": {"namespace": "default", "name": "hook"}},
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,37 @@ def test_a_known_flag_that_is_not_supported_is_never_ignored():
     for name in sorted(KNOWN - FLAGS.keys() - {"help"}):
         with pytest.raises(OptionsError, match=f"^not supported yet: --{name}$"):
             parsed(f"--{name}=value")
+
+
+def test_feature_gates_may_be_named_with_their_defaults():
+    options = parsed("--feature-gates=SidecarContainers=true, kube:AllAlpha=F,", "--feature-gates=")
+    assert options.feature_gates == {"SidecarContainers": "true", "AllAlpha": "false"}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("Foo=true", "unrecognized feature gate: Foo"),
+        ("APIServerIdentity", "missing bool value for APIServerIdentity"),
+        ("foo:Bar=true", "component not registered: foo"),
+        ("AllAlpha=maybe", 'invalid value of AllAlpha=maybe, err: strconv.ParseBool: parsing "maybe": invalid syntax'),
+        ("SidecarContainers=false", "cannot set feature gate SidecarContainers to false, feature is locked to true"),
+        ("CBORServingAndStorage=true", "not supported yet: CBORServingAndStorage=true, as each gate"),
+        ("AllBeta=false", "not supported yet: AllBeta=false, as each gate"),
+    ],
+)
+def test_feature_gates_are_refused_in_the_words_of_kube_apiserver(text: str, told: str):
+    with pytest.raises(OptionsError, match=f"^--feature-gates: {re.escape(told)}"):
+        parsed(f"--feature-gates={text}")
+
+
+@pytest.mark.parametrize("flag", ["watch-cache=false", "enable-garbage-collector=false", "enable-logs-handler=true"])
+def test_flags_of_one_value_refuse_the_other(flag: str):
+    name, _, value = flag.partition("=")
+    usual = {"true": "false", "false": "true"}[value]
+    assert parsed(f"--{name}={usual}") == parsed()
+    with pytest.raises(OptionsError, match=f"^--{name}: not supported yet: {value}$"):
+        parsed(f"--{flag}")
 
 
 def test_a_mistyped_flag_is_told_with_what_was_meant():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import re
 import ssl
 from pathlib import Path
 
@@ -28,9 +29,10 @@ class Issuer:
 
     @staticmethod
     def signed(
-        name: x509.Name, key: ec.EllipticCurvePrivateKey, signer: Issuer, *extensions: x509.ExtensionType
-    ) -> x509.Certificate:
-        now = datetime.datetime.now(datetime.UTC)
+        name: x509.Name, key: ec.EllipticCurvePrivateKey, signer: Issuer, *extensions: x509.ExtensionType,
+        late: datetime.timedelta = datetime.timedelta(),
+    ) -> x509.Certificate:  # fmt: skip
+        now = datetime.datetime.now(datetime.UTC) - late
         builder = (
             x509.CertificateBuilder()
             .subject_name(name)
@@ -47,14 +49,16 @@ class Issuer:
     def pem(self) -> str:
         return self.certificate.public_bytes(serialization.Encoding.PEM).decode()
 
-    def server(self, folder: Path, common_name: str, *names: str) -> ssl.SSLContext:
+    def server(
+        self, folder: Path, common_name: str, *names: str, late: datetime.timedelta = datetime.timedelta()
+    ) -> ssl.SSLContext:
         """A server's context with a certificate from here."""
         key = ec.generate_private_key(ec.SECP256R1())
         extensions = [x509.SubjectAlternativeName([x509.DNSName(name) for name in names])] if names else []
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
         file = folder / "server.pem"
         file.write_bytes(
-            self.signed(subject, key, self, *extensions).public_bytes(serialization.Encoding.PEM)
+            self.signed(subject, key, self, *extensions, late=late).public_bytes(serialization.Encoding.PEM)
             + key.private_bytes(
                 serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
             )
@@ -100,7 +104,7 @@ def test_a_common_name_is_no_name_of_a_host(tmp_path: Path) -> None:
         shake_hands(issuer.server(tmp_path, "hook"), issuer.pem())
 
 
-async def told(server: ssl.SSLContext, trusted: str) -> str:
+async def told(server: ssl.SSLContext, trusted: str, name: str = "hook") -> str:
     """What is said of a server."""
 
     async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -111,9 +115,9 @@ async def told(server: ssl.SSLContext, trusted: str) -> str:
         context.load_verify_locations(cadata=trusted)
         port = listener.sockets[0].getsockname()[1]
         with pytest.raises(DialError) as caught:
-            await dial("127.0.0.1", port, context, server_name="hook")
+            await dial("127.0.0.1", port, context, server_name=name)
         with pytest.raises(DialError) as again:
-            await dial("127.0.0.1", port, context, server_name="hook")
+            await dial("127.0.0.1", port, context, server_name=name)
     assert str(again.value) == str(caught.value)
     return str(caught.value)
 
@@ -130,3 +134,35 @@ async def test_another_authority_of_the_same_name_is_told_of(tmp_path: Path) -> 
 
 async def test_of_an_authority_of_another_name_there_is_nothing_to_tell(tmp_path: Path) -> None:
     assert await told(Issuer("root").server(tmp_path, "x", "hook"), Issuer("other").pem()) == UNKNOWN
+
+
+REFUSED = "tls: failed to verify certificate: x509: "
+
+
+@pytest.mark.parametrize(
+    ("common_name", "names", "asked", "text"),
+    [
+        ("x", ["foo.bar", "foo"], "hook", "certificate is valid for foo.bar, foo, not hook"),
+        ("x", ["foo.bar"], "127.0.0.1",
+         "cannot validate certificate for 127.0.0.1 because it doesn't contain any IP SANs"),
+        ("hook", [], "hook", "certificate relies on legacy Common Name field, use SANs instead"),
+        ("*.a.svc", [], "hook.a.svc", "certificate relies on legacy Common Name field, use SANs instead"),
+        ("other", [], "hook", "certificate is not valid for any names, but wanted to match hook"),
+        ("x", [f"n{number}" for number in range(100)], "hook",
+         "certificate is valid for 100 names, but none matched hook"),
+    ],
+)  # fmt: skip
+async def test_a_certificate_for_other_names_is_told_with_these(
+    tmp_path: Path, common_name: str, names: list[str], asked: str, text: str
+) -> None:
+    issuer = Issuer("root")
+    assert await told(issuer.server(tmp_path, common_name, *names), issuer.pem(), asked) == f"{REFUSED}{text}"
+
+
+@pytest.mark.parametrize(("late", "how"), [(3, "after"), (-3, "before")])
+async def test_a_certificate_whose_time_is_over_is_told_with_it(tmp_path: Path, late: int, how: str) -> None:
+    issuer = Issuer("root")
+    server = issuer.server(tmp_path, "hook", "hook", late=datetime.timedelta(hours=late))
+    moment = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+    text = rf"{REFUSED}certificate has expired or is not yet valid: current time {moment} is {how} {moment}"
+    assert re.fullmatch(text, await told(server, issuer.pem()))

@@ -372,6 +372,23 @@ async def test_an_answer_before_the_body_is_complete_stops_the_client(serve, htt
     assert (await client.answer(client.request())).status == 200
 
 
+@pytest.mark.parametrize("trailers", [False, True])
+async def test_an_answer_before_the_body_needs_no_reset_if_the_rest_comes_soon(serve, http2, trailers: bool):
+    async def handler(request: Request) -> Response:
+        return Response(400, [], b"refused")
+
+    client = await http2(await serve(handler))
+    early = client.request("POST", "/", end=False)
+    assert (await client.answer(early)).status == 400
+    if trailers:
+        client.writer.write(frames.headers(early, client.encoder.encode([("x", "y")]), frames.END_STREAM, 16384))
+    else:
+        client.data(early, b"on its way", end=True)
+    later = client.request("POST", "/", end=False)
+    reset = await client.until(frames.RST_STREAM)  # those of both would come at the same time
+    assert (reset.stream_id, int.from_bytes(reset.payload)) == (later, ErrorCode.NO_ERROR)
+
+
 async def test_head_and_bodiless_statuses_have_no_data(serve, http2):
     async def handler(request: Request) -> Response:
         return Response(int(request.path[1:]), [], b"body")

@@ -36,9 +36,8 @@ def _world() -> World:
     return World("pod", variables, lambda: 1_800_000_000.0, dict(_files()))
 
 
-@cache
 def _allowed() -> float:
-    """How long a program may work between two effects here."""
+    """How long a program may work between two effects here and now: others use the machine too."""
     return _BETWEEN * max(1.0, min(_work() for _ in range(5)) / _WORK)
 
 
@@ -52,10 +51,10 @@ def shell(data: bytes) -> str:
     """The end of a script. No effect of it takes long."""
     longest, end = _longest(data)
     tried = 0
-    while longest > _allowed() and tried < _AGAIN:
+    while longest > _BETWEEN and longest > (allowed := _allowed()):
+        if tried == _AGAIN:
+            raise Wrong(f"worked for {longest * 1000:.1f} ms between two effects, {allowed * 1000:.1f} are allowed")
         longest, tried = min(longest, _longest(data)[0]), tried + 1
-    if longest > _allowed():
-        raise Wrong(f"worked for {longest * 1000:.1f} ms between two effects")
     return end
 
 

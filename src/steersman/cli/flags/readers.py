@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from steersman.authorization.steps import MODES
 from steersman.controlplane.controllers import check_controllers
+from steersman.controlplane.feature_gates import feature_gates
 from steersman.controlplane.options import (
     ENDPOINT_RECONCILERS,
     LOGGING_FORMATS,
@@ -243,6 +244,18 @@ class OneOf:
         return text
 
 
+class Only:
+    """Reads a boolean that has one value: the other one is not supported."""
+
+    def __init__(self, value: bool) -> None:
+        self._value = value
+
+    def __call__(self, text: str) -> bool:
+        if boolean(text) is not self._value:
+            raise ValueError(f"not supported yet: {text}")
+        return self._value
+
+
 def header_names(text: str) -> tuple[str, ...]:
     given = tuple(text.split(",")) if text else ()
     if not all(map(trim_space, given)):
@@ -278,7 +291,7 @@ def pairs(text: str) -> dict[str, str]:
 
 SHOWN: Final[dict[Callable[[str], Any], str]] = {
     address: "ip", bind_address: "ip", chance: "float", claim: "CLAIM=VALUE", controllers: "strings",
-    decimal: "float", file: "file",
+    decimal: "float", feature_gates: "KEY=VALUE,...", file: "file",
     folder: "folder",
     header_names: "strings", integer: "int", integers: "ints", issuer: "strings", modes: "strings",
     names: "strings", number: "int",

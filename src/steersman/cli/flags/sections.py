@@ -10,6 +10,7 @@ from steersman.authorization.steps import MODES
 from steersman.cli.flags.known import ADMISSION_PLUGINS
 from steersman.cli.flags.readers import (
     OneOf,
+    Only,
     address,
     backend,
     bind_address,
@@ -46,6 +47,7 @@ from steersman.cli.flags.readers import (
     whole_seconds,
 )
 from steersman.controlplane.controllers import CONTROLLERS
+from steersman.controlplane.feature_gates import feature_gates
 from steersman.controlplane.options import ENDPOINT_RECONCILERS, LOGGING_FORMATS, STORAGE_MEDIA_TYPES
 from steersman.controlplane.tls_parameters import SUITE_NAMES
 
@@ -281,6 +283,7 @@ SECTIONS: Final[dict[str, dict[str, Flag]]] = {
             True,
             values=("api/all=true", "api/all=false", "api/alpha=true", "api/beta=true"),
         ),
+        "feature-gates": Flag("feature_gates", feature_gates, "gates with the values that they have by default", True),
     },
     "Admission": {
         "enable-admission-plugins": Flag(
@@ -310,6 +313,11 @@ SECTIONS: Final[dict[str, dict[str, Flag]]] = {
         **_audit_flags("webhook"),
     },
     "Objects": {
+        "watch-cache": Flag("watch_cache", Only(True), "true only: reads are answered from caches", boolean=True),
+        "enable-garbage-collector": Flag(
+            "enable_garbage_collector", Only(True), "true only: finalizers of deletions are set", boolean=True
+        ),
+        "delete-collection-workers": Flag("delete_collection_workers", number, "has no effect"),
         "allow-privileged": Flag("allow_privileged", boolean, "allow privileged containers", boolean=True),
         "default-not-ready-toleration-seconds": Flag(
             "default_not_ready_toleration_seconds", number, "how long new pods stay on nodes that are not ready"
@@ -365,6 +373,7 @@ SECTIONS: Final[dict[str, dict[str, Flag]]] = {
             values=("0", "2", "3", "6"),
         ),
         "logging-format": Flag("logging_format", logging_format, "form of the log's lines", values=LOGGING_FORMATS),
+        "enable-logs-handler": Flag("enable_logs_handler", Only(False), "false only: no /logs", boolean=True),
         "profiling": Flag("profiling", boolean, "serve /debug/pprof", boolean=True),
         "contention-profiling": Flag(
             "contention_profiling", boolean, "serve what holds the event loop at /debug/pprof/block", boolean=True

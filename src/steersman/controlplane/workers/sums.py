@@ -10,7 +10,8 @@ _LINES: Final = 1_000
 """Between two turns of the loop."""
 _LARGEST: Final = frozenset({
     "apiserver_resource_objects", "apiserver_storage_objects", "apiserver_storage_size_bytes",
-    "kubernetes_build_info", "kubernetes_feature_enabled",
+    "apiserver_requested_deprecated_apis", "kubernetes_build_info", "kubernetes_feature_enabled",
+    "process_virtual_memory_max_bytes",
 })  # fmt: skip
 """Gauges of what all processes see alike..."""
 _LARGEST_ENDS: Final = ("_info", "_timestamp_seconds")

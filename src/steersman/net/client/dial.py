@@ -49,16 +49,20 @@ _REASONS: Final = {
 BeforeTLS = Callable[[UpgradedConnection], Awaitable[None]]
 
 
-_hints: Final[WeakKeyDictionary[ssl.SSLContext, tuple[tuple[str, int], float, str]]] = WeakKeyDictionary()
-"""What was found out last with a context: of which place, until when it counts, the text."""
+_hints: Final[WeakKeyDictionary[ssl.SSLContext, tuple[tuple[str, int, str, int], float, str]]] = WeakKeyDictionary()
+"""What was found out last with a context: of which place, name and reason, until when it counts, the text."""
 
 
 class DialError(Exception):
     """There is no connection; the text is Go's."""
 
 
-class UnknownAuthority(DialError):
-    """The other side's certificate leads to nobody who is trusted."""
+class RefusedCertificate(DialError):
+    """The other side's certificate is not trusted; `code` is OpenSSL's for the reason."""
+
+    def __init__(self, text: str, code: int) -> None:
+        super().__init__(text)
+        self.code = code
 
 
 class Received(asyncio.BufferedProtocol):
@@ -218,10 +222,10 @@ async def dial(
     for address in found:
         try:
             protocol = await _connect(loop, address, port, server_name or host, tls, before_tls)
-        except UnknownAuthority as error:
+        except RefusedCertificate as error:
             if failure is None and tls is not None:
-                hint = await _authority_hint(loop, address, port, server_name or host, tls, before_tls)
-                failure = DialError(f"{error}{hint}")
+                more = await _explained(error, loop, address, port, server_name or host, tls, before_tls)
+                failure = DialError(more or str(error))
         except DialError as error:
             failure = failure or error
         else:
@@ -260,8 +264,10 @@ def told_as_go(place: str, host: str) -> Iterator[None]:
     try:
         yield
     except ssl.SSLError as error:
-        kind = UnknownAuthority if getattr(error, "verify_code", 0) in _UNKNOWN_AUTHORITY else DialError
-        raise kind(_tls_failure(error, host)) from None
+        text = _tls_failure(error, host)
+        if isinstance(error, ssl.SSLCertVerificationError):
+            raise RefusedCertificate(text, error.verify_code) from None
+        raise DialError(text) from None
     except TimeoutError:
         raise DialError(f"dial {place}: i/o timeout") from None
     except ConnectionAbortedError:
@@ -270,32 +276,40 @@ def told_as_go(place: str, host: str) -> Iterator[None]:
         raise DialError(f"dial {place}: connect: {_reason(error)}") from None
 
 
-async def _authority_hint(
-    loop: asyncio.AbstractEventLoop, address: str, port: int, host: str, tls: ssl.SSLContext,
-    before_tls: BeforeTLS | None,
+async def _explained(
+    refused: RefusedCertificate, loop: asyncio.AbstractEventLoop, address: str, port: int, host: str,
+    tls: ssl.SSLContext, before_tls: BeforeTLS | None,
 ) -> str:  # fmt: skip
-    """What may be wrong with a certificate that leads to nobody who is trusted; once a while for each context."""
-    place, now = (address, port), loop.time()
+    """The text of a refusal as Go has it, which tells of what is in the certificate, "" if that cannot be seen; found
+    out once a while for each context."""
+    place, now = (address, port, host, refused.code), loop.time()
     known = _hints.get(tls)
     if known is not None and known[0] == place and now < known[1]:
         return known[2]
     found = ""
     try:
         async with asyncio.timeout(HINT_TIMEOUT):
-            from steersman.net.client import authority_hint  # cryptography takes a while to load
+            from steersman.net.client import refused_certificate  # cryptography takes a while to load
 
-            protocol = await _connect(loop, address, port, host, authority_hint.seeing_context(), before_tls)
+            protocol = await _connect(loop, address, port, host, refused_certificate.seeing_context(), before_tls)
             assert protocol.connection is not None
             certificate = protocol.connection.peer_certificate
             protocol.connection.close()
-            authorities = tls.get_ca_certs(binary_form=True)
-            found = await asyncio.to_thread(authority_hint.hint, certificate, authorities)
+            if refused.code in _UNKNOWN_AUTHORITY:
+                authorities = tls.get_ca_certs(binary_form=True)
+                more = await asyncio.to_thread(refused_certificate.why_unknown, certificate, authorities)
+            elif refused.code in _WRONG_NAME:
+                more = await asyncio.to_thread(refused_certificate.why_not_for, certificate, host)
+            else:
+                more = await asyncio.to_thread(refused_certificate.why_out_of_date, certificate)
+            found = f"{_REFUSED}{more}" if more else ""
     except (DialError, TimeoutError):
         return found
     _hints[tls] = place, now + HINT_SECONDS, found
     return found
 
 
+_REFUSED: Final = "tls: failed to verify certificate: x509: "
 _ALERTS: Final = {
     "ACCESS_DENIED": "access denied", "BAD_CERTIFICATE": "bad certificate", "BAD_RECORD_MAC": "bad record MAC",
     "CERTIFICATE_EXPIRED": "expired certificate", "CERTIFICATE_REQUIRED": "certificate required",
@@ -329,7 +343,7 @@ def _tls_failure(error: ssl.SSLError, host: str) -> str:
             what = f"certificate is not valid for {host}"
         else:
             what = "certificate cannot be verified"
-        return f"tls: failed to verify certificate: x509: {what}"
+        return f"{_REFUSED}{what}"
     if error.reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "RECORD_LAYER_FAILURE"):
         return "tls: first record does not look like a TLS handshake"
     alert = re.sub("^(?:SSLV3|TLSV1|TLSV13)_ALERT_", "", error.reason or "")

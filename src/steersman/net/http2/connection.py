@@ -27,6 +27,8 @@ _RESET_RATE: Final = 200
 _CONTROL_BURST: Final = 2000
 _CONTROL_RATE: Final = 200
 _MAX_REMEMBERED_RESETS: Final = 1000
+_REST_OF_BODY: Final = 0.02
+"""Seconds that a client has for the rest of a body after the whole response, before its stream is reset."""
 _DEFAULT_TABLE: Final = 4096
 _LAST_PING: Final = b"last one"
 """What its acknowledgement tells: the client has read all that was sent before, GOAWAY too."""
@@ -57,6 +59,8 @@ class Http2Connection(Http2Output):
         self._put_off = False
         """The same for what has come in a turn that had no time for it."""
         self._reset_by_us: dict[int, None] = {}
+        self._answered_early: dict[int, None] = {}
+        """Streams that have their whole response and get a reset unless the rest of their request's body comes soon."""
         self._blocks = BlockReader(limits)
         self._block: bytearray | None = None
         self._block_id = 0
@@ -211,12 +215,23 @@ class Http2Connection(Http2Output):
         self._handlers -= 1
 
     def half_closed(self, stream: Http2Stream) -> None:
-        """Called when END_STREAM has been queued: the stream ends, with a reset if its request's body has not."""
+        """Called when END_STREAM has been queued: the stream ends, with a reset if its request's body does not soon.
+
+        A body that has been sent meanwhile needs none, and curl drops a response that a reset overtakes.
+        """
         if not stream.remote_closed:
-            self.out.append(frames.rst_stream(stream.id, ErrorCode.NO_ERROR))
             self._remember_reset(stream.id)
-            self.schedule()
+            if not self._answered_early:
+                self.core.loop.call_later(_REST_OF_BODY, self._reset_answered)
+            self._answered_early[stream.id] = None
         self._forget(stream, None)
+
+    def _reset_answered(self) -> None:
+        """Tells clients that still send bodies of requests with a whole response to stop."""
+        if not self._lost and not self._deaf:
+            self.out.extend(frames.rst_stream(stream_id, ErrorCode.NO_ERROR) for stream_id in self._answered_early)
+            self.schedule()
+        self._answered_early.clear()
 
     def reset(self, stream: Http2Stream, code: int) -> None:
         """Ends a stream from this side."""
@@ -352,6 +367,8 @@ class Http2Connection(Http2Output):
             if stream_id > self._last_id and not self._draining:
                 raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "DATA on an idle stream")
             if stream_id in self._reset_by_us or stream_id > self._last_id:
+                if flags & frames.END_STREAM:
+                    self._answered_early.pop(stream_id, None)
                 return
             raise StreamFault(stream_id, ErrorCode.STREAM_CLOSED, "DATA on a closed stream")
         if size > stream.recv_window:
@@ -437,6 +454,7 @@ class Http2Connection(Http2Output):
         stream = self.streams.get(stream_id)
         if stream is None:
             if stream_id in self._reset_by_us:
+                self._answered_early.pop(stream_id, None)
                 return
             raise ConnectionFault(ErrorCode.STREAM_CLOSED, "HEADERS on a closed stream")
         if stream.remote_closed:
@@ -515,6 +533,7 @@ class Http2Connection(Http2Output):
         stream = self.streams.get(stream_id)
         if stream is not None:
             self._forget(stream, "the client has reset the stream")
+        self._answered_early.pop(stream_id, None)
         self._reset_by_us.pop(stream_id, None)  # what comes now was sent after both resets
 
     def _on_settings(self, flags: int, stream_id: int, payload: bytes) -> None:

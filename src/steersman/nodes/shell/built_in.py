@@ -17,6 +17,7 @@ from steersman.nodes.shell.syntax import Reader
 SHELLS: Final = frozenset({"sh", "bash", "ash", "dash"})
 _INTEGER: Final = re.compile("-?[0-9]{1,18}", re.ASCII)
 _MOST_TRAPS: Final = 64
+"""That are set at once."""
 
 
 def _exit(shell: Expansion, rest: list[str]) -> Course:
@@ -80,9 +81,7 @@ def _trap(shell: Expansion, rest: list[str]) -> Course:
     text, names = (rest[0], rest[1:]) if len(rest) > 1 else ("-", rest)
     for each in names[:_MOST_TRAPS]:
         signal = "EXIT" if each == "0" else each.removeprefix("SIG")
-        shell.traps.pop(signal, None)
-        if text != "-":
-            shell.traps[signal] = text
+        shell.set_trap(signal, "" if text == "-" else text)
     return 0
 
 

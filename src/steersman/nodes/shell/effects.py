@@ -207,6 +207,8 @@ class World:
     """Steps in all."""
     interactive: bool = False
     """Somebody types: a shell asks for each line."""
+    _parts: int = 0
+    """Of a step, in characters."""
     _gave_way: int = 0
     """The work after which others had their turn."""
     _set: int = 0
@@ -216,15 +218,18 @@ class World:
 
     def copy(self, **changes: Any) -> World:
         """Return a world for another command: of its own are the fields that change, and what is left of its bounds."""
-        return replace(self, **changes, steps=0, work=0, _gave_way=0, _set=0, _undo=[])
+        return replace(self, **changes, steps=0, work=0, _parts=0, _gave_way=0, _set=0, _undo=[])
 
     # Work
 
     def spend(self, characters: int = 0, *, lines: int = 0, files: int = 0, steps: int = 0) -> Work[None]:
-        """Count some work; others have their turn after much of it. Waits for ever where a bound is passed."""
-        self.work += (
-            steps + characters // _STEP_CHARACTERS + (lines + _STEP_LINES - 1) // _STEP_LINES + files // _STEP_FILES
-        )
+        """Count some work; others have their turn after much of it. Waits for ever where a bound is passed.
+
+        Parts of a step are kept: much of what is little each time comes to steps, too.
+        """
+        self._parts += characters + files * (_STEP_CHARACTERS // _STEP_FILES)
+        whole, self._parts = divmod(self._parts, _STEP_CHARACTERS)
+        self.work += steps + whole + (lines + _STEP_LINES - 1) // _STEP_LINES
         if self.steps > self.most_steps or (self.most_work is not None and self.work > self.most_work):
             yield Wait(float("inf"))
         elif self.work - self._gave_way >= _GIVES_WAY:
@@ -246,6 +251,14 @@ class World:
         for name, value in values.items():
             self._note(name)
             variables[name] = value
+        return True
+
+    def keep(self, size: int) -> bool:
+        """Count characters that a shell keeps for itself, of functions and traps; less than 0 gives them back. False
+        where there is no room for them."""
+        if size > 0 and self._set + size > _MOST_VARIABLES:
+            return False
+        self._set += size
         return True
 
     def unset(self, name: str) -> None:

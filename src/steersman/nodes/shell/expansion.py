@@ -9,8 +9,8 @@ from typing import Final
 from steersman.net.ascii import is_digits
 from steersman.nodes.shell.effects import Course, Work, World, Write
 from steersman.nodes.shell.numbers import arithmetic
-from steersman.nodes.shell.patterns import shorter
-from steersman.nodes.shell.script import Arithmetic, Command, Output, Script, Text, Variable, Word
+from steersman.nodes.shell.patterns import glob_work, shorter
+from steersman.nodes.shell.script import Arithmetic, Function, Output, Script, Text, Variable, Word
 from steersman.nodes.shell.syntax import Reading, ShellSyntaxError
 
 _MOST_CHARACTERS: Final = 1 << 18
@@ -22,6 +22,7 @@ _SPLIT_AT_ONCE: Final = 1 << 12
 _PIECES: Final = 64
 """Parts of words that are expanded between two effects."""
 _BLANKS: Final = re.compile("[ \\t\\n]+")
+_TRAP_ITSELF: Final = 128
 _WILD: Final = re.compile(r"([\\*?\[\]])")
 
 
@@ -64,7 +65,7 @@ class Expansion:
         """Seconds that what runs in the background takes."""
         self.fails_at_once = False
         """`set -e`."""
-        self.functions: dict[str, Command] = {}
+        self.functions: dict[str, Function] = {}
         self.traps: dict[str, str] = {}
         """Commands by the signals at which they are run, of which EXIT alone comes by itself."""
 
@@ -88,6 +89,21 @@ class Expansion:
         """Set variables. Raises ShellSyntaxError where there is no room for them."""
         if not self.world.assign(values):
             raise ShellSyntaxError("out of memory")
+
+    def set_trap(self, signal: str, text: str) -> None:
+        """Have a command run at a signal, none for an empty one. Raises ShellSyntaxError where there is no room for
+        it."""
+        before = self.traps.pop(signal, "")
+        self.world.keep(-len(signal) - len(before) - _TRAP_ITSELF if before else 0)
+        if text:
+            if not self.world.keep(len(signal) + len(text) + _TRAP_ITSELF):
+                raise ShellSyntaxError("out of memory")
+            self.traps[signal] = text
+
+    def forget_traps(self) -> None:
+        """Run no command at any signal."""
+        for signal in tuple(self.traps):
+            self.set_trap(signal, "")
 
     def _pattern(self, word: Word) -> Work[str]:
         pieces: list[str] = []
@@ -180,7 +196,7 @@ class Expansion:
             return value
         if operator[0] in "#%":
             pattern = yield from self._pattern(variable.word)
-            yield from self.world.spend(2 * len(value))
+            yield from self.world.spend(2 * len(value) + glob_work(pattern, len(value)))
             return shorter(pattern, value, operator)
         is_set = bool(value) or (variable.name in self.world.environment and ":" not in operator)
         match operator[-1]:

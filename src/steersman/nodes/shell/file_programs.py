@@ -11,7 +11,9 @@ from typing import Final
 
 from steersman.net.ascii import is_digits
 from steersman.nodes.shell.effects import (
+    MOST_BUFFERED,
     MOST_FILE_BYTES,
+    Buffer,
     Course,
     Missing,
     NoSpace,
@@ -22,9 +24,10 @@ from steersman.nodes.shell.effects import (
     line,
     taken_by,
 )
+from steersman.nodes.shell.formats import filled
 from steersman.nodes.shell.options import options_of
 from steersman.nodes.shell.paths import absolute, entries, make_folder, may_be_folder, tree
-from steersman.nodes.shell.patterns import glob
+from steersman.nodes.shell.patterns import glob, glob_work
 
 _AT_ONCE: Final = 64
 _SIZE: Final = re.compile("([0-9]{1,12})([kKMGbcw]?)B?", re.ASCII)
@@ -110,7 +113,7 @@ def mkdir(world: World, words: list[str]) -> Course:
         elif not makes_all and not may_be_folder(world, posixpath.dirname(place)):
             why = _NO_FILE
         else:
-            why = "" if make_folder(world, place) else _NO_SPACE
+            why = "" if (yield from make_folder(world, place)) else _NO_SPACE
         if why:
             yield _told("mkdir", f"can't create directory '{each}': {why}")
             code = 1
@@ -220,7 +223,7 @@ def _carried(world: World, place: str, goal: str, *, whole: bool) -> Work[str]:
             return _NO_SPACE
         if not number % _AT_ONCE:
             yield from world.spend(lines=_AT_ONCE)
-    return "" if make_folder(world, goal) else _NO_SPACE
+    return "" if (yield from make_folder(world, goal)) else _NO_SPACE
 
 
 def chmod(world: World, words: list[str]) -> Course:
@@ -288,11 +291,11 @@ def dd(world: World, words: list[str]) -> Course:
             return 1
         data = found[block * (sizes["skip"] or 0) :][:wanted]
     else:
-        taken = bytearray()
-        while len(taken) < wanted and isinstance(piece := (yield Read()), bytes):
-            taken += piece
+        taken = Buffer(world.memory)
+        while len(taken.data) < min(wanted, MOST_BUFFERED) and isinstance(piece := (yield Read()), bytes):
+            taken.add(piece)
             yield from world.spend(len(piece))
-        data = bytes(taken[:wanted])
+        data = bytes(taken.data[:wanted])
     yield from world.spend(len(data), files=world.many_files)
     if not target:
         for at in range(0, len(data), 1 << 15):
@@ -351,7 +354,7 @@ def find(world: World, words: list[str]) -> Course:
         for each in [place, *inside]:
             shown = path if each == place else posixpath.join(path, each[len(place.rstrip("/")) + 1 :])
             depth = each.count("/") - place.rstrip("/").count("/") if each != place else 0
-            yield from world.spend(lines=8)
+            yield from world.spend(sum(glob_work(value, len(shown)) for value in given.values()), lines=8)
             is_file = each in world.files
             if _is_found(shown, given, depth, is_folder=not is_file and (is_folder or each != place)):
                 if "-delete" in given:
@@ -437,7 +440,7 @@ def status(world: World, words: list[str]) -> Course:
         def put(found: re.Match[str], shown: dict[str, str] = shown) -> str:
             return shown.get(found[1], found[0])
 
-        yield line(re.sub("%(.)", put, form))
+        yield line((yield from filled(world, form, put)))
     return 0
 
 

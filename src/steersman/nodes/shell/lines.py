@@ -60,6 +60,7 @@ class Input:
             elif not self._paths:
                 return b""
             else:
+                yield from self.world.spend(lines=8)
                 yield from self._open(self._paths.popleft())
 
     def _open(self, path: str) -> Work[None]:

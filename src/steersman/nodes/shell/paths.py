@@ -28,13 +28,18 @@ def may_be_folder(world: World, path: str) -> bool:
     )
 
 
-def make_folder(world: World, path: str) -> bool:
+def make_folder(world: World, path: str) -> Work[bool]:
     """Make a folder that is not there yet, with those that it is in; False where there is no room for it."""
     missing: list[str] = []
     while len(missing) < _MOST_LEVELS and not world.is_folder(path):
         missing.append(path)
         path = posixpath.dirname(path)
-    return all(world.put(each.rstrip("/") + "/", b"") for each in reversed(missing))
+        yield from world.spend(files=2 * world.many_files)
+    for each in reversed(missing):
+        if not world.put(each.rstrip("/") + "/", b""):
+            return False
+        yield from world.spend(files=2 * world.many_files)
+    return True
 
 
 def below(world: World, folder: str) -> Iterator[str]:

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from steersman.net.ascii import is_digits
+from steersman.nodes.shell.effects import OutOfMemory, Work, World
 
 if TYPE_CHECKING:
     import re2
@@ -22,6 +23,12 @@ _BASIC: Final = frozenset("(){}|+?")
 """Characters that stand for themselves in basic regular expressions, and are special behind a backslash."""
 
 
+MOST_SEARCHED: Final = 6 << 16
+"""Work of one search, in characters: some 30 ms where RE2 has to keep track of each state of a pattern."""
+_FEW_STATES: Final = 32
+"""Of a pattern that is taken to need a few nanoseconds a character."""
+
+
 class PatternError(ValueError):
     """A pattern that is none, is too long, or needs more than regular expressions have."""
 
@@ -30,21 +37,38 @@ class PatternError(ValueError):
 
 
 def glob(pattern: str, text: str) -> bool:
-    """Return True if a text as a whole is of a pattern. A pattern that cannot be used stands for itself."""
+    """Return True if a text as a whole is of a pattern. A pattern that cannot be used stands for itself.
+    Raises OutOfMemory."""
     if len(pattern) > _MOST:
         return pattern == text
     if not _WILD & set(pattern):
         return _unescaped(pattern) == text
+    if glob_work(pattern, len(text)) > MOST_SEARCHED:
+        raise OutOfMemory
     try:
-        return _compiled(f"(?s)^(?:{_of_glob(pattern, '')})$").search(_clean(text)) is not None
+        return _of_whole(pattern).search(_clean(text)) is not None
     except PatternError:
         return pattern == text
 
 
+def glob_work(pattern: str, length: int) -> int:
+    """Return the work of comparing a text of some characters, in characters; 0 for little."""
+    return len(pattern) * length >> 4 if len(pattern) > _FEW_STATES >> 2 and len(pattern) <= _MOST else 0
+
+
+@lru_cache(256)
+def _of_whole(pattern: str) -> re2._Regexp:
+    """Raises PatternError."""
+    return _compiled(f"(?s)^(?:{_of_glob(pattern, '')})$")
+
+
 def shorter(pattern: str, text: str, operator: str) -> str:
-    """Return a text without its beginning (`#`, `##` the longest) or its end (`%`, `%%`) that is of a pattern."""
+    """Return a text without its beginning (`#`, `##` the longest) or its end (`%`, `%%`) that is of a pattern.
+    Raises OutOfMemory."""
     if len(pattern) > _MOST:
         return text
+    if glob_work(pattern, len(text)) > MOST_SEARCHED:
+        raise OutOfMemory
     text = _clean(text)
     try:
         if operator[0] == "#":
@@ -103,6 +127,20 @@ def regular(*patterns: str, extended: bool, ignores_case: bool = False, whole: s
     return _compiled(f"(?im){found}" if ignores_case else f"(?m){found}", as_bytes=True)
 
 
+def search_work(pattern: re2._Regexp, length: int) -> int:
+    """Return the work of a search in a text of some bytes, in characters; 0 for little."""
+    return pattern.programsize * length >> 4 if pattern.programsize > _FEW_STATES else 0
+
+
+def searching(world: World, pattern: re2._Regexp, length: int) -> Work[None]:
+    """Count the work of a search that comes next. Raises OutOfMemory where that is too much to be done at once."""
+    work = search_work(pattern, length)
+    if work > MOST_SEARCHED:
+        raise OutOfMemory
+    if work:
+        yield from world.spend(work)
+
+
 def literal(text: str) -> str:
     """Return the basic regular expression of a text that stands for itself."""
     return "".join(f"\\{each}" if each in "\\.*[]^$" else each for each in text)
@@ -147,13 +185,12 @@ def _class_end(pattern: str, start: int) -> int:
     if pattern[at : at + 1] in ("!", "^"):
         at += 1
     at += pattern[at : at + 1] == "]"
-    while at < len(pattern):
-        if pattern.startswith("[:", at) and (end := pattern.find(":]", at + 2)) > 0:
-            at = end + 2
-            continue
-        if pattern[at] == "]":
-            return at
-        at += 1
+    while (end := pattern.find("]", at)) >= 0:
+        named = pattern.find("[:", at, end)
+        behind = pattern.find(":]", named + 2) if named >= 0 else -1
+        if behind < 0:
+            return end
+        at = behind + 2
     return 0
 
 

@@ -16,6 +16,7 @@ from steersman.net.ascii import is_digits
 from steersman.nodes.shell import file_programs, text_programs
 from steersman.nodes.shell.agnhost import agnhost
 from steersman.nodes.shell.effects import Course, Kill, Missing, Wait, Work, World, Write, line
+from steersman.nodes.shell.formats import filled
 from steersman.nodes.shell.lines import Input
 from steersman.nodes.shell.machine import getent, hostname, identity, mount, nproc, nslookup, ps, uname, uptime, whoami
 from steersman.nodes.shell.numbers import arithmetic, seconds_of
@@ -150,14 +151,14 @@ def _date(world: World, words: list[str]) -> Course:
                 return "%"
         return now.strftime(parts[found[1]]) if found[1] in parts else found[0]
 
-    yield line(re.sub("%(.)", put, form))
+    yield line((yield from filled(world, form, put)))
     return 0
 
 
 def _sleep(world: World, words: list[str]) -> Course:
     seconds = seconds_of(words)
     if seconds is None:
-        yield Write(2, f"sleep: invalid number '{' '.join(words)}'\n".encode())
+        yield Write(2, f"sleep: invalid number '{' '.join(words)}'\n".encode(errors="surrogateescape"))
         return 1
     yield Wait(seconds)
     return 0
@@ -193,21 +194,25 @@ def _seq(world: World, words: list[str]) -> Course:
 
 
 def _test(world: World, words: list[str]) -> Course:
-    words = words[:-1] if words and words[-1] in ("]", "]]") else words
-    if words[:1] and len(words) > 1:
-        yield from world.spend(files=2 * world.many_files if any(each in _OF_FILES for each in words) else 0)
-    return int(not _all_hold(world, words))
-
-
-def _all_hold(world: World, words: list[str]) -> bool:
     """Tests that `-a` (or `&&`) and `-o` (or `||`) connect, each with `!` before it or not."""
-    found, at = False, 0
+    words = words[:-1] if words and words[-1] in ("]", "]]") else words
+    at = 0
     for number in range(len(words) + 1):
         if number < len(words) and words[number] not in ("-o", "||"):
             continue
-        found = found or all(_is_so(world, part) for part in _parts(words[at:number]))
+        if (yield from _all_hold(world, words[at:number])):
+            return 0
         at = number + 1
-    return found
+    return 1
+
+
+def _all_hold(world: World, words: list[str]) -> Work[bool]:
+    for part in _parts(words):
+        if any(each in _OF_FILES for each in part):
+            yield from world.spend(files=3 * world.many_files + 64)
+        if not _is_so(world, part):
+            return False
+    return True
 
 
 def _parts(words: list[str]) -> Iterator[list[str]]:
@@ -264,7 +269,7 @@ def _kill(world: World, words: list[str]) -> Course:
         name = rest.pop(0) if name == "s" and rest else name
         signal = int(name[:2]) if is_digits(name) else _SIGNALS.get(name.removeprefix("SIG"), 15)
     if rest != ["1"]:
-        yield Write(2, f"sh: can't kill pid {' '.join(rest)}: No such process\n".encode())
+        yield Write(2, f"sh: can't kill pid {' '.join(rest)}: No such process\n".encode(errors="surrogateescape"))
         return 1
     yield Kill(signal)
     return 0

@@ -124,6 +124,8 @@ class Function:
 
     name: str
     body: Command
+    size: int
+    """What it takes, in characters."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,16 +8,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from steersman.net.ascii import is_digits
-from steersman.nodes.shell.effects import MOST_BUFFERED, Course, Missing, Work, World, Write
+from steersman.nodes.shell.effects import MOST_BUFFERED, PIECE, Buffer, Course, Missing, OutOfMemory, Work, World, Write
 from steersman.nodes.shell.lines import Input
 from steersman.nodes.shell.options import options_of
 from steersman.nodes.shell.paths import absolute
-from steersman.nodes.shell.patterns import PatternError, regular
+from steersman.nodes.shell.patterns import PatternError, regular, searching
 
 if TYPE_CHECKING:
     import re2
 
 _MOST_COMMANDS: Final = 100
+_MOST_PARTS: Final = 1024
+"""Of a replacement."""
 _REFERENCE: Final = re.compile(r"\\(.)|&", re.DOTALL)
 _ESCAPES: Final = {"n": "\n", "t": "\t"}
 
@@ -48,6 +50,8 @@ class _Command:
     is_negated: bool = False
     pattern: re2._Regexp | None = None
     text: str = ""
+    parts: tuple[bytes | int, ...] = ()
+    """Of a replacement: texts, and numbers of groups."""
     flags: str = ""
     is_within: bool = False
     """Whether the last line was in its range, and the range goes on."""
@@ -80,8 +84,8 @@ def sed(world: World, words: list[str]) -> Course:
         if options is None:
             raise _Unknown
         paths = options.rest[0 if options.values("e") else 1 :]
-        make = _Reader(script, extended=bool({"E", "r"} & options.flags)).commands
-        make()  # a script that is none is told before any file is read
+        reader = _Reader(script, extended=bool({"E", "r"} & options.flags))
+        commands = yield from reader.commands(world)
     except _Unknown:
         answer = yield Missing("sed")
         if isinstance(answer, int):
@@ -93,18 +97,20 @@ def sed(world: World, words: list[str]) -> Course:
         return 1
     silent = "n" in options.flags
     if "i" not in options.flags:
-        return (yield from _edited(world, Input(world, "sed", paths), make(), _written, silent=silent))
+        return (yield from _edited(world, Input(world, "sed", paths), commands, _written, silent=silent))
     code = 0
     for each in paths:
-        source, taken = Input(world, "sed", [each]), bytearray()
+        source, taken = Input(world, "sed", [each]), Buffer(world.memory)
 
-        def keep(data: bytes, taken: bytearray = taken) -> Work[None]:
-            taken += data[: MOST_BUFFERED - len(taken)]
+        def keep(data: bytes, taken: Buffer = taken) -> Work[None]:
+            taken.add(data)
             yield from ()
 
-        code = (yield from _edited(world, source, make(), keep, silent=silent)) or code
+        for command in commands:
+            command.is_within = False
+        code = (yield from _edited(world, source, commands, keep, silent=silent)) or code
         yield from world.spend(files=world.many_files)
-        if not source.code and not world.put(absolute(world, each), bytes(taken)):
+        if not source.code and not world.put(absolute(world, each), bytes(taken.data)):
             yield Write(2, f"sed: {each}: No space left on device\n".encode(errors="replace"))
             return 1
     return code
@@ -117,34 +123,58 @@ def _written(data: bytes) -> Work[None]:
 def _edited(
     world: World, source: Input, commands: list[_Command], write: Callable[[bytes], Work[None]], *, silent: bool
 ) -> Course:  # fmt: skip
-    """Run commands on each line."""
+    """Run commands on each line. Raises OutOfMemory."""
     number = 0
+    made = _Made(write)
     lines = yield from source.lines()
     while lines:
         following = yield from source.lines()
-        made: list[bytes] = []
         for at, each in enumerate(lines):
             number += 1
             is_last = not following and at == len(lines) - 1
             quits = yield from _edit(world, commands, each, number, made, is_last=is_last, silent=silent)
             if quits:
-                yield from write(b"".join(made))
+                yield from made.flush()
                 return source.code
-        yield from world.spend(sum(map(len, made)), lines=len(lines) * len(commands))
-        if made:
-            yield from write(b"".join(made))
+        yield from made.flush()
         lines = following
     return source.code
 
 
+class _Made:
+    """Output, which is written in pieces."""
+
+    def __init__(self, write: Callable[[bytes], Work[None]]) -> None:
+        self._write = write
+        self._pieces: list[bytes] = []
+        self._size = 0
+
+    def add(self, *data: bytes) -> Work[None]:
+        """Write a text, now or with what follows."""
+        self._pieces += data
+        self._size += sum(map(len, data))
+        if self._size > PIECE:
+            yield from self.flush()
+
+    def flush(self) -> Work[None]:
+        """Write what is left."""
+        if self._pieces:
+            data, self._pieces, self._size = b"".join(self._pieces), [], 0
+            yield from self._write(data)
+
+
 def _edit(
-    world: World, commands: list[_Command], line: bytes, number: int, made: list[bytes], *, is_last: bool, silent: bool
+    world: World, commands: list[_Command], line: bytes, number: int, made: _Made, *, is_last: bool, silent: bool
 ) -> Work[bool]:  # fmt: skip
-    """Run commands on one line; returns True where no other line is read."""
+    """Run commands on one line; returns True where no other line is read. Raises OutOfMemory."""
     text, end = (line[:-1], b"\n") if line.endswith(b"\n") else (line, b"")
     after: list[bytes] = []
     quits = False
+    yield from world.spend(len(text), lines=2 * len(commands))
     for command in commands:
+        for address in (command.begin, command.end):
+            if address is not None and address.pattern is not None:
+                yield from searching(world, address.pattern, len(text))
         if not command.is_for(number, text, is_last=is_last):
             continue
         said = command.text.encode("utf-8", errors="surrogateescape")
@@ -152,61 +182,81 @@ def _edit(
             case "s":
                 text, was_found = yield from _substituted(world, command, text)
                 if was_found and "p" in command.flags:
-                    made.append(text + b"\n")
+                    yield from made.add(text, b"\n")
             case "p":
-                made.append(text + b"\n")
+                yield from made.add(text, b"\n")
             case "=":
-                made.append(b"%d\n" % number)
+                yield from made.add(b"%d\n" % number)
             case "i":
-                made.append(said + b"\n")
+                yield from made.add(said, b"\n")
             case "a":
-                after.append(said + b"\n")
+                after += (said, b"\n")
             case "c" | "d":
                 if command.letter == "c":
-                    made.append(said + b"\n")
+                    yield from made.add(said, b"\n")
                 return False
             case "q":
                 quits = True
                 break
     if not silent:
-        made.append(text + (b"\n" if after else end))
-    made += after
+        yield from made.add(text, b"\n" if after else end)
+    yield from made.add(*after)
     return quits
 
 
 def _substituted(world: World, command: _Command, text: bytes) -> Work[tuple[bytes, bool]]:
-    """A line with what a pattern finds replaced, once or everywhere."""
+    """Return a line with what a pattern finds replaced, once or everywhere. Raises OutOfMemory where the line becomes
+    longer than a MiB."""
     assert command.pattern is not None
     pieces: list[bytes] = []
     at = size = number = 0
     wanted = int("".join(each for each in command.flags if is_digits(each))[:6] or 1)
-    replacement = command.text.encode("utf-8", errors="surrogateescape").decode("latin-1")
-    while (found := command.pattern.search(text, at)) is not None:
+    while True:
+        yield from searching(world, command.pattern, len(text) - at)
+        found = command.pattern.search(text, at)
+        if found is None:
+            break
         start, end = found.span()
-
-        def put(reference: re.Match[str], found: re2._Match = found) -> str:
-            if reference[1] is None:
-                return str(found[0].decode("latin-1"))
-            if not is_digits(reference[1]):
-                return _ESCAPES.get(reference[1], reference[1])
-            number = int(reference[1])
-            part = found[number] if number <= command.pattern.groups else None  # type: ignore[union-attr]
-            return "" if part is None else str(part.decode("latin-1"))
-
-        yield from world.spend(len(text) - at, lines=2)
+        yield from world.spend(len(text) - at, lines=2 + len(command.parts))
         number += 1
-        made = _REFERENCE.sub(put, replacement).encode("latin-1") if number >= wanted else bytes(found[0])
-        pieces += (text[at:start], made)
-        size += len(pieces[-1])
+        made = [found[0]] if number < wanted else [
+            each if isinstance(each, bytes) else (found[each] or b"") if each <= command.pattern.groups else b""
+            for each in command.parts
+        ]  # fmt: skip
+        size += sum(map(len, made))
+        if size + len(text) > MOST_BUFFERED:
+            raise OutOfMemory
+        pieces += (text[at:start], *made)
         at = end
         if end == start:
             pieces.append(text[at : at + 1])
             at += 1
-        if ("g" not in command.flags and number >= wanted) or at > len(text) or size > MOST_BUFFERED:
+        if ("g" not in command.flags and number >= wanted) or at > len(text):
             break
     if number < wanted:
         return text, False
     return b"".join((*pieces, text[at:])), True
+
+
+def _parts_of(replacement: str) -> tuple[bytes | int, ...]:
+    """Read a replacement: what is put in as it is, and the groups of what was found, of which 0 is the whole. Raises
+    _Unknown."""
+    found: list[bytes | int] = []
+    at = 0
+    for reference in _REFERENCE.finditer(replacement):
+        if len(found) > _MOST_PARTS:
+            raise _Unknown
+        if reference.start() > at:
+            found.append(replacement[at : reference.start()].encode("utf-8", errors="surrogateescape"))
+        at = reference.end()
+        said = reference[1]
+        if said is None or is_digits(said):
+            found.append(int(said or "0"))
+        else:
+            found.append(_ESCAPES.get(said, said).encode("utf-8", errors="surrogateescape"))
+    if at < len(replacement):
+        found.append(replacement[at:].encode("utf-8", errors="surrogateescape"))
+    return tuple(found)
 
 
 class _Reader:
@@ -217,9 +267,8 @@ class _Reader:
         self._at = 0
         self._extended = extended
 
-    def commands(self) -> list[_Command]:
-        """Raises _Unknown, PatternError."""
-        self._at = 0
+    def commands(self, world: World) -> Work[list[_Command]]:
+        """Read the commands. Raises _Unknown, PatternError."""
         found: list[_Command] = []
         while True:
             while self._at < len(self._text) and self._text[self._at] in " \t\n;":
@@ -228,7 +277,9 @@ class _Reader:
                 return found
             if len(found) >= _MOST_COMMANDS:
                 raise _Unknown
+            before = self._at
             found.append(self._command())
+            yield from world.spend(16 * (self._at - before), lines=8)
 
     def _command(self) -> _Command:
         begin = self._address()
@@ -280,6 +331,7 @@ class _Reader:
         self._at += 1
         pattern = self._until(separator)
         command.text = self._until(separator)
+        command.parts = _parts_of(command.text)
         start = self._at
         while (here := self._text[self._at : self._at + 1]) in ("g", "p", "i", "I") or is_digits(here):
             self._at += 1

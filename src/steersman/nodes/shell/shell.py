@@ -28,7 +28,7 @@ from steersman.nodes.shell.effects import (
 )
 from steersman.nodes.shell.expansion import Break, Exit, Expansion, Return
 from steersman.nodes.shell.paths import absolute
-from steersman.nodes.shell.patterns import glob
+from steersman.nodes.shell.patterns import glob, glob_work
 from steersman.nodes.shell.programs import PROGRAMS
 from steersman.nodes.shell.script import (
     Case,
@@ -113,15 +113,23 @@ class Shell(Expansion):
         inner.fails_at_once = fails_at_once
         if script and rest:
             inner.name, inner.given = (rest[1] if len(rest) > 1 else words[0]), rest[2:]
-            return (yield from inner.script(rest[0]))
+            return (yield from inner.ended(inner.script(rest[0])))
         if rest:
             data = self.world.read(absolute(self.world, rest[0]))
             if data is None:
                 yield Write(2, f"sh: can't open '{rest[0]}': No such file or directory\n".encode(errors="replace"))
                 return 2
             inner.name, inner.given = rest[0], rest[1:]
-            return (yield from inner.script(data.decode(errors="replace")))
-        return (yield from _lines(inner))
+            return (yield from inner.ended(inner.script(data.decode(errors="replace"))))
+        return (yield from inner.ended(_lines(inner)))
+
+    def ended(self, course: Course) -> Course:
+        """Run all that a shell of its own does, and give back what its functions and traps took."""
+        try:
+            return (yield from course)
+        finally:
+            self.world.keep(-sum(each.size for each in self.functions.values()))
+            self.forget_traps()
 
     def script(self, text: str) -> Course:
         """Run a script to its end."""
@@ -152,7 +160,8 @@ class Shell(Expansion):
 
     def trapped(self, signal: str, code: int) -> Course:
         """Run the command of a trap, after which the shell ends."""
-        text = self.traps.pop(signal, "")
+        text = self.traps.get(signal, "")
+        self.set_trap(signal, "")
         if text:
             self.code = code
             try:
@@ -240,13 +249,20 @@ class Shell(Expansion):
             case Case():
                 return (yield from self._case(command))
             case Function():
-                self.functions[command.name] = command.body
+                self._define(command)
                 return 0
             case If():
                 for condition, then in command.branches:
                     if (yield from self._judged(condition)) == 0:
                         return (yield from self.run_script(then))
                 return 0 if command.otherwise is None else (yield from self.run_script(command.otherwise))
+
+    def _define(self, function: Function) -> None:
+        """Raises ShellSyntaxError where there is no room for it."""
+        before = self.functions.get(function.name)
+        if not self.world.keep(function.size - (0 if before is None else before.size)):
+            raise ShellSyntaxError("out of memory")
+        self.functions[function.name] = function
 
     def _judged(self, condition: Script) -> Course:
         """Run a condition, whose failing fails nothing."""
@@ -282,7 +298,7 @@ class Shell(Expansion):
     def _matches(self, pattern: Word, text: str) -> Work[bool]:
         """Return True if a text is of a pattern, of which what is quoted stands for itself."""
         wanted = yield from self._pattern(pattern)
-        yield from self.world.spend(len(text))
+        yield from self.world.spend(len(text) + glob_work(wanted, len(text)), lines=1, steps=len(wanted) >> 5)
         return glob(wanted, text)
 
     # Loops
@@ -375,7 +391,7 @@ class Shell(Expansion):
     def _named(self, words: list[str]) -> Course:
         name, rest = words[0], words[1:]
         if name in self.functions:
-            return (yield from self._called(self.functions[name], rest))
+            return (yield from self._called(self.functions[name].body, rest))
         if name == "command" and rest[:1] == ["-v"]:
             return (yield from where(self, rest))
         if name in _RUNNERS:
@@ -448,7 +464,10 @@ class Shell(Expansion):
             raise ShellSyntaxError("nested too deeply")
         inner.functions, inner.given, inner.name = self.functions, self.given, self.name
         inner.code = self.code
-        self.code = yield from captured(inner._subshell(Group(output.script, is_subshell=True)), taken)
+        try:
+            self.code = yield from captured(inner._subshell(Group(output.script, is_subshell=True)), taken)
+        finally:
+            inner.forget_traps()
         self.passed += inner.passed
         self.outputs += 1
         return taken.data.decode(errors="replace").rstrip("\n")

@@ -57,6 +57,9 @@ _OF_DOCUMENT: Final = re.compile(r"[^$`\\]+")
 _OF_DEFAULT: Final = re.compile(r"""[^}'"\\$`]+""")
 _BLANKS: Final = re.compile("[ \t\r]+")
 _ENDS: Final = frozenset({"then", "do", "done", "else", "elif", "fi", "esac", "}"})
+_FUNCTION_ITSELF: Final = 128
+_OF_CHARACTER: Final = 16
+"""Bytes, at most, that a character of a script comes to once it is read."""
 _UNFINISHED: Final = 'unexpected end of file (expecting "%s")'
 
 
@@ -276,12 +279,13 @@ class Reader:
         found = _FUNCTION.match(self.text, self.at)
         if found is None:
             return None
+        start = self.at
         self.at = found.end()
         self._deeper()
         yield from self._filled()
         body = yield from self._command()
         self._depth -= 1
-        return Function(found[1], body)
+        return Function(found[1], body, _FUNCTION_ITSELF + _OF_CHARACTER * (self.at - start))
 
     def _group(self, end: str) -> Reading[Group]:
         self._blanks()

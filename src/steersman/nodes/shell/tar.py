@@ -7,6 +7,7 @@ Python that are supported (CVE-2024-6232).
 from __future__ import annotations
 
 import posixpath
+import re
 import tarfile
 from collections import deque
 from dataclasses import dataclass, field
@@ -36,6 +37,7 @@ _MOST_SAID: Final = 64 << 10
 _RECORDS: Final = 256
 """Of an extended header, that are read between two effects."""
 _MOST_DIGITS: Final = 20
+_OCTAL: Final = re.compile(rb"[ \0]*([0-7]*)[ \0]*")
 _IGNORED: Final = frozenset("mpovhk")
 _WITHOUT_EFFECT: Final = frozenset({"--no-same-permissions", "--no-same-owner", "--overwrite"})
 
@@ -211,7 +213,10 @@ def _next_member(world: World, data: bytes, at: int) -> Work[tuple[_Member, int]
             at = start + size + -size % _BLOCK
             yield from world.spend(size, lines=32)
             continue
-        size = int(said["size"]) if is_digits(said.get("size", "")) else size
+        if is_digits(given := said.get("size", "")):
+            if len(given) > _MOST_DIGITS:
+                raise _Malformed
+            size = int(given)
         size = 0 if kind in (tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE) else size
         if start + size > len(data):
             raise _Malformed
@@ -233,13 +238,13 @@ def _check(header: bytes) -> None:
 
 
 def _number(text: bytes) -> int:
-    """A number of a header, in octal or (GNU) in bytes. Raises _Malformed."""
+    """A number of a header, in octal or (GNU) in bytes; never less than 0. Raises _Malformed."""
     if text[:1] == b"\x80":
         return int.from_bytes(text[1:], "big")
-    try:
-        return int(text.strip(b" \0") or b"0", 8)
-    except ValueError:
-        raise _Malformed from None
+    found = _OCTAL.fullmatch(text)
+    if found is None:
+        raise _Malformed
+    return int(found[1] or b"0", 8)
 
 
 def _text(data: bytes) -> str:

@@ -11,11 +11,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from steersman.net.ascii import is_digits
-from steersman.nodes.shell.effects import MOST_BUFFERED, Course, Missing, Repeated, Wait, Work, World, Write, line
+from steersman.nodes.shell.effects import PIECE, Buffer, Course, Missing, Repeated, Wait, Work, World, Write, line
 from steersman.nodes.shell.lines import Input
 from steersman.nodes.shell.options import Options, options_of
 from steersman.nodes.shell.paths import absolute
-from steersman.nodes.shell.patterns import PatternError, literal, regular
+from steersman.nodes.shell.patterns import MOST_SEARCHED, PatternError, literal, regular, search_work, searching
 
 if TYPE_CHECKING:
     import re2
@@ -24,6 +24,8 @@ _MOST_SORTED: Final = 4 << 20
 """Bytes that `sort` keeps, with what each line takes itself."""
 _LINE_ITSELF: Final = 48
 _AT_ONCE: Final = 512
+_MOST_COLUMNS: Final = 100
+"""That `awk` prints."""
 _FOLLOWED_EVERY: Final = 1.0
 _PRINTED_COLUMNS: Final = re.compile(r"\{ *print ((?:\$[0-9]{1,3}(?:, ?)?)+) *\}", re.ASCII)
 _COLUMN: Final = re.compile(r"\$([0-9]+)", re.ASCII)
@@ -86,6 +88,7 @@ def _followed(world: World, paths: list[str], *, waits: bool) -> Work[None]:
         yield Wait(_FOLLOWED_EVERY)
         is_quiet = True
         for path in paths:
+            yield from world.spend(lines=8)
             data = world.read(path) or b""
             before = seen.get(path, 0)
             seen[path] = len(data)
@@ -193,13 +196,15 @@ def _grepped(source: Input, wanted: re2._Regexp, options: Options) -> Course:
     flags, count, number = options.flags, 0, 0
     most = int(options.values("m")[-1][:9]) if options.values("m") and is_digits(options.values("m")[-1]) else 1 << 40
     while count < most and (block := (yield from source.block())):
-        if "v" not in flags and wanted.search(block) is None:  # no line of it is found, and most blocks are like this
+        looks_at_block = "v" not in flags and search_work(wanted, len(block)) <= MOST_SEARCHED >> 2
+        if looks_at_block and wanted.search(block) is None:  # no line of it is found, and most blocks are like this
             number += block.count(b"\n")
             continue
         for lines in _batches(block):
             taken: list[bytes] = []
             for each in lines:
                 number += 1
+                yield from searching(source.world, wanted, len(each))
                 found = wanted.search(each)
                 if (found is None) != ("v" in flags) or count >= most:
                     continue
@@ -236,13 +241,22 @@ def awk(world: World, words: list[str]) -> Course:
     separator = options.values("F")[-1].encode(errors="replace") if options.values("F") else b" "
     source = Input(world, "awk", options.rest[1:])
     wanted = [int(each) for each in _COLUMN.findall(columns[1])]
+    if len(wanted) > _MOST_COLUMNS:
+        return (yield from _unknown("awk", words))
     while lines := (yield from source.lines()):
         made: list[bytes] = []
+        size = 0
         for each in lines:
             text = each.rstrip(b"\n")
             parts = [text, *(text.split() if separator == b" " else text.split(separator))]
-            made.append(b" ".join(parts[at] if at < len(parts) else b"" for at in wanted))
-        yield Write(1, b"\n".join(made) + b"\n")
+            made += (b" ".join(parts[at] if at < len(parts) else b"" for at in wanted), b"\n")
+            size += len(made[-2])
+            if size > PIECE:
+                yield Write(1, b"".join(made))
+                made, size = [], 0
+            yield from world.spend(len(text), lines=len(wanted))
+        if made:
+            yield Write(1, b"".join(made))
     return source.code
 
 
@@ -381,8 +395,14 @@ def _ranges(said: str) -> list[tuple[int, int]] | None:
         if start < 1 or 0 <= end < start:
             return None
         found.append((start - 1, end))
-    found.sort(key=lambda each: (each[0], each[1] if each[1] >= 0 else 1 << 40))
-    return found
+    found.sort()
+    joined: list[tuple[int, int]] = []
+    for start, end in found:
+        if not joined or 0 <= joined[-1][1] < start:
+            joined.append((start, end))
+        elif joined[-1][1] >= 0:  # what two ranges have in common is written once
+            joined[-1] = (joined[-1][0], -1 if end < 0 else max(end, joined[-1][1]))
+    return joined
 
 
 def tr(world: World, words: list[str]) -> Course:
@@ -430,17 +450,17 @@ def _set_of(said: str) -> bytes:
 
 def tee(world: World, words: list[str]) -> Course:
     """`tee [-a] FILE...`."""
-    source, taken = Input(world, "tee", []), bytearray()
+    source, taken = Input(world, "tee", []), Buffer(world.memory)
     while piece := (yield from source.piece()):
         yield Write(1, piece)
-        taken += piece[: MOST_BUFFERED - len(taken)]
+        taken.add(piece)
     for each in words:
         if each.startswith(("-", "/dev/")):
             continue
         path = absolute(world, each)
         before = world.files.get(path, b"") if "-a" in words else b""
-        yield from world.spend(len(taken), files=world.many_files)
-        if not world.put(path, before + taken):
+        yield from world.spend(len(taken.data), files=world.many_files)
+        if not world.put(path, before + taken.data):
             yield Write(2, f"tee: {each}: No space left on device\n".encode(errors="replace"))
             return 1
     return source.code

@@ -1,0 +1,25 @@
+"""Formats with letters behind percent signs, as `date` and `stat` take them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from steersman.nodes.shell.effects import MOST_BUFFERED, OutOfMemory, Work, World
+
+_LETTER: Final = re.compile("%(.)")
+
+
+def filled(world: World, form: str, put: Callable[[re.Match[str]], str]) -> Work[str]:
+    """Return a format with what `put` makes of each letter. Raises OutOfMemory where it comes to more than a MiB."""
+    pieces: list[str] = []
+    at = size = 0
+    for found in _LETTER.finditer(form):
+        pieces += (form[at : found.start()], put(found))
+        at = found.end()
+        size += len(pieces[-1]) + len(pieces[-2])
+        if size > MOST_BUFFERED:
+            raise OutOfMemory
+        yield from world.spend(len(pieces[-1]), lines=4)
+    return "".join((*pieces, form[at:]))
