@@ -80,8 +80,10 @@ class Server:
         self.gather: Callable[[list[bytes]], Awaitable[list[bytes]]] | None = None
         """Makes of this process' metrics those of a server of several."""
         self.behind: Callable[[str, str, bool], Awaitable[None] | None] | None = None
-        """By group and plural ("" for what is about a whole group), and whether it is of custom resources that are
-        judged: what is to be waited for until these are as they were acknowledged."""
+        """What a request waits for until definitions are as they were acknowledged, None if nothing.
+
+        Of the group, the plural ("" for what is about a whole group), and whether custom resources are judged.
+        """
         self.first: Callable[[], Awaitable[None] | None] | None = None
         """What every request waits for, if there is anything; to be set before `prepare_run`."""
         self.parting = 0.0

@@ -299,11 +299,19 @@ def end_of_fields(data: bytes | bytearray, at: int) -> int:
     return found.end()
 
 
+_FEW: Final = 16
+
+
 def quoted(raw: bytes) -> str:
     """As Go's %q."""
     shown = raw.replace(b"\\", b"\\\\").replace(b'"', b'\\"').decode("utf-8", "backslashreplace")
     if not shown.isprintable():
-        shown = "".join(char if char.isprintable() else _escaped(ord(char)) for char in shown)
+        special = [char for char in set(shown) if not char.isprintable()]
+        if len(special) > _FEW:
+            shown = shown.translate({ord(char): _escaped(ord(char)) for char in special})
+        else:  # a pass over the text for each is cheaper than a look at each character
+            for char in special:
+                shown = shown.replace(char, _escaped(ord(char)))
     return f'"{shown}"'
 
 
