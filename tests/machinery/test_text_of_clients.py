@@ -45,6 +45,7 @@ ALLOWED = {
     "cli/up/trouble.py": {"text[:_LONGEST].split()"},
     "cli/serve.py": {"text.split()"},
     "controlplane/metrics.py": {"Path('/proc/self/statm').read_text().split()"},
+    "controlplane/feature_gates.py": {"text.split()"},
     "controlplane/option_ties.py": {"header.lower()"},
     "endpoints/discovery.py": {"hashlib.sha512(document).hexdigest().upper()"},
     "cel/grammar.py": {"text.split()"},
