@@ -295,3 +295,12 @@ def test_labels_that_are_long_and_series_of_what_is_not_served_are_found() -> No
     assert [each.partition(":")[0] for each in strange("\n".join(bad), served)] == [
         "not served", "not served", "label name of 254 characters",
     ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_answers_that_nobody_reads_cost_others_neither_time_nor_metrics(capsys: pytest.CaptureFixture[str]) -> None:
+    """Bounds that a busy machine keeps; a series of what is not served, or with a long label, is over them too."""
+    code = main(["--only=floods/unread/*", "--sizes=300KB", "--held=1000", "--other=6000"])
+    shown = capsys.readouterr().out
+    assert code == 0, shown
+    assert "5 of 5 cases" in shown
