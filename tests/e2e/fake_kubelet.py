@@ -377,9 +377,9 @@ async def _forward(data: Stream, error: Stream) -> None:
     except (SpdyError, OSError):
         pass  # one side has gone
     finally:
+        writer.close()  # first: what ends this task may end the wait as well
         going.cancel()
         await asyncio.gather(going, return_exceptions=True)
-        writer.close()
 
 
 def insecure_context() -> ssl.SSLContext:

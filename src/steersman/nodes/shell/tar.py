@@ -39,7 +39,7 @@ _MOST_SAID: Final = 64 << 10
 _RECORDS: Final = 256
 """Of an extended header, that are read between two effects."""
 _MOST_DIGITS: Final = 20
-_OCTAL: Final = re.compile(rb"[ \0]*([0-7]*)[ \0]*")
+_OCTAL: Final = re.compile(rb"[ \0]*+([0-7]*+)[ \0]*+")
 _FULL: Final = b"tar: write error: No space left on device\n"
 _IGNORED: Final = frozenset("mpovhk")
 _WITHOUT_EFFECT: Final = frozenset({"--no-same-permissions", "--no-same-owner", "--overwrite"})
