@@ -8,14 +8,17 @@ from pathlib import Path
 from tests.docs.markdown_documents import ROOT
 
 
+def install(python: Path, venv: Path) -> subprocess.CompletedProcess[str]:
+    """Run `make install` with this Python."""
+    command = ["make", "install", f"PYTHON={python}", f"VENV={venv}"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+
+
 def test_an_older_python_is_told_with_the_one_that_is_needed(tmp_path: Path) -> None:
     old = tmp_path / "python3.10"
     old.write_text('#!/bin/sh\ncase $1 in --version) echo "Python 3.10.12";; *) exit 1;; esac\n')
     old.chmod(0o755)
-    done = subprocess.run(
-        ["make", "install", f"PYTHON={old}", f"VENV={tmp_path}/venv"], cwd=ROOT, capture_output=True, text=True,
-        timeout=60, check=False,
-    )  # fmt: skip
+    done = install(old, tmp_path / "venv")
     assert done.returncode != 0
     assert done.stderr.startswith(
         f"Steersman needs Python 3.11 or newer, and {old} is Python 3.10.12: name another, as in make install "
@@ -26,10 +29,7 @@ def test_an_older_python_is_told_with_the_one_that_is_needed(tmp_path: Path) -> 
 
 def test_a_python_that_there_is_not_is_told(tmp_path: Path) -> None:
     missing = tmp_path / "python3.99"
-    done = subprocess.run(
-        ["make", "install", f"PYTHON={missing}", f"VENV={tmp_path}/venv"], cwd=ROOT, capture_output=True, text=True,
-        timeout=60, check=False,
-    )  # fmt: skip
+    done = install(missing, tmp_path / "venv")
     assert done.returncode != 0
     assert done.stderr.startswith(
         f"Steersman needs Python 3.11 or newer, and there is no {missing}: name another, as in make install "

@@ -149,9 +149,9 @@ class Definitions:
         """By group and plural, the names of custom resources that no definition stands for."""
         self._make: Callable[[Declared], Made] | None = None
         self._waiting: dict[str, asyncio.Future[None]] = {}
-        """Names of definitions that are to be looked at, and what completes when they have been."""
+        """Names of definitions that wait for a look, and futures that complete when they have had it."""
         self._looks: dict[str, asyncio.Future[None]] = {}
-        """The same of those that are being looked at, too."""
+        """Names of definitions that wait for a look or have it now, with the same futures."""
         self._failed: dict[str, int] = {}
         self._woken = asyncio.Event()
         self._idle = asyncio.Event()

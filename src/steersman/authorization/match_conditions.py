@@ -36,7 +36,7 @@ MOST: Final = 64
 _LIMIT: Final = 1_000_000
 """What one condition may cost."""
 _ALLOWANCE: Final = 5_000
-"""What it may cost on the loop: some milliseconds."""
+"""Cost of an expression on the loop, at most: some milliseconds."""
 
 _UNLIMITED: Final = -1
 _TEXTS: Final = declared_list(declared.STRING, _UNLIMITED)

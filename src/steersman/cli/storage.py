@@ -170,7 +170,7 @@ def _tell(text: str) -> None:
 
 
 def _told(work: Callable[[], T], *, passes: type[Exception] | tuple[()] = ()) -> T:
-    """What `work` gives; what it cannot do is told in one line, but for the error that is passed on."""
+    """Return the result of `work`. Its failures are told in one line, but for the error that is passed on."""
     from steersman.controlplane.options import OptionsError
     from steersman.storage.interface import StorageFormatError, StorageLocked, StorageUnavailable
 

@@ -19,7 +19,7 @@ from steersman.machinery.shared_words import SharedWords
 from steersman.storage.interface import StorageFormatError, StorageLocked, StorageUnavailable
 
 _PR_SET_PDEATHSIG: Final = 1
-"""Of prctl(2)."""
+"""Option of prctl(2): the signal that this process gets when its parent ends."""
 
 
 def main() -> None:

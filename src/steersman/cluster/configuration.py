@@ -73,11 +73,11 @@ class Configuration:
     missing_images: tuple[str, ...] = ()
     """Images that no registry has: names with registry and tag, `*` in them for anything."""
     manage_all_nodes: bool = False
-    """Whether every node that is made through the API is simulated, or those alone that ask for it."""
+    """True if every node that is made through the API is simulated, False if only those are that ask for it."""
     unknown_programs: Unknown | None = None
-    """What becomes of programs that are not simulated; None for what suits each container."""
+    """Fate of programs that are not simulated; None for the one that suits each container."""
     answer_webhooks: bool = False
-    """Whether pods answer as webhooks that allow everything, and as APIs without resources."""
+    """True if pods answer as webhooks that allow everything, and as APIs without resources."""
 
     @classmethod
     def load(cls, path: Path) -> Configuration:

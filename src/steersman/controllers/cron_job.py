@@ -71,7 +71,7 @@ class CronJobController(Controller[Key]):
         self._cron_jobs = self.informers.of(CRON_JOBS)
         self._jobs = self.informers.of(JOBS)
         self._schedules: dict[Key, _Read] = {}
-        """Of CronJobs whose schedules take long to read."""
+        """CronJobs whose schedules take long to read."""
         self._rescheduled: set[Key] = set()
         """CronJobs that have another schedule or time zone than when they were last looked at."""
         add_controller_index(self._jobs)

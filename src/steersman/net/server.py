@@ -166,9 +166,7 @@ class HttpServer:
         core = self._core
         if core is None:
             return
-        self._stop_listening()
-        core.draining = True
-        for connection in list(core.connections):
+        for connection in self._taking_leave(core):
             connection.send_elsewhere()
         deadline = core.loop.time() + timeout
         while core.connections and (left := deadline - core.loop.time()) > 0:
@@ -176,13 +174,15 @@ class HttpServer:
 
     def begin_drain(self) -> None:
         """Stops listening, and has each connection end after the requests in flight."""
-        core = self._core
-        if core is None:
-            return
+        if self._core is not None:
+            for connection in self._taking_leave(self._core):
+                connection.shut_down()
+
+    def _taking_leave(self, core: Core) -> list[Connection]:
+        """Stop listening, and return the connections that have to be told."""
         self._stop_listening()
         core.draining = True
-        for connection in list(core.connections):
-            connection.shut_down()
+        return list(core.connections)
 
     async def drain(self, timeout: float) -> None:
         """Stops listening, lets requests in flight finish for at most `timeout` seconds, then closes."""

@@ -121,8 +121,10 @@ def said_of(pod: Pod, container: str, what: str) -> str:
 
 
 def unknown_programs(pod: Pod, container: AnyContainer, default: Unknown | None = None) -> Unknown:
-    """What becomes of programs that are not simulated: as the pod's annotation says, or else `default`. Else they end
-    well in a container that is to end, are not found in one for debugging, and run in any other."""
+    """Return the fate of programs that are not simulated: as the pod's annotation says, or else `default`.
+
+    Without either they end well in a container that is to end, are not found in one for debugging, run in any other.
+    """
     said = said_of(pod, container.name, "unknown-programs")
     for each in Unknown:
         if each.value == said:

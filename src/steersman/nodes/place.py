@@ -144,7 +144,7 @@ class Place:
     made: Mapping[str, str] = field(default_factory=dict)
     """Containers that do something to the API and end, with what went wrong, by name; "" for nothing."""
     unknown_programs: Unknown | None = None
-    """What becomes of programs that are not simulated; None for what suits each container."""
+    """Fate of programs that are not simulated; None for the one that suits each container."""
     wrong_with: Callable[[AnyContainer], str] = _is_configured
     """Why a container cannot be made as its pod wants it, "" if it can."""
     shared: SharedFiles | None = None

@@ -82,7 +82,7 @@ class NodeTemplate:
     missing_images: tuple[str, ...] = ()
     """Patterns of the names of images that nobody has (`images.is_missing`)."""
     unknown_programs: Unknown | None = None
-    """What becomes of programs that are not simulated; None for what suits each container."""
+    """Fate of programs that are not simulated; None for the one that suits each container."""
     given_allocatable: Mapping[str, str] | None = None
     """The part of the capacity that pods may have; None for all of it."""
 

@@ -60,7 +60,7 @@ class Buffered:
         self._bytes = 0
         """Of events that are not handed on yet, or not done with."""
         self._under_way = 0
-        """Of events that are handed on side by side and not done with."""
+        """Bytes of events that are under way to the backend."""
         self._closed = False
         self._sending: Final[dict[asyncio.Future[bool], Records]] = {}
         self._throttle: Final = _Throttle(batching.qps, batching.burst) if batching.throttle else None

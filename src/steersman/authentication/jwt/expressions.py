@@ -24,9 +24,9 @@ from steersman.machinery.lane.taking_long import takes_long
 CLAIMS: Final = "claims"
 USER: Final = "user"
 LIMIT: Final = 100_000
-"""What an expression may cost for one token: some hundred milliseconds. Upstream has no such limit."""
+"""Cost of an expression for one token, at most: some hundred milliseconds. Upstream has no such limit."""
 _ALLOWANCE: Final = 5_000
-"""What it may cost on the loop: some milliseconds."""
+"""Cost of an expression on the loop, at most: some milliseconds."""
 
 _UNLIMITED: Final = -1
 _TEXTS: Final = declared_list(declared.STRING, _UNLIMITED)
@@ -71,7 +71,10 @@ class Compiled:
         return internal(path, self.error) if self.is_internal else invalid(path, self.text, self.error)
 
     def evaluate(self, value: Any) -> Any:
-        """What it comes to if its variable is `value`. Raises ExpressionError; TakesLong on the loop."""
+        """Return what the expression makes of `value`, its variable.
+
+        Raises ExpressionError; TakesLong on the loop.
+        """
         if self.program is None:
             raise ExpressionError(self.error)
         outcome, _ = self.program.outcome({self.variable: value}, _ALLOWANCE)

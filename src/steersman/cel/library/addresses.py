@@ -161,7 +161,7 @@ def _parse_ipv6(whole: str) -> IPv6Address:
 
 
 def _next_group(whole: str, text: str, at: int) -> int:
-    """Where the next group begins behind one that ends at `at`, at the end of the text if there is none. Raises
+    """Return the position of the group behind the one that ends at `at`, the end of the text if there is none. Raises
     _AddressError."""
     if at == len(text):
         return at

@@ -246,7 +246,10 @@ class Service:
         self._end(connection)
 
     def _knows_word(self, head: bytes) -> bool:
-        """Whether a claim brings the word, which only this user can read: others on this machine can connect too."""
+        """Return True if a claim brings the word, which only this user can read.
+
+        Others on this machine can connect too.
+        """
         lines = head.partition(b"\r\n\r\n")[0].split(b"\r\n")[1:]
         fields = {name.lower(): value.strip() for name, _, value in (line.partition(b":") for line in lines)}
         given = fields.get(b"authorization", b"").removeprefix(b"Bearer ")

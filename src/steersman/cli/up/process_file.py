@@ -1,4 +1,4 @@
-"""Which process a cluster is: a file in its folder that the process keeps locked while it lives.
+"""The process of a cluster: a file in its folder that the process keeps locked while it lives.
 
 The file is locked twice. `flock` goes over to a process that is forked, so that a folder is claimed without a gap. Of
 the lock of `fcntl` the kernel tells which process has it: a number in the file could be anybody's.

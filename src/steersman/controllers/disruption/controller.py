@@ -162,7 +162,10 @@ class DisruptionController(Controller[Subject]):
             self.queue.add_after(Subject(True, *key), counted.look_again)
 
     async def _selector_of(self, budget: PodDisruptionBudget) -> Selector:
-        """What a budget selects. Until it is known, all pods are still to be counted, so that no change is missed."""
+        """Return the selector of a budget.
+
+        Until it is known, all pods are still to be counted, so that no change is missed.
+        """
         key = key_of(budget)
         found = self._selectors.get(key)
         if found is None:
