@@ -27,6 +27,7 @@ class WorkQueue(Generic[K]):
         self._failures: dict[K, int] = {}
         self._timers: dict[K, tuple[float, asyncio.TimerHandle]] = {}
         """When keys fall due, on the loop's clock; handles of uvloop do not tell."""
+        self._tasks: list[asyncio.Task[None]] = []
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     def __len__(self) -> int:
@@ -112,6 +113,22 @@ class WorkQueue(Generic[K]):
                 self.forget(key)
             finally:
                 self.done(key)
+
+    def start(
+        self, see_to: Callable[[K], Awaitable[None]], failed: Callable[[K, Exception], None], *, name: str, workers: int
+    ) -> None:  # fmt: skip
+        """Begin `workers` tasks that `work`; `stop` ends them."""
+        self._tasks = [
+            asyncio.create_task(self.work(see_to, failed), name=f"{name} {number}") for number in range(workers)
+        ]
+
+    async def stop(self) -> None:
+        """Return once no task of `start` works any more; forget what is due later."""
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        self.close()
 
     def close(self) -> None:
         """Forgets what is due later."""

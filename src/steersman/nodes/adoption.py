@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
 from typing import Final
@@ -36,23 +35,15 @@ class Adoption:
         self._objects = objects
         self._joined = joined
         self._queue: WorkQueue[str] = WorkQueue(base_delay=0.1, max_delay=60)
-        self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
         """Begin to look at the Node objects that there are, and at each that changes."""
         self._objects.on_change(self._changed)
-        self._tasks = [
-            asyncio.create_task(self._queue.work(self._see_to, _failed), name=f"adoption of nodes {number}")
-            for number in range(_WORKERS)
-        ]
+        self._queue.start(self._see_to, _failed, name="adoption of nodes", workers=_WORKERS)
 
     async def stop(self) -> None:
         """End; nodes that have joined are simulated no more."""
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
-        self._queue.close()
+        await self._queue.stop()
         for name in list(self._nodes):
             self._leave(name)
 

@@ -79,23 +79,15 @@ class StagePlayer(Generic[O]):
         self._jobs: dict[Key, _Job[O]] = {}
         self._told: dict[Key, str] = {}
         """What was last said of objects that cannot be played."""
-        self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
         """Begins to play."""
         name = f"stages of {self._resource.plural}"
-        self._tasks = [
-            asyncio.create_task(self._queue.work(self._see_to, self._failed), name=f"{name} {number}")
-            for number in range(_WORKERS)
-        ]
+        self._queue.start(self._see_to, self._failed, name=name, workers=_WORKERS)
 
     async def stop(self) -> None:
         """Ends; objects stay in the stages they are in."""
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
-        self._queue.close()
+        await self._queue.stop()
 
     @property
     def idle(self) -> bool:
