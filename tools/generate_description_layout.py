@@ -12,15 +12,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import ssl
-import urllib.request
 from pathlib import Path
 from typing import Any, Final
 
 from steersman.openapi.descriptions import Descriptions, Layout, python_name, split_words, without_values
+from tools.record_documents import getter
 
 OUTPUT: Final = Path(__file__).resolve().parent.parent / "src/steersman/openapi/data/layout.json"
-TIMEOUT: Final = 60.0
 
 
 def main() -> None:
@@ -30,13 +28,7 @@ def main() -> None:
     parser.add_argument("--ca", required=True)
     parser.add_argument("--token", required=True)
     options = parser.parse_args()
-    context = ssl.create_default_context(cafile=options.ca)
-
-    def get(path: str) -> Any:
-        request = urllib.request.Request(options.url + path, headers={"Authorization": f"Bearer {options.token}"})
-        with urllib.request.urlopen(request, context=context, timeout=TIMEOUT) as response:
-            return json.load(response)
-
+    get = getter(options.url, options.ca, options.token)
     schemas: dict[str, Any] = {}
     for name in get("/openapi/v3")["paths"]:
         schemas |= get(f"/openapi/v3/{name}").get("components", {}).get("schemas", {})

@@ -13,6 +13,7 @@ import argparse
 import json
 import ssl
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +29,7 @@ def main() -> None:
     parser.add_argument("--ca", required=True)
     parser.add_argument("--token", required=True)
     options = parser.parse_args()
-    context = ssl.create_default_context(cafile=options.ca)
-
-    def get(path: str, accept: str = "application/json") -> Any:
-        headers = {"Authorization": f"Bearer {options.token}", "Accept": accept}
-        request = urllib.request.Request(options.url + path, headers=headers)
-        with urllib.request.urlopen(request, context=context, timeout=TIMEOUT) as response:
-            return json.load(response)
-
+    get = getter(options.url, options.ca, options.token)
     folder = options.folder
     (folder / "openapi").mkdir(parents=True, exist_ok=True)
     for name in get("/openapi/v3")["paths"]:
@@ -43,6 +37,19 @@ def main() -> None:
     write(folder / "openapi-v2.json", without_descriptions(get("/openapi/v2")))
     found = {f"aggregated_{root}": get(f"/{root}", AGGREGATED) for root in ("api", "apis")}
     write(folder / "discovery.json", found)
+
+
+def getter(url: str, ca: str, token: str) -> Callable[..., Any]:
+    """Return a function that gets the JSON at a path of the server, of a media type if one is given."""
+    context = ssl.create_default_context(cafile=ca)
+
+    def get(path: str, accept: str = "application/json") -> Any:
+        headers = {"Authorization": f"Bearer {token}", "Accept": accept}
+        request = urllib.request.Request(url + path, headers=headers)
+        with urllib.request.urlopen(request, context=context, timeout=TIMEOUT) as response:
+            return json.load(response)
+
+    return get
 
 
 def write(path: Path, document: Any) -> None:
