@@ -16,7 +16,6 @@ from steersman.authentication.user import UserInfo
 from steersman.machinery.errors.status import StatusError, forbidden
 from steersman.machinery.identity.action import Action
 from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.validation.formats import is_dns1123_subdomain, is_qualified_name
 
 logger = logging.getLogger(__name__)
@@ -53,8 +52,7 @@ class Attributes:
     `action` is that of the request. `kind` is that of `obj` and `old`, which are of the stored version, or of a
     subresource's own kind (Scale, Binding, Eviction); None where there is none. Plugins of `admit` may change `obj`, or
     put another object in its place. `name` is that of the URL, or of a new object; empty where it has none yet, and for
-    a collection. `lane` is where a plugin does what takes longer the larger the object is (see
-    machinery.large_work.slow_lane.done); None if the object is not large.
+    a collection. A plugin gives what takes longer the larger the object is to `work.offloading.offload`.
     """
 
     operation: Operation
@@ -67,7 +65,6 @@ class Attributes:
     options: Any = None
     dry_run: bool = False
     warnings: list[str] = field(default_factory=list)
-    lane: SlowLane | None = None
     audit: Trail | None = None
     """What is recorded of the request; None for nothing."""
     annotations: dict[str, str] | None = None
@@ -94,10 +91,6 @@ class Attributes:
         """Whether mutating plugins are to be asked once more."""
         found = self._reinvocation
         return found is not None and found.wanted and not found.is_second
-
-    def lane_where(self, other: SlowLane | None) -> SlowLane | None:
-        """Where work on the object takes place with something that is large if `other` is given."""
-        return self.lane or (None if other is None else other.of(self.user.name))
 
     def forbid(self, reason: object) -> StatusError:
         """The 403 of a plugin that refuses (admission.NewForbidden)."""

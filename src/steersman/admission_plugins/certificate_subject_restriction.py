@@ -9,7 +9,7 @@ from steersman.admission_plugins.declaration import Declaration
 from steersman.authentication.user import SYSTEM_MASTERS
 from steersman.machinery.go.pem import decode_block
 from steersman.machinery.identity.schema import GroupResource
-from steersman.machinery.large_work.slow_lane import done
+from steersman.work.offloading import offload
 
 _REQUESTS: Final = GroupResource("certificates.k8s.io", "certificatesigningrequests")
 SIGNER: Final = "kubernetes.io/kube-apiserver-client"
@@ -27,7 +27,7 @@ class CertificateSubjectRestriction(Plugin):
         if attributes.action.subresource or attributes.obj.spec.signer_name != SIGNER:
             return
         try:
-            organizations = await done(attributes.lane, _organizations, attributes.obj.spec.request or b"")
+            organizations = await offload(_organizations, attributes.obj.spec.request or b"")
         except ValueError as error:
             raise attributes.forbid(f"failed to parse CSR: {error}") from error
         if SYSTEM_MASTERS in organizations:

@@ -10,7 +10,6 @@ from steersman.admission.interface import Plugin
 from steersman.admission_plugins.metrics import ConditionMetrics, PolicyMetrics, WebhookMetrics
 from steersman.authorization.interface import Authorizer
 from steersman.catalogue.rest_mapper import RESTMapper
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.metrics import Registry
 from steersman.rest.objects import Objects, Reading
 
@@ -33,7 +32,6 @@ class Surroundings:
     objects: Callable[[str, str], Objects]
     """(group, plural) -> its objects."""
     mapper: RESTMapper
-    slow_lane: SlowLane
     locate_service: LocateService
     itself: ThisServer | None
     """How webhooks are asked that this server answers."""

@@ -11,9 +11,10 @@ from steersman.admission_plugins.declaration import Declaration
 from steersman.api.core.v1 import Container, LimitRangeItem, PersistentVolumeClaim, Pod, PodSpec
 from steersman.machinery.built_in.pod_resources import POD_LEVEL_RESOURCES, aggregate_limits, aggregate_requests
 from steersman.machinery.identity.schema import GroupResource
-from steersman.machinery.large_work.slow_lane import MAX_VALUES, done, too_many_values
+from steersman.machinery.large_work.sizes import MAX_VALUES, too_many_values
 from steersman.machinery.values.quantity import Quantity, parse
 from steersman.rest.objects import ByNamespace, Objects, Reading
+from steersman.work.offloading import offload_if
 
 ANNOTATION: Final = "kubernetes.io/limit-ranger"
 """Says on a pod which defaults it was given."""
@@ -46,21 +47,21 @@ class LimitRanger(Plugin):
         """Gives the containers of a pod the defaults for what they do not ask for themselves."""
         if attributes.kind.kind != "Pod":
             return
-        every, lane = await self._limits.of(attributes.action.namespace)
+        every, is_much = await self._limits.of(attributes.action.namespace)
         if every and _looks_at(attributes):
             for limits in every:
-                await done(attributes.lane_where(lane), _fill_defaults, attributes.obj, limits)
+                await offload_if(is_much, _fill_defaults, attributes.obj, limits)
 
     async def validate(self, attributes: Attributes) -> None:
         """403 with everything that one LimitRange finds wrong."""
         find = _FINDERS.get(attributes.kind.kind)
         if find is None:
             return
-        every, lane = await self._limits.of(attributes.action.namespace)
+        every, is_much = await self._limits.of(attributes.action.namespace)
         if not every or not _looks_at(attributes):
             return
         for limits in every:
-            found = await done(attributes.lane_where(lane), _found, find, attributes.obj, limits)
+            found = await offload_if(is_much, _found, find, attributes.obj, limits)
             if found:
                 raise attributes.forbid(found[0] if len(found) == 1 else f"[{', '.join(found)}]")
 

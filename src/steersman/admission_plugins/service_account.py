@@ -15,8 +15,8 @@ from steersman.machinery.built_in.pod_secrets import secret_names
 from steersman.machinery.errors.status import plain_internal
 from steersman.machinery.identity.names import generate_name
 from steersman.machinery.identity.schema import GroupResource
-from steersman.machinery.large_work.slow_lane import done
 from steersman.rest.objects import LookUp, Reading, all_known
+from steersman.work.offloading import offload
 
 DEFAULT_ACCOUNT: Final = "default"
 MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -90,10 +90,10 @@ class ServiceAccount(Plugin):
         account = await self._account(attributes, spec)
         wanted = spec.automount_service_account_token
         if account.automount if wanted is None else wanted:
-            await done(attributes.lane, _mount_token, spec)
+            await offload(_mount_token, spec)
         if not spec.image_pull_secrets:
             spec.image_pull_secrets = [core.LocalObjectReference(name=name) for name in account.pull_secrets]
-        await done(attributes.lane, _check_secrets, attributes, spec, account)
+        await offload(_check_secrets, attributes, spec, account)
 
     async def validate(self, attributes: Attributes) -> None:
         """Holds what came of a new pod, or the ephemeral containers of an old one, against its account.
@@ -111,7 +111,7 @@ class ServiceAccount(Plugin):
             _check_mirror(attributes, pod)
             return
         account = await self._account(attributes, pod.spec)
-        await done(attributes.lane, _check_secrets, attributes, pod.spec, account)
+        await offload(_check_secrets, attributes, pod.spec, account)
 
     async def _check_ephemeral(self, attributes: Attributes) -> None:
         spec: core.PodSpec = attributes.obj.spec

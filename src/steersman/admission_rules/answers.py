@@ -2,19 +2,19 @@
 
 Evaluation cannot wait. It stops where an answer is not there yet; that is waited for, and evaluation begins again, with
 the answer remembered. It begins on the loop, unless the object is large; what costs more than is let pass there, or
-has a regular expression that is not compiled yet, is begun again in the slow lane.
+has a regular expression that is not compiled yet, is begun again in the worker threads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final, ParamSpec, TypeVar
 
 from steersman.cel.evaluator import Frame
 from steersman.cel.library.authorizer import Answer, Check
 from steersman.cel.library.kubernetes_costs import CHECK_COST
-from steersman.machinery.lane.taking_long import TakesLong
-from steersman.machinery.large_work.slow_lane import SlowLane, done
+from steersman.work.offloading import is_hurried, offload, takes_long
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -42,17 +42,12 @@ class Answers:
     It is for one evaluation at a time.
     """
 
-    def __init__(
-        self, ask: Ask, slow_lane: Callable[[], SlowLane] | None = None, known: dict[Check, Answer] | None = None
-    ) -> None:  # fmt: skip
-        """`slow_lane` gives that of the user; without it everything is evaluated where it is begun. `known` are the
-        answers that there are, which others of the same request may share and add to.
-        """
+    def __init__(self, ask: Ask, known: dict[Check, Answer] | None = None) -> None:
+        """`known` are the answers that there are, which others of the same request may share and add to."""
         self._ask: Final = ask
-        self._slow_lane: Final = slow_lane
         self._known: Final[dict[Check, Answer]] = {} if known is None else known
         self._waiting: Final[dict[Check, Awaitable[Answer]]] = {}
-        self._on_loop = False
+        self._is_hurried = False
         self._allowance = 0
         self.frame: Frame | None = None
         """The evaluation that is under way where `is_hurried`."""
@@ -60,7 +55,7 @@ class Answers:
     @property
     def is_hurried(self) -> bool:
         """Whether only little may be evaluated, as the loop waits."""
-        return self._on_loop and self._slow_lane is not None
+        return self._is_hurried
 
     @property
     def allowance(self) -> int:
@@ -68,10 +63,10 @@ class Answers:
         return self._allowance
 
     def spend(self, cost: int) -> None:
-        """Takes the cost of an evaluation from that. Raises TakesLong if it was more."""
+        """Takes the cost of an evaluation from that. If it was more, work goes on in the worker threads."""
         self._allowance -= cost
         if self._allowance < 0:
-            raise TakesLong
+            takes_long()
 
     def begin(self, frame: Frame) -> None:
         """An evaluation begins where `is_hurried`."""
@@ -84,7 +79,7 @@ class Answers:
         known = self._known.get(check)
         if known is not None:
             return known
-        if not self._on_loop:
+        if not self._is_hurried:
             raise Unanswered(check)
         answer = self._ask(check)
         if not isinstance(answer, Answer):
@@ -93,27 +88,20 @@ class Answers:
         self._known[check] = answer
         return answer
 
-    async def settled(
-        self, lane: SlowLane | None, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs
-    ) -> R:  # fmt: skip
-        """What `work` gives when all that it asks is answered; it is run once if no answer has to be waited for.
+    async def settled(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Return what `work` gives when all that it asks is answered; it is run once if no answer is waited for.
 
-        Where there is a lane, it is run in that. Raises what `work` raises.
+        Raises what `work` raises.
         """
         self._allowance, self.frame = _ALLOWANCE, None
         while True:
-            self._on_loop = lane is None
             try:
-                return await done(lane, _called, work, args, kwargs)
-            except TakesLong:
-                assert self._slow_lane is not None
-                lane, self.frame = self._slow_lane(), None
-                continue
+                return await offload(self._begin, partial(work, *args, **kwargs))
             except Unanswered as needed:
-                check, self.frame = needed.check, None
+                check = needed.check
             answer = self._waiting.pop(check, None) or self._ask(check)
             self._known[check] = answer if isinstance(answer, Answer) else await answer
 
-
-def _called(work: Callable[..., R], args: tuple[object, ...], kwargs: dict[str, object]) -> R:
-    return work(*args, **kwargs)
+    def _begin(self, work: Callable[[], R]) -> R:
+        self._is_hurried, self.frame = is_hurried(), None
+        return work()

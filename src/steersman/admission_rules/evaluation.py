@@ -14,7 +14,7 @@ from steersman.cel.library.authorizer import Judge, ResourceCheck, authorizer, r
 from steersman.cel.names import unescape
 from steersman.cel.values import CostLimitExceeded, EvaluationError, LazyMap
 from steersman.machinery.errors.field import quote
-from steersman.machinery.lane.taking_long import TakesLong
+from steersman.work.offloading import takes_long
 
 BUDGET: Final = 10_000_000
 """What all expressions of one policy may cost for a request and a parameter."""
@@ -122,7 +122,7 @@ class Activation:
         self._given: Final = {**given, environments.VARIABLES: self._variables}
 
     def evaluate(self, expression: CompiledExpression) -> Evaluation:
-        """The value of an expression. Raises OutOfBudget, and Unanswered and TakesLong to stop it."""
+        """The value of an expression. Raises OutOfBudget, and Unanswered to stop it."""
         if expression.program is None:
             return Evaluation(None, f"compilation error: {expression.error}")
         variables = self._variables
@@ -140,7 +140,7 @@ class Activation:
 
 
 def _outcome(program: Program, given: Mapping[str, Any], answers: Answers) -> tuple[Any, int]:
-    """The outcome of a program, and its cost. Raises Unanswered, TakesLong."""
+    """The outcome of a program, and its cost. Raises Unanswered."""
     if not answers.is_hurried:
         return program.outcome(given, CALL_LIMIT)
     outer, allowance = answers.frame, answers.allowance
@@ -191,7 +191,7 @@ class _Variables(LazyMap):
         if self._depth >= _DEEPEST:
             raise EvaluationError(f"composited variable {quote(name)} is needed by too many others at once")
         if self._depth >= _DEEP and self._answers.is_hurried:
-            raise TakesLong
+            takes_long()
         self._depth += 1
         try:
             value, cost = _outcome(expression.program, {**self._given, environments.VARIABLES: self}, self._answers)

@@ -17,7 +17,6 @@ from steersman.admission_rules.expressions import BOOLEAN, CompiledExpression, c
 from steersman.admission_rules.variables import Variables
 from steersman.machinery.errors.field import FieldError, Path, duplicate, invalid, required, too_many
 from steersman.machinery.go.strings import trim_space
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.validation.formats import is_qualified_name
 
 MOST: Final = 64
@@ -73,14 +72,14 @@ class MatchConditions:
         """Whether there are none: every request matches."""
         return not self._conditions
 
-    async def match(self, inputs: Inputs, answers: Answers, lane: SlowLane | None = None) -> Match:
-        """What they say of a request; evaluated in `lane` if there is one. Raises nothing of its own."""
+    async def match(self, inputs: Inputs, answers: Answers) -> Match:
+        """Return what the conditions say of a request. Raises nothing of its own."""
         if not self._conditions:
             return _MATCHES
-        return await answers.settled(lane, self.judge, inputs, answers)
+        return await answers.settled(self.judge, inputs, answers)
 
     def judge(self, inputs: Inputs, answers: Answers) -> Match:
-        """The same, evaluated at once, within `Answers.settled`. Raises Unanswered, TakesLong to stop it."""
+        """The same, evaluated at once, within `Answers.settled`. Raises Unanswered to stop it."""
         activation = Activation(inputs, answers, MATCH_BUDGET, self._variables)
         try:
             evaluated = [(name, activation.evaluate(condition)) for name, condition in self._conditions]

@@ -18,14 +18,14 @@ from steersman.cel.library.mutation import JSON_PATCH, OBJECT, JSONPatchValue, O
 from steersman.cel.moments import duration_text, timestamp_text
 from steersman.cel.values import Duration, Optional, Timestamp, entries, is_map, type_of_value
 from steersman.cel.work import counted_by, spend, spend_on_text
-from steersman.machinery.lane.taking_long import TakesLong
-from steersman.machinery.large_work.slow_lane import too_many_values
+from steersman.machinery.large_work.sizes import too_many_values
 from steersman.machinery.managed_fields import Schema
 from steersman.machinery.managed_fields.merging import merge
 from steersman.machinery.managed_fields.schema import Atom, ListType, MapType
 from steersman.machinery.managed_fields.typed_error import TypedError
 from steersman.machinery.managed_fields.typed_value import kind_of, validate
 from steersman.machinery.patch import json_patch
+from steersman.work.offloading import takes_long
 
 APPLY: Final = (OBJECT,)
 JSON_PATCHES: Final = (types.list_of(JSON_PATCH),)
@@ -62,20 +62,22 @@ class _Room:
         self._is_hurried: Final = answers.is_hurried
 
     def work(self, steps: int) -> None:
-        """Counts steps. Raises TakesLong on the loop, StatusError 413 elsewhere."""
+        """Counts steps. Raises StatusError 413."""
         self._left -= steps
         self.afford(0)
 
     def afford(self, cost: int) -> None:
-        """Raises TakesLong on the loop, StatusError 413 elsewhere, if so many steps are more than are left."""
+        """Raises StatusError 413 if so many steps are more than are left."""
         if cost > self._left:
-            raise TakesLong if self._is_hurried else too_many_values()
+            if self._is_hurried:
+                takes_long()
+            raise too_many_values()
 
 
 Mutation = Callable[[Inputs, Answers, Schema], Any]
 """Makes another object, as plain data, of that of the inputs, which stays as it is and may share parts with the other;
 the same object where a test of a patch fails. Raises MutationError, StatusError 413 for more than any object may be,
-and Unanswered and TakesLong to stop it."""
+and Unanswered to stop it."""
 
 
 class MutatingRules:

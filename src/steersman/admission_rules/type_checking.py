@@ -27,7 +27,7 @@ from steersman.cel.library.authorizer import AUTHORIZER
 from steersman.cel.types import Type
 from steersman.machinery.errors.field import Path
 from steersman.machinery.identity.schema import GroupVersionKind
-from steersman.machinery.lane.threads import give_way
+from steersman.work.threads import give_way
 
 _VALIDATIONS: Final = Path("spec", "validations")
 MAX_CHECKED: Final = 4 << 20

@@ -34,7 +34,6 @@ from steersman.endpoints.proxy.upgrade_aware import (
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import text_response
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.net.body import EmptyBody
 from steersman.net.client.answer import Answer, BadAnswer
 from steersman.net.client.dial import DialError, host_port
@@ -80,7 +79,6 @@ class Passing:
 
     resolver: ServiceResolver
     identity: ClientIdentity
-    lane: SlowLane
     metrics: RequestMetrics
     open_ones: set[object]
     reject_redirects: bool = True
@@ -198,12 +196,7 @@ class Backend:
         if self._passing.reject_redirects and 300 <= answer.status <= 399 and answer.header("location"):
             await answer.close()
             return Response(502, [("content-type", "text/plain; charset=utf-8")], _REDIRECTED)
-        return await passed_back(
-            request, answer, Rewriter("", authority, authority, ("https", authority)), self._lane(request)
-        )
-
-    def _lane(self, request: Request) -> SlowLane:
-        return self._passing.lane.of(request.user.name)
+        return await passed_back(request, answer, Rewriter("", authority, authority, ("https", authority)))
 
     async def _upgrade(self, request: Request, place: Place) -> Response:
         authority = host_port(*place)

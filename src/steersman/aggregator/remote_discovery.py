@@ -28,8 +28,8 @@ from steersman.authentication.user import SYSTEM_MASTERS, UserInfo
 from steersman.catalogue.catalogue import Catalogue
 from steersman.machinery.codec.serializer import encode
 from steersman.machinery.go.strings import trim_space
-from steersman.machinery.lane.threads import give_way
-from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.work.offloading import offload_if
+from steersman.work.threads import give_way
 
 REFRESH: Final = 60.0
 MAX_DOCUMENT: Final = 32 << 20
@@ -65,10 +65,9 @@ class _Known:
 class RemoteDiscovery:
     """Keeps the `catalogue` told. `start` begins, `stop` ends."""
 
-    def __init__(self, catalogue: Catalogue, backends: Callable[[str], Backend | None], lane: SlowLane) -> None:
+    def __init__(self, catalogue: Catalogue, backends: Callable[[str], Backend | None]) -> None:
         self._catalogue = catalogue
         self._backends = backends
-        self._lane = lane
         self._known: dict[ServiceKey, _Known] = {}
         self._changed: dict[str, tuple[Registration, float]] = {}
         """Each APIService, and when it changed: what was asked before that says nothing."""
@@ -113,7 +112,7 @@ class RemoteDiscovery:
             failure = str(error)
         told = APIVersionDiscovery(version=registration.version) if found is None else found
         told.freshness = "Stale" if failure else "Current"
-        text = await self._lane.run(encode, told)
+        text = await offload_if(True, encode, told)
         if self._changed.get(name, (None,))[0] is registration:
             self._catalogue.declare(*wanted, text)
         if failure:
@@ -143,7 +142,7 @@ class RemoteDiscovery:
             raise Unreachable(f"service {key} returned non-success response code: 503")
         if answer.status == 200 and _is_aggregated(answer.headers.get("content-type", "")):
             digest = b"" if known is None else known.digest
-            found, digest = await self._lane.run(_read_groups, _body_of(answer), wanted, digest)
+            found, digest = await offload_if(True, _read_groups, _body_of(answer), wanted, digest)
             versions = known.versions if found is None and known is not None else found or {}
             self._keep(key, _Known(versions, wanted, answer.headers.get("etag", ""), digest, asked))
             return versions
@@ -167,7 +166,7 @@ class RemoteDiscovery:
         answer = await backend.fetch(path, _ASKS_FOR_ONE, headers, limit=MAX_DOCUMENT, seconds=_TIMEOUT)
         if answer.status != 200:
             raise Unreachable(f"failed to download legacy discovery for {path}: status {answer.status}")
-        found = await self._lane.run(_read_list, _body_of(answer), registration.version)
+        found = await offload_if(True, _read_list, _body_of(answer), registration.version)
         return {(registration.group, registration.version): found}
 
 
@@ -196,7 +195,7 @@ def _read_groups(
 ) -> tuple[dict[GroupVersion, APIVersionDiscovery] | None, bytes]:
     """The wanted group versions of an APIGroupDiscoveryList, and its digest; None for one of the `known` digest.
 
-    Runs in the slow lane. Raises BadDocument.
+    Runs in a worker thread. Raises BadDocument.
     """
     digest = sha256(data).digest()
     if digest == known:
@@ -245,7 +244,7 @@ def _completed(version: APIVersionDiscovery) -> APIVersionDiscovery:
 
 
 def _read_list(data: bytes, version: str) -> APIVersionDiscovery:
-    """An APIResourceList as discovery of a version. Runs in the slow lane. Raises BadDocument."""
+    """An APIResourceList as discovery of a version. Runs in a worker thread. Raises BadDocument."""
     try:
         listed = _LIST.decode(data)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:

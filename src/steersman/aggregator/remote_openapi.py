@@ -21,13 +21,13 @@ from steersman.aggregator.work_queue import TryAgain, WorkQueue
 from steersman.authentication.user import UserInfo
 from steersman.endpoints.request import Request
 from steersman.machinery.codec.serializer import decode_plain, encode
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.net.message import Response
 from steersman.openapi.converting import as_v3
 from steersman.openapi.merging import below
 from steersman.openapi.protobuf import check_document
 from steersman.openapi.remote import RemoteDocument, RemoteDocuments, RemoteIndex
 from steersman.openapi.v2_messages import DOCUMENT as V2_DOCUMENT
+from steersman.work.offloading import offload_if
 
 logger = logging.getLogger(__name__)
 
@@ -45,10 +45,9 @@ _WHO_ASKS: Final = UserInfo("system:aggregator")
 class RemoteOpenAPI:
     """Keeps the `documents`. `start` begins, `stop` ends."""
 
-    def __init__(self, documents: RemoteDocuments, backends: Callable[[str], Backend | None], lane: SlowLane) -> None:
+    def __init__(self, documents: RemoteDocuments, backends: Callable[[str], Backend | None]) -> None:
         self._documents = documents
         self._backends = backends
-        self._lane = lane
         self._registrations: dict[str, Registration] = {}
         self._etags: dict[str, tuple[str, bytes]] = {}
         """Of v2 documents: what their server calls the state of one, and the digest of it."""
@@ -110,7 +109,7 @@ class RemoteOpenAPI:
             raise TryAgain(f"failed to retrieve openAPI spec, http error: {answer.status}")
         prefix = f"{registration.root}/"
         try:
-            data, digest = await self._lane.run(_part, answer.body, prefix, known)
+            data, digest = await offload_if(True, _part, answer.body, prefix, known)
         except (ValueError, RecursionError, msgspec.MsgspecError) as error:
             raise TryAgain(f"the document cannot be read: {error}") from None
         if self._registrations.get(name) is None:
@@ -130,7 +129,7 @@ class RemoteOpenAPI:
         known = self._documents.v2.get(name)
         if known is None or name not in self._without_v3 or document in self._documents.converted:
             return
-        data = await self._lane.run(_converted, known.data)
+        data = await offload_if(True, _converted, known.data)
         if self._documents.v2.get(name) is known:
             self._documents.converted[document] = RemoteDocument(known.etag, data)
 
@@ -163,7 +162,7 @@ class RemoteOpenAPI:
         if answer.status != 200 or answer.body is None:
             raise TryAgain("Error, could not get list of group versions for APIService")
         try:
-            urls = await self._lane.run(_urls, answer.body)
+            urls = await offload_if(True, _urls, answer.body)
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
             raise TryAgain(f"the list of documents cannot be read: {error}") from None
         if name in self._registrations:
@@ -209,7 +208,7 @@ def _converted(data: bytes) -> bytes:
 def _part(data: bytes, prefix: str, known: bytes) -> tuple[bytes | None, bytes]:
     """The part of a v2 document below a prefix, encoded, and the digest of the document; None for the known one.
 
-    Runs in the slow lane. Raises ValueError for what is no document.
+    Runs in a worker thread. Raises ValueError for what is no document.
     """
     digest = sha512(data).digest()
     if digest == known:

@@ -36,16 +36,15 @@ class Servers:
         resolver = ServiceResolver(
             store, objects, endpoints_only=config.enable_aggregator_routing, itself=self._itself
         )  # fmt: skip
-        lane = server.config.slow_lane
         identity = ClientIdentity(config.proxy_client_cert_file, config.proxy_client_key_file)
         self._passing = Passing(
-            resolver, identity, lane, server.config.metrics, server.watches,
+            resolver, identity, server.config.metrics, server.watches,
             config.aggregator_reject_forwarding_redirect, nearby, config.leave,
         )  # fmt: skip
         services = objects("apiregistration.k8s.io", "apiservices")
         self._availability = Availability(services, self._backends.get, resolver, metrics)
-        self._discovery = RemoteDiscovery(server.catalogue, self._backends.get, lane)
-        self._openapi = RemoteOpenAPI(documents, self._backends.get, lane)
+        self._discovery = RemoteDiscovery(server.catalogue, self._backends.get)
+        self._openapi = RemoteOpenAPI(documents, self._backends.get)
         resolver.changed = self._availability.service_changed
 
     def start_availability(self) -> None:

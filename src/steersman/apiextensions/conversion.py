@@ -27,7 +27,7 @@ from steersman.kinds.custom import CustomKind
 from steersman.kinds.open import OpenKind, OpenObject
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.names import new_uid
-from steersman.machinery.large_work.slow_lane import SlowLane, done, is_large
+from steersman.machinery.large_work.sizes import is_large
 from steersman.machinery.limited_log import LimitedLog
 from steersman.registry.core.services.locating import locate_service
 from steersman.registry.services import Services
@@ -35,6 +35,7 @@ from steersman.rest.conversion import Conversion, NotConverted
 from steersman.webhooks.client import TIMEOUT, WebhookClient, WebhookError
 from steersman.webhooks.client_config import client_config_of, endpoint_of
 from steersman.webhooks.kubeconfig import ANONYMOUS, KubeconfigError
+from steersman.work.offloading import offload_if
 
 log: Final = LimitedLog(logging.getLogger(__name__))
 
@@ -53,7 +54,6 @@ class Converters:
     def __init__(self, services: Services, metrics: ConversionMetrics) -> None:
         self._services = services
         self._metrics = metrics
-        self._lane = services.slow_lane
 
     def make(
         self, name: str, declared: CustomResourceConversion | None, kinds: Mapping[str, CustomKind]
@@ -61,11 +61,9 @@ class Converters:
         """That of the definition of this name, whose versions have these kinds, by apiVersion."""
         webhook = None if declared is None or declared.strategy != "Webhook" else declared.webhook
         if webhook is None or webhook.client_config is None:
-            return NoneConversion(kinds, self._lane)
+            return NoneConversion(kinds)
         versions = webhook.conversion_review_versions or []
-        return WebhookConversion(
-            name, kinds, versions, webhook.client_config, self._services, self._metrics, self._lane
-        )
+        return WebhookConversion(name, kinds, versions, webhook.client_config, self._services, self._metrics)
 
 
 class NoneConversion(LocalConversion):
@@ -82,7 +80,7 @@ class WebhookConversion(Conversion):
 
     def __init__(
         self, name: str, kinds: Mapping[str, CustomKind], versions: Sequence[str], config: WebhookClientConfig,
-        services: Services, metrics: ConversionMetrics, lane: SlowLane,
+        services: Services, metrics: ConversionMetrics,
     ) -> None:  # fmt: skip
         self.kinds = kinds
         self._customs = kinds
@@ -91,7 +89,6 @@ class WebhookConversion(Conversion):
         self._config = client_config_of(config)
         self._services = services
         self._metrics = metrics
-        self._lane = lane
         self._client: asyncio.Task[WebhookClient] | None = None
 
     async def close(self) -> None:
@@ -99,30 +96,28 @@ class WebhookConversion(Conversion):
         if client is not None and client.done() and not client.cancelled() and client.exception() is None:
             client.result().close()
 
-    async def values(self, values: Sequence[bytes], target: OpenKind, lane: SlowLane | None) -> list[bytes]:
+    async def values(self, values: Sequence[bytes], target: OpenKind) -> list[bytes]:
         kind = self._customs[target.api_version]
         found: list[bytes] = []
         for some in _requests(values):
-            found += await self._converted_values(some, kind, lane)
+            found += await self._converted_values(some, kind)
         return found
 
-    async def _converted_values(
-        self, values: Sequence[bytes], target: CustomKind, lane: SlowLane | None
-    ) -> list[bytes]:
+    async def _converted_values(self, values: Sequence[bytes], target: CustomKind) -> list[bytes]:
         """The same for one request. What is wrong with the answer for several is found out one by one: upstream asks
         for each alone, so a webhook may have learned to convert one only. Raises NotConverted."""
         began = perf_counter()
         source = target.version_of(target.body_of(values[0]))
         version = source.rpartition("/")[2]
         try:
-            converted = await self._reviewed(values, target, lane)
+            converted = await self._reviewed(values, target)
         except ReviewError as error:
             took = perf_counter() - began
             self._metrics.failed(self._name, version, target.version, took, error.failure)
             if error.failure != CALL:
                 log.warning(self._name, "the conversion webhook of %s has given an answer of no use", self._name)
             if len(values) > 1 and error.failure != CALL:
-                return [(await self._converted_values([value], target, lane))[0] for value in values]
+                return [(await self._converted_values([value], target))[0] for value in values]
             text = str(error)
             raise NotConverted(
                 text if error.told_alone else f"conversion webhook for {source}, Kind={target.name}{text}"
@@ -131,23 +126,21 @@ class WebhookConversion(Conversion):
         return converted
 
     async def _reviewed(
-        self, values: Sequence[bytes], target: CustomKind, lane: SlowLane | None
+        self, values: Sequence[bytes], target: CustomKind
     ) -> list[bytes]:  # fmt: skip
         version = self._review_version
         if not version:
             raise ReviewError("no supported conversion review versions", CALL, told_alone=True)
         uid = new_uid()
         answer = await self._asked(review_of(version, uid, target.api_version, values))
-        own_lane = self._lane if lane is None and is_large(answer) else lane
-        objects = await done(own_lane, converted_objects, answer, version, uid, len(values))
+        objects = await offload_if(is_large(answer), converted_objects, answer, version, uid, len(values))
         found = []
         began = perf_counter()
         for value, raw in zip(values, objects, strict=True):
             if perf_counter() - began > _TURN:
                 await asyncio.sleep(0)
                 began = perf_counter()
-            own_lane = self._lane if lane is None and is_large(raw) else lane
-            found.append(await done(own_lane, self._taken, value, raw, target))
+            found.append(await offload_if(is_large(raw), self._taken, value, raw, target))
         return found
 
     def _taken(self, value: bytes, raw: bytes, target: CustomKind) -> bytes:

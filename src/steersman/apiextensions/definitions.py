@@ -22,7 +22,7 @@ from steersman.apiextensions.approved import judge_approval
 from steersman.apiextensions.conversion_metrics import ConversionMetrics
 from steersman.apiextensions.declared import Declared, read_declared, read_named
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.large_work.slow_lane import SlowLane, done, is_large
+from steersman.machinery.large_work.sizes import is_large
 from steersman.registry.apiextensions.conditions import ESTABLISHED, find_condition, set_condition
 from steersman.registry.apiextensions.customresourcedefinitions import CLEANUP_FINALIZER
 from steersman.registry.services import Services
@@ -32,6 +32,7 @@ from steersman.rest.resource import Resource
 from steersman.storage.cache.entry import Entry
 from steersman.store.follower import Follower
 from steersman.store.store import Store
+from steersman.work.offloading import offload_if
 
 if TYPE_CHECKING:
     from steersman.apiextensions.strategy import Versions
@@ -296,14 +297,14 @@ class Definitions:
         if entry is None:
             await self._withdraw(name)
             return
-        lane = self._services.slow_lane if is_large(entry.body) else None
-        definition = await done(lane, read_declared, entry.body)
+        large = is_large(entry.body)
+        definition = await offload_if(large, read_declared, entry.body)
         if definition.metadata.deletion_timestamp is None:
-            await self._follow(definition, lane)
+            await self._follow(definition, large=large)
             return
         known = self._served.get(name)
         if known is None and definition.is_established and not self._is_reserved(definition):
-            await self._serve(definition, lane)
+            await self._serve(definition, large=large)
             known = self._served[name]
         if known is not None and not known.versions.life.is_ending:
             known.versions.life.is_ending = True
@@ -316,18 +317,18 @@ class Definitions:
 
     # One that is to be served
 
-    async def _follow(self, definition: Declared, lane: SlowLane | None) -> None:
+    async def _follow(self, definition: Declared, *, large: bool) -> None:
         before = msgspec.json.encode(definition.status)
         is_reserved = self._is_reserved(definition)
         if is_reserved:
             refuse_names(definition)
         else:
-            await done(lane, judge_names, definition, self._taken.get(definition.spec.group) or TakenNames())
+            await offload_if(large, judge_names, definition, self._taken.get(definition.spec.group) or TakenNames())
         judge_approval(definition)
         names = find_condition(definition, NAMES_ACCEPTED)
         may_be_served = definition.is_established or (names is not None and names.status == "True")
         if may_be_served and not is_reserved:
-            await self._serve(definition, lane)
+            await self._serve(definition, large=large)
             if not definition.is_established:
                 text = "the initial names have been accepted"
                 set_condition(definition, ESTABLISHED, "True", "InitialNamesAccepted", text)
@@ -346,7 +347,7 @@ class Definitions:
         if known is not None:  # who finds it finds a definition that the server has done with
             self._serving.announce(known.group, known.plural)
 
-    async def _serve(self, definition: Declared, lane: SlowLane | None) -> None:
+    async def _serve(self, definition: Declared, *, large: bool) -> None:
         name, spec = definition.metadata.name, definition.spec
         state = definition.metadata.uid, definition.metadata.generation, definition.status.accepted_names
         known = self._served.get(name)
@@ -354,7 +355,7 @@ class Definitions:
             return
         if self._make is None:
             self._make = partial(await asyncio.to_thread(_import_maker), self._services, self._metrics)
-        resource, versions = await done(lane, self._make, definition)
+        resource, versions = await offload_if(large, self._make, definition)
         if known is not None and known.state[0] == definition.metadata.uid:
             versions.life = known.versions.life
         elif known is not None:

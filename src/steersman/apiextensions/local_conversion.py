@@ -10,8 +10,9 @@ from typing import Final
 
 from steersman.kinds.custom import CustomKind
 from steersman.kinds.open import OpenKind, OpenObject
-from steersman.machinery.large_work.slow_lane import SlowLane, done, is_large
+from steersman.machinery.large_work.sizes import is_large
 from steersman.rest.conversion import Conversion
+from steersman.work.offloading import offload_if
 
 _TURN: Final = 0.004
 """Seconds for which objects are converted before others have the loop."""
@@ -20,10 +21,9 @@ _TURN: Final = 0.004
 class LocalConversion(Conversion):
     """A subclass says what an object is in another version."""
 
-    def __init__(self, kinds: Mapping[str, CustomKind], lane: SlowLane) -> None:
+    def __init__(self, kinds: Mapping[str, CustomKind]) -> None:
         self.kinds = kinds
         self._customs = kinds
-        self._lane = lane
 
     @abstractmethod
     def made(self, obj: OpenObject, source: CustomKind, target: CustomKind) -> OpenObject:
@@ -33,7 +33,7 @@ class LocalConversion(Conversion):
         """A stored object."""
         return source.decode(body)
 
-    async def values(self, values: Sequence[bytes], target: OpenKind, lane: SlowLane | None) -> list[bytes]:
+    async def values(self, values: Sequence[bytes], target: OpenKind) -> list[bytes]:
         kind = self._customs[target.api_version]
         found = []
         began = perf_counter()
@@ -41,8 +41,7 @@ class LocalConversion(Conversion):
             if perf_counter() - began > _TURN:
                 await asyncio.sleep(0)
                 began = perf_counter()
-            own_lane = self._lane if lane is None and is_large(value) else lane
-            found.append(await done(own_lane, self._converted_value, value, kind))
+            found.append(await offload_if(is_large(value), self._converted_value, value, kind))
         return found
 
     def _converted_value(self, value: bytes, target: CustomKind) -> bytes:

@@ -16,13 +16,13 @@ from steersman.kinds.open import OpenObject
 from steersman.machinery.errors.field import FieldError, Path, quote, required
 from steersman.machinery.errors.status import forbidden
 from steersman.machinery.identity.schema import GroupResource
-from steersman.machinery.lane.taking_long import TakesLong
 from steersman.machinery.managed_fields import same
 from steersman.machinery.validation.formats import is_qualified_name
 from steersman.machinery.validation.object_meta import STANDARD_FINALIZERS
 from steersman.rest.context import Context
 from steersman.rest.strategy import Strategy
 from steersman.schema import Correlated, blocks_rules
+from steersman.work.offloading import is_hurried, takes_long
 
 _STATUS: Final = "status"
 _BUDGET_HERE: Final = 5_000
@@ -148,15 +148,14 @@ class CustomResourceStrategy(Strategy[OpenObject]):
         blocked = blocks_rules([*errors, *others])
         if blocked is not None:
             return iter([*errors, blocked])
-        is_here = ctx.lane is None
+        is_here = is_hurried()
         rules = version.rules
         if rules is None:
-            if is_here:
-                raise TakesLong
+            takes_long()
             rules = version.compile_rules()
         judged = rules.judge(plain, before, budget=_BUDGET_HERE if is_here else None, correlated=correlated)
         if is_here and judged.budget < 0:
-            raise TakesLong
+            takes_long()
         ctx.warn_all(judged.warnings)
         return iter(errors + judged.errors)
 

@@ -28,8 +28,8 @@ from steersman.audit.policy import (
 from steersman.authentication.user import UserInfo
 from steersman.machinery.codec.serializer import from_plain
 from steersman.machinery.identity.action import Action
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.values.times import moment, monotonic
+from steersman.work.offloading import offload_if
 
 logger = logging.getLogger(__name__)
 
@@ -43,9 +43,8 @@ _LARGE: Final = 64 << 10
 class Auditor:
     """Says what is recorded of each request, and where it goes."""
 
-    def __init__(self, rules: Rules, backend: Backend, metrics: AuditMetrics, lane: SlowLane) -> None:
+    def __init__(self, rules: Rules, backend: Backend, metrics: AuditMetrics) -> None:
         self._rules: Final = rules
-        self._lane: Final = lane
         self._later: Final[set[asyncio.Future[bool]]] = set()
         self.backend: Final = backend
         self.metrics: Final = metrics
@@ -74,7 +73,7 @@ class Auditor:
                 resource=action.resource, namespace=action.namespace, name=action.name, api_group=action.group,
                 api_version=action.version, subresource=action.subresource,
             )  # fmt: skip
-        return Trail(self, event, recorded, self._lane, received)
+        return Trail(self, event, recorded, received)
 
     def later(self, waiting: Awaitable[bool] | None) -> None:
         """Has something done that nobody waits for before the end."""
@@ -117,14 +116,13 @@ def event_user(user: UserInfo) -> EventUser:
 class Trail:
     """The event of one request, which is recorded anew at each stage."""
 
-    __slots__ = ("_annotations", "_auditor", "_event", "_lane", "_late", "_latencies", "_pending", "_received",
+    __slots__ = ("_annotations", "_auditor", "_event", "_late", "_latencies", "_pending", "_received",
                  "_recorded", "_request", "_response", "level", "took")  # fmt: skip
 
-    def __init__(self, auditor: Auditor, event: Event, recorded: Recorded, lane: SlowLane, received: float) -> None:
+    def __init__(self, auditor: Auditor, event: Event, recorded: Recorded, received: float) -> None:
         self._auditor = auditor
         self._event = event
         self._recorded = recorded
-        self._lane = lane
         self._annotations: dict[str, str] = {}
         self._latencies = Latencies()
         self.took: Final = self._latencies.took
@@ -256,7 +254,7 @@ class Trail:
         return self._auditor.backend.process((self._record(),))
 
     async def _process_large(self) -> bool:
-        record = await self._lane.run(self._record)
+        record = await offload_if(True, self._record)
         waiting = self._auditor.backend.process((record,))
         return True if waiting is None else await waiting
 

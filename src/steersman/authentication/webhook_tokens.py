@@ -8,8 +8,9 @@ from typing import Final
 from steersman.api.authentication.v1 import TokenReview
 from steersman.authentication.token_review import Review
 from steersman.machinery.codec.serializer import encode
-from steersman.machinery.large_work.slow_lane import SlowLane, done, is_large
+from steersman.machinery.large_work.sizes import is_large
 from steersman.webhooks.reviews import check_values, read_review
+from steersman.work.offloading import offload_if
 
 GROUP: Final = "authentication.k8s.io"
 KIND: Final = "TokenReview"
@@ -24,14 +25,14 @@ _REGISTERED: Final = frozenset(
 )
 
 
-def reviews(post: Callable[[bytes], Awaitable[bytes]], version: str, lane: SlowLane) -> Review:
+def reviews(post: Callable[[bytes], Awaitable[bytes]], version: str) -> Review:
     """Reviews by a webhook that takes this version of them; `post` is that of a WebhookClient, and large answers are
-    read in the `lane`."""
+    read in the worker threads."""
 
     async def review(asked: TokenReview) -> TokenReview:
         sent = TokenReview(kind=KIND, api_version=f"{GROUP}/{version}", spec=asked.spec)
         answer = await post(encode(sent) + b"\n")
-        return await done(lane if is_large(answer) else None, _read, answer, version)
+        return await offload_if(is_large(answer), _read, answer, version)
 
     return review
 

@@ -28,8 +28,7 @@ from steersman.cel.library.kubernetes_costs import kubernetes_costs
 from steersman.cel.values import CostLimitExceeded, EvaluationError
 from steersman.machinery.errors.field import FieldError, Path, duplicate, internal, invalid, required, too_many
 from steersman.machinery.go.strings import trim_space
-from steersman.machinery.lane.taking_long import TakesLong
-from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.work.offloading import is_hurried, offload, takes_long
 
 MOST: Final = 64
 """Conditions of one webhook."""
@@ -93,22 +92,18 @@ class MatchConditions:
     def __init__(self, expressions: Sequence[str]) -> None:
         self._conditions: Final = tuple(_compiled(each) for each in expressions)
 
-    async def match(self, spec: SubjectAccessReviewSpec, lane: SlowLane) -> Match:
-        """What they say of a review: evaluated here, or in the lane of who asks where that takes long."""
-        variables = {_REQUEST: _plain(spec)}
-        try:
-            return self._judged(variables, _ALLOWANCE)
-        except TakesLong:
-            return await lane.run(self._judged, variables, _LIMIT)
+    async def match(self, spec: SubjectAccessReviewSpec) -> Match:
+        """Return what the conditions say of a review."""
+        return await offload(self._judged, {_REQUEST: _plain(spec)})
 
-    def _judged(self, variables: Mapping[str, Any], limit: int) -> Match:
-        """Raises TakesLong."""
+    def _judged(self, variables: Mapping[str, Any]) -> Match:
+        limit = _ALLOWANCE if is_hurried() else _LIMIT
         errors: list[str] = []
         for condition in self._conditions:
             assert condition.program is not None
             value, _ = condition.program.outcome(variables, limit)
             if isinstance(value, CostLimitExceeded) and limit < _LIMIT:
-                raise TakesLong
+                takes_long()
             if isinstance(value, EvaluationError | CostLimitExceeded):
                 errors.append(f"cel evaluation error: expression '{condition.text}' resulted in error: {value}")
             elif value is False:

@@ -2,7 +2,7 @@
 
 The index is fed with every role and binding and answers from memory. It finds the bindings of a user by the user's
 name and groups, so a decision does not grow dearer with the number of bindings; what it found it remembers until the
-next change. Many bindings of one user, and large roles, are looked through in the slow lane.
+next change. Many bindings of one user, and large roles, are looked through in the worker threads.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from steersman.authorization.rbac_bindings import (
     values_of,
 )
 from steersman.authorization.rule_index import Names
-from steersman.machinery.large_work.slow_lane import MAX_VALUES, SlowLane
+from steersman.machinery.large_work.sizes import MAX_VALUES
+from steersman.work.offloading import offload_if
 
 __all__ = ("GROUP", "RbacAuthorizer", "RoleNotFound")
 
@@ -94,13 +95,9 @@ class _Judgement:
 
 
 class RbacAuthorizer:
-    """Judges by roles and bindings, with which it is kept up to date by the `set_` methods (None: deleted).
+    """Judges by roles and bindings, with which it is kept up to date by the `set_` methods (None: deleted)."""
 
-    Without a lane everything is done at once.
-    """
-
-    def __init__(self, lane: SlowLane | None = None) -> None:
-        self._lane = lane
+    def __init__(self) -> None:
         self._roles: dict[tuple[str, str], Role] = {}
         self._bindings: dict[tuple[str, str], Binding] = {}
         self._by_namespace: dict[str, Bindings] = {}
@@ -207,8 +204,7 @@ class RbacAuthorizer:
         if judgement is None:
             grants = self._few_grants(user, action.namespace)
             if grants is None:
-                assert self._lane is not None
-                return self._judge_in(self._lane.of(user.name), key, attributes)
+                return self._judge_beside(key, attributes)
             judgement = _judged(grants, attributes)
             self._remember(key, judgement)
         for allowance in judgement.allowances:
@@ -216,7 +212,7 @@ class RbacAuthorizer:
                 return allowance.verdict
         return judgement.refusal
 
-    async def _judge_in(self, lane: SlowLane, key: _Key, attributes: Attributes) -> Verdict:
+    async def _judge_beside(self, key: _Key, attributes: Attributes) -> Verdict:
         """The verdict where many bindings or large roles are to be looked through, or are yet to be read.
 
         A right that was taken away meanwhile does not count. One that is given is waited for only if nothing else
@@ -229,12 +225,12 @@ class RbacAuthorizer:
         while True:
             generation = self._generation
             held = await self._all_held(attributes.user, attributes.action.namespace)
-            judgement, unread = await lane.run(_of_the_read, held, judged)
+            judgement, unread = await offload_if(True, _of_the_read, held, judged)
             allowance = judgement.allowance(attributes.action.name)
             if allowance is None and unread:
                 await _all_set(unread)
                 held = await self._all_held(attributes.user, attributes.action.namespace)
-                judgement = await lane.run(lambda held: judged(held.grants()), held)
+                judgement = await offload_if(True, lambda held: judged(held.grants()), held)
                 allowance = judgement.allowance(attributes.action.name)
             elif generation == self._generation and not unread:
                 self._remember(key, judgement)
@@ -274,8 +270,6 @@ class RbacAuthorizer:
 
     def _few_grants(self, user: UserInfo, namespace: str) -> list[Grant] | None:
         """What a user has been given, if it is known and soon looked through."""
-        if self._lane is None:
-            return list(self._held(user, namespace).grants())
         if len(user.groups) > _MANY_GROUPS:
             return None
         held = self._held(user, namespace)
@@ -305,12 +299,10 @@ class RbacAuthorizer:
         grants = self._few_grants(user, namespace)
         if grants is not None:
             return find(grants)
-        assert self._lane is not None
-        lane = self._lane.of(user.name)
-        found, unread = await lane.run(_of_the_read, await self._all_held(user, namespace), find)
+        found, unread = await offload_if(True, _of_the_read, await self._all_held(user, namespace), find)
         if unread:
             await _all_set(unread)
-            found = await lane.run(lambda held: find(held.grants()), await self._all_held(user, namespace))
+            found = await offload_if(True, lambda held: find(held.grants()), await self._all_held(user, namespace))
         return found
 
     async def rules_of(self, role_ref: RoleRef, namespace: str) -> tuple[PolicyRule, ...]:

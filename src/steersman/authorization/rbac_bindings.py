@@ -2,10 +2,10 @@
 
 Whoever may write in one namespace chooses how many bindings there are of anybody there, how many subjects each has,
 and how large the roles are. `Held` is what there is for a user at one moment; it costs little to take, on the loop, and
-what it leads to is found out in the slow lane where that is much.
+what it leads to is found out in the worker threads where that is much.
 
-A large role or binding that has been written is read in the slow lane. Until then it is `unread`: what it said before
-counts no more, and who needs it waits.
+A large role or binding that has been written is read in the worker threads. Until then it is `unread`: what it said
+before counts no more, and who needs it waits.
 """
 
 from __future__ import annotations

@@ -22,7 +22,6 @@ from steersman.authorization.metrics import WebhookMetrics
 from steersman.machinery.codec.serializer import encode
 from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.limited_log import LimitedLog
 from steersman.webhooks.client import WebhookClient, WebhookError
 from steersman.webhooks.reviews import check_values, read_review
@@ -137,14 +136,14 @@ def _result_of(error: BaseException) -> str:
 
 
 def counted_match(
-    conditions: MatchConditions, name: str, metrics: WebhookMetrics, lane: SlowLane
+    conditions: MatchConditions, name: str, metrics: WebhookMetrics
 ) -> Callable[[SubjectAccessReviewSpec], Awaitable[Match]]:
-    """Match conditions of a webhook, with what they say counted; what takes long is done in the lane of who asks."""
+    """Match conditions of a webhook, with what they say counted; what takes long is done in the worker threads."""
     labels = (_TYPE, name)
 
     async def match(spec: SubjectAccessReviewSpec) -> Match:
         began = perf_counter()
-        found = await conditions.match(spec, lane.of(spec.user))
+        found = await conditions.match(spec)
         metrics.condition_durations.observe(perf_counter() - began, labels)
         if found.has_failed:
             metrics.condition_errors.inc(labels)

@@ -41,7 +41,7 @@ from steersman.cel.values import (
     print_value,
 )
 from steersman.cel.work import HERE
-from steersman.machinery.lane.threads import give_way
+from steersman.work.threads import give_way
 
 
 class Frame:

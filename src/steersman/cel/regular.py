@@ -12,7 +12,7 @@ from steersman.cel.pattern_size import too_large_to_compile, too_large_to_read
 from steersman.cel.runtime_cost import matching_cost
 from steersman.cel.values import EvaluationError, TextList
 from steersman.cel.work import afford, spend, spend_on_text
-from steersman.machinery.lane.taking_long import takes_long
+from steersman.work.offloading import takes_long
 
 _MAX_MEMORY = 8 * 1024 * 1024
 _STEPS_OF_A_MATCH: Final = 8
@@ -51,8 +51,10 @@ def _refused(reason: str, what: str) -> PatternError:
 
 
 def compiled(pattern: str) -> Any:
-    """A compiled expression, kept for the next use. Raises PatternError; TakesLong on the loop where it is not
-    compiled yet."""
+    """Return a compiled expression, kept for the next use. Raises PatternError.
+
+    Work on the event loop ends (`takes_long`) where it is not compiled yet.
+    """
     return compile_pattern(pattern) if len(pattern) <= _LONGEST_KEPT else compile_long_pattern(pattern)
 
 

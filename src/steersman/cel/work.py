@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from threading import local
 from typing import Final, Protocol
 
-from steersman.machinery.lane.threads import give_way
+from steersman.work.threads import give_way
 
 TEXT_OF_A_STEP: Final = 32
 """Characters that are copied in the time of a step, which is some 0.3 us."""
@@ -41,7 +41,7 @@ HERE: Final = Here()
 def spend(steps: int) -> None:
     """To be called before so many steps are taken, such as comparing so many items. Raises CostLimitExceeded.
 
-    In the slow lane others may have their turn.
+    In the worker threads others may have their turn.
     """
     give_way()
     worker = HERE.worker

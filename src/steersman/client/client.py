@@ -17,7 +17,8 @@ from steersman.client.errors import error_of, seconds_of, status_error
 from steersman.client.transport import Fields, Response, Transport
 from steersman.machinery.codec.serializer import decode_plain, encode
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.large_work.slow_lane import is_large
+from steersman.machinery.large_work.sizes import is_large
+from steersman.work.offloading import offload_if
 
 T = TypeVar("T")
 
@@ -269,7 +270,7 @@ def _delete_options(options: DeleteOptions) -> bytes:
 
 async def _decoded(resource: APIResource[T], data: bytes) -> T:
     """The object of an answer; a large one is read beside the loop."""
-    return await asyncio.to_thread(resource.decode, data) if is_large(data) else resource.decode(data)
+    return await offload_if(is_large(data), resource.decode, data)
 
 
 async def _events(resource: APIResource[T], response: Response) -> AsyncIterator[Sequence[Event[T]]]:
@@ -278,7 +279,7 @@ async def _events(resource: APIResource[T], response: Response) -> AsyncIterator
     async for piece in response.pieces():
         *whole, rest = (rest + piece).split(b"\n")
         if any(map(is_large, whole)):
-            yield await asyncio.to_thread(_read, resource, whole)
+            yield await offload_if(True, _read, resource, whole)
         elif whole:
             yield _read(resource, whole)
         if len(rest) > _MAX_EVENT:

@@ -31,12 +31,15 @@ from steersman.endpoints.filters.observation import Observe
 from steersman.nodes.containers import Containers
 from steersman.nodes.server.servers import NodeServers
 from steersman.storage.memory import Snapshot
+from steersman.work.offloading import bound
 
 if TYPE_CHECKING:  # most clusters have no stages
     from steersman.nodes.stages.given import Stages
 
 _ADMIN: Final = UserInfo("steersman:admin", groups=("system:masters",))
 _METRICS: Final = UserInfo("steersman:metrics", groups=("system:masters",))
+_MOVER: Final = "steersman:movers"
+"""The user on whose account controllers, scheduler and nodes work in the worker threads."""
 _SIMULATION: Final = UserInfo("steersman:simulation", groups=("system:masters",))
 _QUIET: Final = 5
 """Turns of the loop in a row in which nothing was written and nobody had anything to do, after which nothing moves."""
@@ -82,20 +85,25 @@ class Cluster:
         self._running.push_async_callback(self.plane.stop)
         self._running.push_async_callback(self._stop_movers)
         try:
-            self._settings = Settings(
-                root_ca=address.ca.read_text(), namespace_deletion_grace=0, sign_token=self.plane.sign_token,
-                signers=dict.fromkeys(SIGNERS, Authority(address.ca, address.ca_key)),
-            )  # fmt: skip
-            if self._configuration.schedules:
-                await install(self.client(_ADMIN, "steersman"))
-            await self._start_movers()
-            if self._configuration.schedules:
-                await serve_metrics(self.plane, self.client(_METRICS, "steersman"), self._informers)
-            await apply_manifests(self.client(_ADMIN, "steersman"), self._manifests)
+            with bound(self.plane.account(_MOVER)):
+                await self._start_all(address)
         except BaseException:
             await self.stop()
             raise
         return address
+
+    async def _start_all(self, address: Address) -> None:
+        """Start what works on the control plane."""
+        self._settings = Settings(
+            root_ca=address.ca.read_text(), namespace_deletion_grace=0, sign_token=self.plane.sign_token,
+            signers=dict.fromkeys(SIGNERS, Authority(address.ca, address.ca_key)),
+        )  # fmt: skip
+        if self._configuration.schedules:
+            await install(self.client(_ADMIN, "steersman"))
+        await self._start_movers()
+        if self._configuration.schedules:
+            await serve_metrics(self.plane, self.client(_METRICS, "steersman"), self._informers)
+        await apply_manifests(self.client(_ADMIN, "steersman"), self._manifests)
 
     async def _start_movers(self) -> None:
         controllers = self._controllers
@@ -105,7 +113,8 @@ class Cluster:
             self, self._settings, controllers, self._configuration.node_set(self._nodes), self._servers, self._stages,
             schedules=self._configuration.schedules,
         )  # fmt: skip
-        await self._movers.start()
+        with bound(self.plane.account(_MOVER)):
+            await self._movers.start()
 
     def _informers(self) -> Informers:
         assert self._movers is not None

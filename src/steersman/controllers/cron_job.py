@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
@@ -31,6 +30,7 @@ from steersman.machinery.cron.schedules import Schedule, ScheduleError, check_ti
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
+from steersman.work.offloading import offload_if
 
 _SCHEDULED_AT: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 _SLACK: Final = 0.1
@@ -245,7 +245,7 @@ class CronJobController(Controller[Key]):
             return parse_schedule(text)
         key, known = key_of(cron_job), self._schedules.get(key_of(cron_job))
         if known is None or known.text != text:
-            known = _Read(text, await asyncio.to_thread(_schedule_or_error, text))
+            known = _Read(text, await offload_if(True, _schedule_or_error, text))
             if self._cron_jobs.get(*key) is not None:
                 self._schedules[key] = known
         if isinstance(known.found, ScheduleError):

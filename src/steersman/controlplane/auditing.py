@@ -30,7 +30,6 @@ from steersman.controlplane.audit_options import (
     wrong_with,
 )
 from steersman.controlplane.options import OptionsError
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.net.client.egress import USUAL, Egress
 from steersman.webhooks.client import WebhookClient
 from steersman.webhooks.kubeconfig import KubeconfigError, load_kubeconfig
@@ -42,7 +41,7 @@ _USER_AGENT: Final = "Go-http-client/1.1"
 
 
 def auditor(
-    options: AuditOptions, metrics: AuditMetrics, lane: SlowLane, executor: Executor, egress: Egress = USUAL,
+    options: AuditOptions, metrics: AuditMetrics, executor: Executor, egress: Egress = USUAL,
     lock: int | None = None,
 ) -> Auditor | None:  # fmt: skip
     """What records requests; None where nothing is to be recorded, or nowhere. Raises OptionsError, OSError.
@@ -71,10 +70,10 @@ def auditor(
         backends.append(_wrapped(LogBackend(lines, render, errors), backend_options(options, "log"), errors))
     if endpoint is not None:
         client = WebhookClient(endpoint, webhook_backoff(options), user_agent=_USER_AGENT, only_delivers=True)
-        backends.append(_wrapped(WebhookBackend(client, lane, errors), backend_options(options, "webhook"), errors))
+        backends.append(_wrapped(WebhookBackend(client, errors), backend_options(options, "webhook"), errors))
     if not backends:
         return None
-    return Auditor(rules, backends[0] if len(backends) == 1 else Union(backends), metrics, lane)
+    return Auditor(rules, backends[0] if len(backends) == 1 else Union(backends), metrics)
 
 
 def _rules(path: str) -> Rules | None:

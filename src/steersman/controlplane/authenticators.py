@@ -31,7 +31,6 @@ from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.stores import Stores
 from steersman.controlplane.token_keys import OwnTokenKeys, TokenKeys
 from steersman.machinery.identity.schema import GroupResource
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.metrics import Histogram, Registry
 from steersman.net.client.egress import Egress
 from steersman.rest.objects import Reading
@@ -129,14 +128,14 @@ LOOPBACK: Final = UserInfo("system:apiserver", groups=(SYSTEM_MASTERS,))
 
 
 def jwt_authentication(
-    options: Options, registry: Registry, lane: SlowLane, running: AsyncExitStack, egress: Egress
+    options: Options, registry: Registry, running: AsyncExitStack, egress: Egress
 ) -> JWTAuthentication | None:
     """Who knows users by JSON Web Tokens, if anybody does; `running` ends it. Raises OptionsError."""
     if not (options.authentication_config or options.has_oidc_flags):
         return None
     from steersman.controlplane.jwt_authentication import JWTAuthentication  # which most servers never need
 
-    found = JWTAuthentication(options, registry, lane, egress)
+    found = JWTAuthentication(options, registry, egress)
     running.push_async_callback(found.stop)
     found.start()
     return found
@@ -145,7 +144,7 @@ def jwt_authentication(
 def token_authenticator(
     options: Options, keys: TokenKeys, stores: Stores, issued: IssuedTokens, used: Callable[[str, str], None],
     jwt: TokenAuthenticator | None, running: AsyncExitStack, egress: Egress,
-    registry: Registry, lane: SlowLane,
+    registry: Registry,
 ) -> TokenAuthenticator:  # fmt: skip
     """Tells whose a bearer token is; `used` is told of secrets whose tokens are used. `running` ends what is connected.
 
@@ -178,11 +177,11 @@ def token_authenticator(
     if jwt is not None:
         found.append(jwt)
     if options.authentication_token_webhook_config_file:
-        found.append(_webhook(options, running, egress, lane))
+        found.append(_webhook(options, running, egress))
     return UnionTokenAuthenticator([issued, CachedTokenAuthenticator(UnionTokenAuthenticator(found))])
 
 
-def _webhook(options: Options, running: AsyncExitStack, egress: Egress, lane: SlowLane) -> TokenAuthenticator:
+def _webhook(options: Options, running: AsyncExitStack, egress: Egress) -> TokenAuthenticator:
     """Raises OptionsError."""
     from steersman.authentication import webhook_tokens  # which most servers never need
     from steersman.authentication.token_review import ReviewedTokens
@@ -201,7 +200,7 @@ def _webhook(options: Options, running: AsyncExitStack, egress: Egress, lane: Sl
     endpoint = replace(given, leave=egress.control_plane)
     client = WebhookClient(endpoint, webhook_tokens.BACKOFF, user_agent=webhook_tokens.USER_AGENT)
     running.callback(client.close)
-    asked = ReviewedTokens(webhook_tokens.reviews(client.post, version, lane), options.audiences)
+    asked = ReviewedTokens(webhook_tokens.reviews(client.post, version), options.audiences)
     seconds = options.authentication_token_webhook_cache_ttl
     return CachedTokenAuthenticator(asked, seconds=seconds, unknown_seconds=seconds) if seconds else asked
 

@@ -21,7 +21,6 @@ from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.periodic import Periodic
 from steersman.controlplane.rbac_feed import feed
 from steersman.controlplane.reload_metrics import ReloadMetrics
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.metrics import Registry
 from steersman.machinery.private_files import read_bounded
 from steersman.net.client.egress import USUAL, Egress
@@ -55,11 +54,10 @@ class Judges:
 class AuthorizerChain:
     """Makes the judges of a control plane, and puts others into their place when the configuration changes."""
 
-    def __init__(self, options: Options, lane: SlowLane, registry: Registry, egress: Egress = USUAL) -> None:
+    def __init__(self, options: Options, registry: Registry, egress: Egress = USUAL) -> None:
         """Raises OptionsError for files that cannot be used."""
-        self._roles = RbacAuthorizer(lane)
+        self._roles = RbacAuthorizer()
         self._options = options
-        self._lane = lane
         self._egress = egress
         self._registry = registry
         self._metrics = AuthorizationMetrics(registry)
@@ -81,11 +79,11 @@ class AuthorizerChain:
 
     def feed(self, stores: Callable[[str, str], Store[Any]]) -> None:
         """Puts what is stored into those that judge by it, and from now on every change."""
-        feed(self._roles, stores, self._lane)
+        feed(self._roles, stores)
         if self._graph is not None:
             from steersman.controlplane.node_feed import feed_graph
 
-            feed_graph(self._graph, stores, self._lane, self._registry)
+            feed_graph(self._graph, stores, self._registry)
 
     def follow(self, server_id: str) -> None:
         """Has the configuration count that is in the file from now on."""
@@ -210,7 +208,7 @@ class AuthorizerChain:
         if webhook.conditions:
             from steersman.authorization.match_conditions import MatchConditions
 
-            match = counted_match(MatchConditions(webhook.conditions), name, metrics, self._lane)
+            match = counted_match(MatchConditions(webhook.conditions), name, metrics)
         fails_open = webhook.on_error is Decision.NO_OPINION
         return AccessReviewAuthorizer(
             WebhookReviews(client, webhook.version, name, metrics, fails_open=fails_open),

@@ -26,7 +26,6 @@ from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_AP
 from steersman.controlplane.runtime_config import RuntimeConfig
 from steersman.controlplane.stores import Stores
 from steersman.controlplane.token_keys import TokenKeys
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.metrics import Registry
 from steersman.net.client.egress import USUAL, Egress
 from steersman.net.client.own_server import ThisServer
@@ -38,6 +37,7 @@ from steersman.registry.services import Services
 from steersman.rest.resource import Resource
 from steersman.server.certificates import CertificateFiles
 from steersman.server.config import Config, new_executor
+from steersman.work.threads import WorkerThreads
 
 if TYPE_CHECKING:
     from steersman.net.client.transport import Nearby
@@ -56,7 +56,7 @@ class Common:
 
     registry: Registry = field(default_factory=Registry)
     executor: Executor = field(default_factory=new_executor)
-    slow_lane: SlowLane = field(default_factory=SlowLane)
+    threads: WorkerThreads = field(default_factory=WorkerThreads)
     mapper: RESTMapper = field(default_factory=RESTMapper)
 
 
@@ -117,7 +117,6 @@ def services_of(
         egress=egress,
         enable_aggregator_routing=options.enable_aggregator_routing,
         itself=itself,
-        slow_lane=common.slow_lane,
         resource_of=common.mapper.plural_of,
     )
 
@@ -139,7 +138,6 @@ def admission_of(
         authorizer=rights.authorizer,
         objects=stores.objects,
         mapper=common.mapper,
-        slow_lane=common.slow_lane,
         locate_service=partial(locate_service, services),
         itself=services.itself,
         egress=services.egress,
@@ -185,7 +183,7 @@ def server_config(
         mapper=common.mapper,
         registry=common.registry,
         executor=common.executor,
-        slow_lane=common.slow_lane,
+        threads=common.threads,
     )
 
 

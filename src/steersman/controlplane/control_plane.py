@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from steersman.aggregator.aggregator import Aggregator
 from steersman.api.apiextensions.v1 import CustomResourceDefinitionNames
@@ -81,7 +81,6 @@ from steersman.controlplane.token_keys import OwnTokenKeys, TokenKeys
 from steersman.controlplane.upkeep import Upkeep
 from steersman.endpoints.filters.observation import Observe
 from steersman.machinery.large_work import nesting
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.private_files import write_whole
 from steersman.net.client.own_server import OwnServer, ThisServer
 from steersman.openapi.first_use import OpenAPIOnFirstUse
@@ -98,6 +97,8 @@ from steersman.server.server import Server
 from steersman.storage.interface import Storage, StorageUnavailable
 from steersman.storage.memory import MemoryStorage, Snapshot
 from steersman.store.store import Store
+from steersman.work.offloading import SERVER, Account, bound
+from steersman.work.threads import WorkerThreads
 
 if TYPE_CHECKING:
     from steersman.controlplane.stored_versions.agreement import Agreement
@@ -127,6 +128,10 @@ _STARTED_BEFORE_HOOKS: Final = (
 of objects, leases of peers, and the wait for storage."""
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
 class ControlPlane:
     """A control plane: `await start()`, then `await stop()`. Made from Options; nothing is touched before `start`.
 
@@ -146,6 +151,7 @@ class ControlPlane:
         self._kubelets = kubelets
         self._observe = observe
         self._worker = worker
+        self._threads = WorkerThreads()
         self._files: CertificateFiles | None = None
         self.storage: Storage | None = None
         self.server: Server | None = None
@@ -183,11 +189,13 @@ class ControlPlane:
         await self.store(group, plural).warm()
         return self.objects(group, plural)
 
-    @property
-    def slow_lane(self) -> SlowLane:
-        """Where large work is done."""
-        assert self._services is not None
-        return self._services.slow_lane
+    async def offload(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Return what `work` returns, run in the worker threads of this server."""
+        return await self.account().offload_if(True, work, *args, **kwargs)
+
+    def account(self, user: str = SERVER) -> Account:
+        """Return the account on which a component of this process works, such as a controller."""
+        return Account(self._threads, user)
 
     def serve(self, resource: Resource[Any, Services]) -> None:
         """Serves one more resource from now on, stored where the others are; its cache is filled on first use.
@@ -297,9 +305,10 @@ class ControlPlane:
         Raises OptionsError, OSError and the storage's errors; nothing is left running then.
         """
         try:
-            async with AsyncExitStack() as running:
-                address = await self._start(running)
-                self._running = running.pop_all()
+            with bound(self.account()):
+                async with AsyncExitStack() as running:
+                    address = await self._start(running)
+                    self._running = running.pop_all()
         except BaseException as error:
             self.server = self.storage = None
             found = unreadable(self.options, self._stores or ())
@@ -319,8 +328,8 @@ class ControlPlane:
 
     async def _start(self, running: AsyncExitStack) -> Address:
         """Makes one part after the other. `running` ends those that run, the last of them first."""
-        options, common, worker = self.options, Common(), self._worker
-        running.callback(common.slow_lane.close)
+        options, common, worker = self.options, Common(threads=self._threads), self._worker
+        running.callback(self._threads.close)
         running.callback(common.executor.shutdown, wait=False, cancel_futures=True)
         watchdog = loop_watchdog(options, common)
         if watchdog is not None:
@@ -344,17 +353,17 @@ class ControlPlane:
             await clusters.open_overrides(running)
         encryption = await encryption_of(options, common.registry, running)
         located = None if clusters is None else clusters.storage_of
-        stores = self._stores = Stores(storage, common.slow_lane, encryption, options.storage_media_type, located)
+        stores = self._stores = Stores(storage, encryption, options.storage_media_type, located)
         running.push_async_callback(stores.stop)
         keys = self._keys = await token_keys(options, common.registry, running)  # ends before the folder's lock
         files = self._files = certificate_files(options, host, str(ranges[0][1]))
         token_use = TokenUse(lambda: stores.objects("", "secrets"))
         running.push_async_callback(token_use.stop)
-        jwt = jwt_authentication(options, common.registry, common.slow_lane, running, egress)
+        jwt = jwt_authentication(options, common.registry, running, egress)
         tokens = token_authenticator(
-            options, keys, stores, self._issued, token_use.note, jwt, running, egress, common.registry, common.slow_lane
+            options, keys, stores, self._issued, token_use.note, jwt, running, egress, common.registry
         )
-        authorizers = AuthorizerChain(options, common.slow_lane, common.registry, egress)
+        authorizers = AuthorizerChain(options, common.registry, egress)
         running.push_async_callback(authorizers.stop)
         rights = authorizers.judges
         services = self._services = services_of(
@@ -375,7 +384,7 @@ class ControlPlane:
         admission = admission_of(options, common, stores, rights, services)
         running.callback(admission.close)
         recorder = auditor(
-            options, AuditMetrics(common.registry), common.slow_lane, common.executor, egress,
+            options, AuditMetrics(common.registry), common.executor, egress,
             None if worker is None else worker.lock,
         )  # fmt: skip
         if recorder is not None:

@@ -1,7 +1,7 @@
 """Feeds authorizers from the caches of resources.
 
-Small objects count in the turn of the loop in which they are written. Large ones are read in the slow lane, one version
-of each at a time.
+Small objects count in the turn of the loop in which they are written. Large ones are read in the worker threads, one
+version of each at a time.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from steersman.machinery.large_work.slow_lane import SlowLane, is_large
+from steersman.machinery.large_work.sizes import is_large
 from steersman.storage.cache.entry import Entry
 from steersman.store.follower import Follower
 from steersman.store.store import Store
+from steersman.work.offloading import begin_task, offload_if
 
 logger = logging.getLogger(__name__)
 
@@ -41,10 +42,9 @@ class Feed(Generic[K]):
     name and what is stored, in whatever thread; `is_unread` tells that a large one is yet to be read."""
 
     def __init__(
-        self, store: Store[Any], lane: SlowLane, make: Callable[[str, str, bytes], K], put: Put[K],
+        self, store: Store[Any], make: Callable[[str, str, bytes], K], put: Put[K],
         is_unread: Callable[[str, str, Event], None],
     ) -> None:  # fmt: skip
-        self._lane = lane
         self._make = make
         self._put = put
         self._is_unread = is_unread
@@ -69,7 +69,7 @@ class Feed(Generic[K]):
         self._newest[key] = version = _Version(entry)
         self._is_unread(namespace, name, version.read)
         if key not in self._reading:
-            self._reading[key] = asyncio.get_running_loop().create_task(self._read(key))
+            self._reading[key] = begin_task(self._read(key))
 
     async def _read(self, key: tuple[str, str]) -> None:
         """Reads the newest version, and what is newer by then.
@@ -78,7 +78,7 @@ class Feed(Generic[K]):
         """
         try:
             while (version := self._newest.get(key)) is not None:
-                kept = await self._lane.run(self._kept, *key, version.entry)
+                kept = await offload_if(True, self._kept, *key, version.entry)
                 if not version.superseded:
                     newest = self._newest[key]
                     if newest is version:

@@ -22,13 +22,13 @@ from steersman.flowcontrol.fairness import Fairness, Finding, Schema
 from steersman.flowcontrol.matching import Matcher
 from steersman.flowcontrol.metrics import register_metrics
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.large_work.slow_lane import done
 from steersman.machinery.metrics import Registry
 from steersman.machinery.values import times
 from steersman.rest.context import loopback
 from steersman.server.fairness_paths import install_fairness_paths
 from steersman.server.server import Server
 from steersman.store.follower import Follower
+from steersman.work.offloading import offload_if
 
 logger = logging.getLogger(__name__)
 
@@ -121,12 +121,12 @@ class FlowControl:
         ]
         schemas: list[Schema] = []
         compiled: dict[str, tuple[str, Matcher]] = {}
-        async for each, lane in self._stores.objects(GROUP, SCHEMAS).every():
+        async for each, large in self._stores.objects(GROUP, SCHEMAS).every():
             schema: FlowSchema = each
             uid_and_generation = f"{schema.metadata.uid} {schema.metadata.generation}"
             version, matcher = self._compiled.get(schema.metadata.name, ("", None))
             if matcher is None or version != uid_and_generation:
-                matcher = await done(lane, Matcher, schema.spec)
+                matcher = await offload_if(large, Matcher, schema.spec)
             compiled[schema.metadata.name] = uid_and_generation, matcher
             schemas.append(Schema(schema, matcher))
         self._compiled = compiled

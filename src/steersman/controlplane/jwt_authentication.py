@@ -40,7 +40,6 @@ from steersman.controlplane.reload_metrics import ReloadMetrics
 from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors import field
 from steersman.machinery.errors.field import FieldError, quote
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.metrics import Registry
 from steersman.machinery.private_files import read_bounded
 from steersman.net.client.egress import Egress
@@ -62,8 +61,7 @@ class JWTAuthentication:
     Raises OptionsError for what cannot be used.
     """
 
-    def __init__(self, options: Options, registry: Registry, lane: SlowLane, egress: Egress) -> None:
-        self._lane = lane
+    def __init__(self, options: Options, registry: Registry, egress: Egress) -> None:
         self._egress = egress
         self._path = Path(options.authentication_config) if options.authentication_config else None
         self._audiences = options.audiences
@@ -106,9 +104,7 @@ class JWTAuthentication:
             ) from None
 
     def _made(self, configuration: AuthenticationConfiguration) -> JWTAuthenticators:
-        return JWTAuthenticators(
-            configuration, self._algorithms, self._audiences, self._metrics, self._lane, self._egress
-        )
+        return JWTAuthenticators(configuration, self._algorithms, self._audiences, self._metrics, self._egress)
 
     @property
     def anonymous(self) -> AnonymousConfiguration | None:

@@ -20,7 +20,6 @@ from steersman.authorization.node.references import (
     volume_references,
 )
 from steersman.controlplane.feed import Feed
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.metrics import Histogram, Registry
 from steersman.store.store import Store
 
@@ -28,7 +27,7 @@ _DURATIONS: Final = tuple(0.0001 * 2**power for power in range(12))
 
 
 def feed_graph(
-    graph: Graph, stores: Callable[[str, str], Store[Any]], lane: SlowLane, registry: Registry
+    graph: Graph, stores: Callable[[str, str], Store[Any]], registry: Registry
 ) -> None:  # fmt: skip
     """Puts what is stored into the graph, and from now on every change."""
     durations = Histogram(
@@ -63,10 +62,10 @@ def feed_graph(
     def of_pod(namespace: str, name: str, body: bytes) -> PodReferences:
         return pod_references(name, b"{" + body, graph.pod(namespace, name))
 
-    Feed(stores("", "pods"), lane, of_pod, put_pod, _is_unread).begin()
-    Feed(stores("", "persistentvolumes"), lane, _of_volume, put_volume, _is_unread).begin()
-    Feed(stores("storage.k8s.io", "volumeattachments"), lane, _node_of, put_attachment, _is_unread).begin()
-    Feed(stores("resource.k8s.io", "resourceslices"), lane, _node_of, put_slice, _is_unread).begin()
+    Feed(stores("", "pods"), of_pod, put_pod, _is_unread).begin()
+    Feed(stores("", "persistentvolumes"), _of_volume, put_volume, _is_unread).begin()
+    Feed(stores("storage.k8s.io", "volumeattachments"), _node_of, put_attachment, _is_unread).begin()
+    Feed(stores("resource.k8s.io", "resourceslices"), _node_of, put_slice, _is_unread).begin()
 
 
 def _of_volume(namespace: str, name: str, body: bytes) -> VolumeReferences:

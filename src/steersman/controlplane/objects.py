@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar, cast
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.controlplane.ahead import Ahead
 from steersman.endpoints.ownership import stored_field_manager
-from steersman.machinery.large_work.slow_lane import SlowLane, done, is_large
+from steersman.machinery.large_work.sizes import is_large
 from steersman.machinery.managed_fields import Applier, FieldManager
 from steersman.machinery.values import times
 from steersman.rest.capabilities import Change, Item, ListOptions
@@ -23,6 +23,7 @@ from steersman.rest.objects import Reading
 from steersman.storage.cache.entry import Entry
 from steersman.store.listing import in_turns, stored_now
 from steersman.store.store import Store
+from steersman.work.offloading import bound, current, offload, offload_if
 
 T = TypeVar("T")
 
@@ -52,8 +53,7 @@ class StoreObjects:
 
     async def get(self, ctx: Context, name: str) -> Any:
         item = await self._store.get(ctx, name)
-        lane = self._lane_of(item)
-        return await done(lane and lane.of(ctx.user.name), self._store.decode, item)
+        return await self._whole(item)
 
     async def item(self, ctx: Context, name: str) -> Item:
         return await self._store.get(ctx, name, "0")
@@ -85,19 +85,16 @@ class StoreObjects:
         return None if entry is None else await self._whole(entry)
 
     async def _whole(self, item: Item) -> Any:
-        return await done(self._lane_of(item), self._store.decode, item)
+        return await offload_if(is_large(item.body), self._store.decode, item)
 
-    def _lane_of(self, item: Item) -> SlowLane | None:
-        return self._store.slow_lane if is_large(item.body) else None
-
-    async def every(self, namespace: str = "") -> AsyncIterator[tuple[Any, SlowLane | None]]:
+    async def every(self, namespace: str = "") -> AsyncIterator[tuple[Any, bool]]:
         if self._store.is_cold:
             await self._store.warm()
         entries = self._entries(namespace)
         async for some in in_turns(entries, any_large=self._store.cacher.large > 0):
             for entry in some:
-                lane = self._lane_of(entry)
-                yield await done(lane, self._store.decode, entry), lane
+                much = is_large(entry.body)
+                yield await offload_if(much, self._store.decode, entry), much
 
     def _entry(self, namespace: str, name: str) -> Entry | None:
         if "/" in name:  # nothing can be called that, but a key may look so
@@ -145,9 +142,9 @@ class StoreObjects:
             await self._store.warm()
         return await self._read_each(self._entries(namespace), reading)
 
-    async def read_stored(self, namespace: str, reading: Reading[T]) -> tuple[list[T], SlowLane | None]:
+    async def read_stored(self, namespace: str, reading: Reading[T]) -> tuple[list[T], bool]:
         entries = await stored_now(self._store, self._prefix(namespace))
-        return await self._read_each(entries, reading), self._lane_for(entries)
+        return await self._read_each(entries, reading), _are_much(entries)
 
     async def _read_each(self, entries: Sequence[Entry], reading: Reading[T]) -> list[T]:
         found: list[T] = []
@@ -161,33 +158,25 @@ class StoreObjects:
         return found
 
     async def _read_beside(self, entry: Entry, reading: Reading[T]) -> T:
-        """Reads in the slow lane, once for all who ask meanwhile."""
+        """Read in the worker threads, once for all who ask meanwhile."""
         key = entry, reading
         task = self._being_read.get(key)
         if task is None:
-            work = self._store.slow_lane.run(self._made, entry.body, reading)
+            work = offload_if(True, self._made, entry.body, reading)
             self._being_read[key] = task = asyncio.ensure_future(work)
             task.add_done_callback(lambda _: self._being_read.pop(key))
         made: T = await asyncio.shield(task)
         return self._keep(entry, reading, made)
 
-    def lane(self, namespace: str) -> SlowLane | None:
-        return self._lane_for(self._entries(namespace))
-
-    def _lane_for(self, entries: Sequence[Entry]) -> SlowLane | None:
-        size = 0
-        for entry in entries:
-            size += len(entry.body)
-            if size > _MUCH or is_large(entry.body):
-                return self._store.slow_lane
-        return None
+    def is_much(self, namespace: str) -> bool:
+        return _are_much(self._entries(namespace))
 
     def list(self, namespace: str = "") -> Iterator[Any]:
         """Every object of a namespace, or of all, decoded here however large: not for requests."""
         decode = self._store.kind.decode
         return (decode(entry.body) for entry in self._entries(namespace))
 
-    async def each_now(self, namespace: str, reading: Reading[T], lane: SlowLane) -> AsyncIterator[tuple[str, T]]:
+    async def each_now(self, namespace: str, reading: Reading[T]) -> AsyncIterator[tuple[str, T]]:
         if await self.catches_up():
             entries = self._entries(namespace)
         else:
@@ -195,7 +184,7 @@ class StoreObjects:
         async for entry in _unhurried(entries):
             name = entry.key.rpartition("/")[2]
             if is_large(entry.body):
-                yield name, await lane.run(self._made, entry.body, reading)
+                yield name, await offload_if(True, self._made, entry.body, reading)
             else:
                 yield name, self._read(entry, reading)
 
@@ -214,21 +203,23 @@ class StoreObjects:
     async def create(self, ctx: Context, obj: Any, *, manager: str = MANAGER) -> Any:
         self._store.kind.default(obj)
         obj.metadata.managed_fields = self._fields("").create(obj, manager, times.now())
-        return await self._whole(await self._store.create(ctx, obj))
+        with bound(current().of(ctx.user.name)):
+            return await self._whole(await self._store.create(ctx, obj))
 
     async def update(
         self, ctx: Context, name: str, change: Callable[[Any], Any], *,
         subresource: str = "", strategy: Any = None, owned: bool = True, manager: str = MANAGER,
     ) -> Any:  # fmt: skip
         async def make(old: Any | None) -> Any:
-            new = change(None if old is None else await done(ctx.lane, self._store.kind.copy, old))
+            new = change(None if old is None else await offload(self._store.kind.copy, old))
             if owned:
                 fields = self._fields(subresource)
-                new.metadata.managed_fields = await settled(ctx.lane, fields.update, new, old, manager, times.now())
+                new.metadata.managed_fields = await settled(fields.update, new, old, manager, times.now())
             return new
 
         change_of = Change(make, subresource=subresource, strategy=strategy)
-        return await self._whole((await self._store.update(ctx, name, change_of)).item)
+        with bound(current().of(ctx.user.name)):
+            return await self._whole((await self._store.update(ctx, name, change_of)).item)
 
     async def apply(
         self, ctx: Context, name: str, configuration: dict[str, Any], manager: str, *, subresource: str = "",
@@ -243,9 +234,7 @@ class StoreObjects:
         applier = Applier(self._fields(subresource))
 
         async def make(old: Any | None) -> Any:
-            applied = await settled(
-                ctx.lane, applier.apply, old, configuration, manager, times.now(), force=True
-            )  # fmt: skip
+            applied = await settled(applier.apply, old, configuration, manager, times.now(), force=True)
             if applied.obj is None:
                 new = kind.copy(old)
             else:
@@ -254,12 +243,24 @@ class StoreObjects:
             new.metadata.managed_fields = applied.entries
             return new
 
-        updated = await self._store.update(ctx, name, Change(make, uid=uid, subresource=subresource))
-        return await self._whole(updated.item)
+        with bound(current().of(ctx.user.name)):
+            updated = await self._store.update(ctx, name, Change(make, uid=uid, subresource=subresource))
+            return await self._whole(updated.item)
 
     async def delete(self, ctx: Context, name: str, options: DeleteOptions | None = None) -> Any:
-        item, _ = await self._store.delete(ctx, name, options or DeleteOptions(grace_period_seconds=0))
-        return await self._whole(item)
+        with bound(current().of(ctx.user.name)):
+            item, _ = await self._store.delete(ctx, name, options or DeleteOptions(grace_period_seconds=0))
+            return await self._whole(item)
+
+
+def _are_much(entries: Sequence[Entry]) -> bool:
+    """Return True if work on all of these takes long."""
+    size = 0
+    for entry in entries:
+        size += len(entry.body)
+        if size > _MUCH or is_large(entry.body):
+            return True
+    return False
 
 
 async def _unhurried(entries: Sequence[Entry]) -> AsyncIterator[Entry]:

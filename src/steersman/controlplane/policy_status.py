@@ -23,6 +23,7 @@ from steersman.rest.objects import Reading
 from steersman.server.server import Server
 from steersman.store.follower import Follower
 from steersman.store.store import Store
+from steersman.work.offloading import bound, current
 
 if TYPE_CHECKING:
     from steersman.controlplane.type_checking import TypeChecker
@@ -33,7 +34,7 @@ logger = logging.getLogger(__name__)
 GROUP: Final = "admissionregistration.k8s.io"
 PLURAL: Final = "validatingadmissionpolicies"
 MANAGER: Final = "validatingadmissionpolicy-status"
-"""Who owns the status, and on whose account the lane is used: it has no more of it than any user."""
+"""Owner of the status, and the account on which policies are checked, of which no more is done than for any user."""
 _FIRST: Final = 1.0
 _LONGEST: Final = 300.0
 _GONE: Final = (404, 409)
@@ -54,7 +55,6 @@ class PolicyStatus:
         self._server: Final = server
         self._objects: Final = objects
         self._remote: Final = remote
-        self._lane: Final = server.config.slow_lane.of(MANAGER)
         self._checker: TypeChecker | None = None
         self._queue: Final = WorkQueue("policy status", self._sync, workers=1, first=_FIRST, longest=_LONGEST)
         self._follower: Final = Follower(store, self._changed)
@@ -77,8 +77,11 @@ class PolicyStatus:
     async def _sync(self, name: str) -> None:
         """Raises StatusError if the status cannot be written now."""
         known = self._objects.known("", name, _GENERATIONS)
-        if known is None or known[0] <= known[1]:
-            return
+        if known is not None and known[0] > known[1]:
+            with bound(current().of(MANAGER)):
+                await self._check(name)
+
+    async def _check(self, name: str) -> None:
         policy: ValidatingAdmissionPolicy | None = await self._objects.find("", name)
         if policy is None:
             return
@@ -94,7 +97,7 @@ class PolicyStatus:
             "apiVersion": f"{GROUP}/v1", "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name},
             "status": {"observedGeneration": policy.metadata.generation, "typeChecking": _told(warnings)},
         }  # fmt: skip
-        ctx = Context(LOOPBACK, Action(name=name), lane=self._lane)
+        ctx = Context(LOOPBACK, Action(name=name))
         try:
             await self._objects.apply(ctx, name, configuration, MANAGER, subresource="status", uid=policy.metadata.uid)
         except StatusError as error:
@@ -105,7 +108,7 @@ class PolicyStatus:
         """What is imported, in a thread, with the first policy."""
         if self._checker is None:
             module = await asyncio.to_thread(import_module, "steersman.controlplane.type_checking")
-            made: TypeChecker = module.TypeChecker(self._server.catalogue, self._fetch, self._lane)
+            made: TypeChecker = module.TypeChecker(self._server.catalogue, self._fetch)
             self._checker = made
         return self._checker
 

@@ -9,20 +9,19 @@ from typing import Any, Final
 from steersman.authorization.rbac import RbacAuthorizer
 from steersman.authorization.rbac_bindings import Binding, RoleRules
 from steersman.controlplane.feed import Feed
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.store.store import Store
 
 _GROUP: Final = "rbac.authorization.k8s.io"
 
 
-def feed(authorizer: RbacAuthorizer, stores: Callable[[str, str], Store[Any]], lane: SlowLane) -> None:
+def feed(authorizer: RbacAuthorizer, stores: Callable[[str, str], Store[Any]]) -> None:
     """Puts what is stored into the authorizer, and from now on every change."""
     for plural in ("clusterroles", "clusterrolebindings", "roles", "rolebindings"):
         store = stores(_GROUP, plural)
         if plural.endswith("roles"):
-            Feed(store, lane, _rules_in(store), authorizer.put_role, authorizer.role_is_unread).begin()
+            Feed(store, _rules_in(store), authorizer.put_role, authorizer.role_is_unread).begin()
         else:
-            Feed(store, lane, _binding_in(store), authorizer.put_binding, authorizer.binding_is_unread).begin()
+            Feed(store, _binding_in(store), authorizer.put_binding, authorizer.binding_is_unread).begin()
 
 
 def _rules_in(store: Store[Any]) -> Callable[[str, str, bytes], RoleRules]:

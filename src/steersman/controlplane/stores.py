@@ -14,7 +14,6 @@ from steersman.controlplane.objects import StoreObjects
 from steersman.controlplane.stored_forms import stored_form
 from steersman.kinds.stored_form import JSON, StoredForm
 from steersman.machinery.identity.schema import GroupResource
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.rest.bound import BoundResource
 from steersman.rest.capabilities import ResourceStorage
 from steersman.storage.interface import Storage, StorageUnavailable
@@ -36,14 +35,13 @@ class Stores:
     how objects of the built-in kinds are stored. They lie in one storage, unless `located` says in which each does."""
 
     def __init__(
-        self, storage: Storage, slow_lane: SlowLane, encryption: Encryption | None = None, media_type: str = JSON,
+        self, storage: Storage, encryption: Encryption | None = None, media_type: str = JSON,
         located: Callable[[GroupResource], Storage] | None = None,
     ) -> None:  # fmt: skip
         self._storage = storage
         self._located = located
         self._encryption = encryption
         self._media_type = media_type
-        self._slow_lane = slow_lane
         self._stores: dict[tuple[str, str], Store[Any]] = {}
         self._objects: dict[tuple[str, str], StoreObjects] = {}
         self._prefixes: SortedDict = SortedDict()
@@ -75,8 +73,8 @@ class Stores:
         form = stored_form(bound.resource, self._media_type)
         if form is not None:
             self.forms[bound.resource.group_resource] = form
-            storage = TranslatingStorage(storage, form, self._slow_lane)
-        return kind(bound, storage, self._slow_lane)
+            storage = TranslatingStorage(storage, form)
+        return kind(bound, storage)
 
     def storage_of(self, resource: GroupResource) -> Storage:
         """Where the values of a resource are stored: sealed, if they are to be."""

@@ -15,8 +15,8 @@ from steersman.catalogue.kinds_for import ListedVersion, ResourceKinds, listed_v
 from steersman.endpoints.discovery import ServedResource
 from steersman.endpoints.scope import root_of
 from steersman.machinery.identity.schema import GroupVersionError, GroupVersionKind, parse_group_version
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.openapi.kind_schemas import KindSchema, of_built_in, of_document, of_served
+from steersman.work.offloading import offload_if
 
 LIMIT: Final = 3 << 20
 """Bytes of all warnings of a policy: nothing that is larger can be stored."""
@@ -26,28 +26,27 @@ FetchDocument = Callable[[str], Awaitable[bytes | None]]
 
 
 class TypeChecker:
-    """Checks policies one after the other, in the lane; what it makes of discovery is kept until that changes."""
+    """Checks policies one after the other in worker threads; keeps what it makes of discovery until that changes."""
 
-    def __init__(self, catalogue: Catalogue, fetch: FetchDocument, lane: SlowLane) -> None:
+    def __init__(self, catalogue: Catalogue, fetch: FetchDocument) -> None:
         self._catalogue: Final = catalogue
         self._fetch: Final = fetch
-        self._lane: Final = lane
         self._resources: tuple[int, ResourceKinds] | None = None
 
     async def check(self, spec: ValidatingAdmissionPolicySpec) -> list[ExpressionWarning]:
         """The warnings. Raises TooMuchToSay."""
         rules = spec.match_constraints.resource_rules if spec.match_constraints is not None else []
         resources = await self._resource_kinds()
-        gvks = await self._lane.run(resources.of_rules, rules)
+        gvks = await offload_if(True, resources.of_rules, rules)
         found = [await self._typed(each) for each in gvks]
         kinds = [each for each in found if each is not None]
         params = None if not kinds or spec.param_kind is None else await self._params(spec.param_kind)
-        return await self._lane.run(check, spec, kinds, params, limit=LIMIT)
+        return await offload_if(True, check, spec, kinds, params, limit=LIMIT)
 
     async def _resource_kinds(self) -> ResourceKinds:
         revision = self._catalogue.revision
         if self._resources is None or self._resources[0] != revision:
-            self._resources = revision, await self._lane.run(_resource_kinds, listed_versions(self._catalogue))
+            self._resources = revision, await offload_if(True, _resource_kinds, listed_versions(self._catalogue))
         return self._resources[1]
 
     async def _params(self, kind: ParamKind) -> TypedKind | None:
@@ -59,10 +58,10 @@ class TypeChecker:
 
     async def _typed(self, gvk: GroupVersionKind) -> TypedKind | None:
         """A kind with its schema, None if that is not known."""
-        found = await self._lane.run(_known_here, gvk, self._catalogue.resources(gvk.group, gvk.version))
+        found = await offload_if(True, _known_here, gvk, self._catalogue.resources(gvk.group, gvk.version))
         if found is None:
             data = await self._fetch(root_of(gvk.group, gvk.version).removeprefix("/"))
-            found = None if data is None else await self._lane.run(of_document, data, gvk)
+            found = None if data is None else await offload_if(True, of_document, data, gvk)
         return None if found is None else TypedKind(gvk, found.schema, found.schema_of, found.reference)
 
 

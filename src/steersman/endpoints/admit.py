@@ -18,7 +18,7 @@ def attributes(
     action = request.action
     return Attributes(
         operation, request.user, action, scope.gvk, action.name, None, old, options, ctx.dry_run, request.warnings,
-        ctx.lane, request.audit,
+        request.audit,
     )  # fmt: skip
 
 

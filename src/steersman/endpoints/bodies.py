@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from steersman.api.index import RETIRED
+from steersman.authentication.user import SYSTEM_MASTERS
 from steersman.endpoints.negotiation import PROTOBUF, YAML, body_media
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
@@ -38,19 +39,21 @@ from steersman.machinery.identity.schema import (
     no_type_registered,
     parse_group_version,
 )
+from steersman.machinery.large_work.large_requests import check_room
 from steersman.machinery.large_work.nesting import is_too_deep
-from steersman.machinery.large_work.slow_lane import SlowLane, check_count, is_large, is_large_protobuf, is_large_yaml
+from steersman.machinery.large_work.sizes import check_count, is_large, is_large_protobuf, is_large_yaml
 from steersman.machinery.managed_fields import FORGET_ALL
 from steersman.net.ascii import is_digits
 from steersman.net.message import BodyAborted, BodyTooLarge
+from steersman.work.offloading import current
 
 APPLY_YAML: Final = "application/apply-patch+yaml"
 """The media type of a configuration for server-side apply."""
 MUCH_TO_APPLY: Final = 8 * 1024
 """Bytes of a configuration, or of an object's field sets, up to which an apply takes a few milliseconds; more is done
-in the slow lane. YAML takes several times longer to read than JSON."""
+in the worker threads. YAML takes several times longer to read than JSON."""
 SURELY_LARGE: Final = 64 << 10
-"""Bytes above which every body is worked on in the slow lane, whatever is in it."""
+"""Bytes above which every body is worked on in the worker threads, whatever is in it."""
 _DIGITS: Final = len(str(SURELY_LARGE))
 _LONGEST: Final = 20
 _SUMMARY: Final = 30
@@ -77,8 +80,8 @@ async def read_body(scope: Scope, request: Request) -> bytes:
     read if it says that it is large, and much of the user's waits already.
     """
     limit = scope.shared.max_body_bytes
-    if request.place is not None and 0 < large_length(request) <= limit:
-        scope.lane_to_begin(request)
+    if current().place is not None and 0 < large_length(request) <= limit:
+        _check_room(request)
     try:
         data = await request.http.body.read(limit)
     except BodyTooLarge:
@@ -95,8 +98,8 @@ def body_media_type(_scope: Scope, request: Request) -> str:
     return body_media(request.headers.get("content-type", ""))
 
 
-def lane_for(scope: Scope, request: Request, data: bytes, media: str) -> SlowLane | None:
-    """Where work on the object in this body is to be done: None, at once, unless it is large.
+def is_large_body(scope: Scope, request: Request, data: bytes, media: str) -> bool:
+    """Return True if work on the object in this body takes long.
 
     Raises StatusError 429 for a large one of a user of whom much waits already.
     """
@@ -106,7 +109,16 @@ def lane_for(scope: Scope, request: Request, data: bytes, media: str) -> SlowLan
         large = len(data) > MUCH_TO_APPLY or (is_large(data) if data[:1] == b"{" else is_large_yaml(data))
     else:
         large = is_large_yaml(data) if media == YAML else is_large(data)
-    return scope.lane_to_begin(request) if large or scope.kind.takes_long else None
+    large = large or scope.kind.takes_long
+    if large:
+        _check_room(request)
+    return large
+
+
+def _check_room(request: Request) -> None:
+    """Raise StatusError 429 while much of the same user waits; administrators always get through."""
+    if SYSTEM_MASTERS not in request.user.groups:
+        check_room(current())
 
 
 def set_namespace(scope: Scope, request: Request, metadata: Any) -> None:
@@ -136,7 +148,7 @@ def decode(
     """The object in `data` as `kind`, with its kind and apiVersion set aside; versions in `also` are read alike.
 
     Unknown and duplicate fields become warnings, or 400 with `validation` Strict. Raises StatusError 400, and 413 for a
-    body of too many values. To be done where `lane_for` says.
+    body of too many values. To be offloaded where `is_large_body` says so.
     """
     wanted = kind.gvk
     if media == PROTOBUF:

@@ -18,11 +18,12 @@ from steersman.endpoints.responses import error_response
 from steersman.endpoints.streamed import StreamedBody
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.body_room import MAX_BYTES
+from steersman.machinery.large_work.large_requests import LargeRequests
 from steersman.machinery.large_work.places import Place
-from steersman.machinery.large_work.slow_lane import SlowLane, done
 from steersman.machinery.metrics import Labels
 from steersman.machinery.values.times import monotonic
 from steersman.net.message import Body, Response
+from steersman.work.offloading import current, offload_if
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +42,7 @@ class Instruments(Protocol):
     def metrics(self) -> RequestMetrics: ...
 
     @property
-    def slow_lane(self) -> SlowLane: ...
+    def large_requests(self) -> LargeRequests: ...
 
     @property
     def executor(self) -> Executor: ...
@@ -76,8 +77,7 @@ async def instrumented(config: Instruments, route: Routed, request: Request) -> 
         response = await (_with_room(config, handle, request, size) if size else handle(request))
     except StatusError as error:
         is_large = len(error.causes) > _MANY_CAUSES or len(error.message) > _LONG_MESSAGE
-        lane = config.slow_lane.of(request.user.name) if is_large else None
-        response = await done(lane, error_response, request, error)
+        response = await offload_if(is_large, error_response, request, error)
     body = response.body
     if (type(body) is not bytes or len(body) > COMPRESS_OVER) and not info.long_running:
         response = await compressed(request, response, config.executor)
@@ -117,12 +117,13 @@ def _size_of_large_body(request: Request) -> int:
 
 async def _with_room(config: Instruments, handle: Handler, request: Request, size: int) -> Response:
     """What the handler answers, once there is room for the body. Raises StatusError 429 if too many wait for that."""
-    bodies, user = config.slow_lane.bodies, request.user.name
+    bodies, user, account = config.large_requests.bodies, request.user.name, current()
     await bodies.enter(user, size)
-    request.place = place = Place(config.slow_lane.places, user, size)
+    account.place = place = Place(config.large_requests.places, user, size)
     try:
         return await handle(request)
     finally:
+        account.place = None  # tasks of this account may outlive the request
         place.give_back()
         bodies.leave(user, size)
 

@@ -26,11 +26,12 @@ from steersman.machinery.codec.protobuf import documents as protobuf
 from steersman.machinery.codec.serializer import encode_in_order, pretty
 from steersman.machinery.errors.status import not_acceptable
 from steersman.machinery.identity.schema import GroupVersionKind
-from steersman.machinery.large_work.slow_lane import SlowLane, done, is_large
+from steersman.machinery.large_work.sizes import is_large
 from steersman.net.message import Response
 from steersman.net.turns import next_slice
 from steersman.rest.capabilities import Item, Listing
 from steersman.storage.cache.cacher import REPRESENTATIONS_LIMIT
+from steersman.work.offloading import Account, current, offload_if
 
 _FEW_ROWS: Final = 100
 """Objects whose rows are put in order at once."""
@@ -63,8 +64,7 @@ async def list_response(scope: Scope, request: Request, listing: Listing, wanted
         request.audit.response_object(await _audited(scope, request, listing, wanted))
     if wanted.as_kind == "Table" and scope.resource.row_order is not None and len(listing.items) > 1:
         much = len(listing.items) > _FEW_ROWS or any(is_large(item.body) for item in listing.items)
-        lane = scope.lane(request) if much else None
-        listing = replace(listing, items=await done(lane, _in_row_order, scope, listing.items))
+        listing = replace(listing, items=await offload_if(much, _in_row_order, scope, listing.items))
     if wanted.media == PROTOBUF:
         response = await _protobuf_response(scope, request, listing, wanted)
     elif not wanted.as_kind and scope.other is None and not wanted.pretty and wanted.media == JSON \
@@ -108,21 +108,22 @@ def slices_of(items: Sequence[Item], size: int, start: int = 0) -> Iterator[Sequ
 
 _PARTIAL_LIST: Final = b'{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/%b","metadata":%b,"items":'
 
-_LaneOf = Callable[[Sequence[Item]], SlowLane | None]
+_IsMuch = Callable[[Sequence[Item]], bool]
 
 
-def _rendered_in(slow_lane: SlowLane, listing: Listing, *, always: bool) -> _LaneOf:
-    """Where slices of a list are rendered: in the slow lane if there is a large object among them, or `always`."""
+def _weighing(listing: Listing, *, always: bool) -> _IsMuch:
+    """Return a function that is True for slices that take long: with a large object in them, or `always`."""
     any_large = listing.any_large
 
-    def lane(some: Sequence[Item]) -> SlowLane | None:
-        return slow_lane if always or (any_large and any(is_large(item.body) for item in some)) else None
+    def is_much(some: Sequence[Item]) -> bool:
+        return always or (any_large and any(is_large(item.body) for item in some))
 
-    return lane
+    return is_much
 
 
-def _joined_here(some: Sequence[Item]) -> None:
-    """Slices that only have to be joined are no work."""
+def _is_joined(some: Sequence[Item]) -> bool:
+    """Return False: slices that only have to be joined are no work."""
+    return False
 
 
 # JSON and YAML
@@ -170,11 +171,7 @@ async def _document_response(scope: Scope, request: Request, listing: Listing, w
     document = _document(scope, request, listing, wanted)
     media, items = wanted.media, listing.items
     as_stored = media == JSON and not (wanted.as_kind or wanted.pretty or scope.other)
-    lane: _LaneOf = (
-        _joined_here
-        if as_stored
-        else _rendered_in(scope.lane(request), listing, always=scope.resource.columns_take_long)
-    )
+    is_much = _is_joined if as_stored else _weighing(listing, always=scope.resource.columns_take_long)
     if media == YAML:
         size = _YAML_SLICE_BYTES
     else:
@@ -184,17 +181,17 @@ async def _document_response(scope: Scope, request: Request, listing: Listing, w
     if not items:
         return encoded_response(document.shell, wanted)
     if len(first) == len(items):
-        return await done(lane(items), _whole, document, items, wanted)
+        return await offload_if(is_much(items), _whole, document, items, wanted)
     text = _as_yaml(document) if media == YAML else (_as_pretty if wanted.pretty else _as_compact)(document)
-    made = [text.head, await done(lane(first), text.render, first)]
+    made = [text.head, await offload_if(is_much(first), text.render, first)]
     size = len(made[1])
     response = Response(200, [YAML_TYPE if media == YAML else JSON_TYPE], made)
     for some in slices:
         if size > _WHOLE:
-            response.body = StreamedBody(_stream(made, some, slices, text, lane))
+            response.body = StreamedBody(_stream(made, some, slices, text, is_much, current()))
             return response
         await next_slice(_FEW)
-        made += text.between, await done(lane(some), text.render, some)
+        made += text.between, await offload_if(is_much(some), text.render, some)
         size += len(made[-1])
     made.append(text.tail)
     return response
@@ -213,13 +210,13 @@ async def _audited(scope: Scope, request: Request, listing: Listing, wanted: Rep
     document = _document(scope, request, listing, wanted)
     if not listing.items:
         return [document.shell]
-    lane = _rendered_in(scope.lane(request), listing, always=scope.resource.columns_take_long)
+    is_much = _weighing(listing, always=scope.resource.columns_take_long)
     pieces = [document.start]
     for some in slices_of(listing.items, _SLICE_BYTES):
         if len(pieces) > 1:
             pieces.append(b",")
             await next_slice(_FEW)
-        pieces.append(await done(lane(some), document.values, some))
+        pieces.append(await offload_if(is_much(some), document.values, some))
     pieces.append(document.end)
     return pieces
 
@@ -229,15 +226,20 @@ def _whole(document: _Document, items: Sequence[Item], wanted: Representation) -
 
 
 async def _stream(
-    made: list[bytes], some: Sequence[Item], slices: Iterator[Sequence[Item]], text: _Text, lane: _LaneOf
+    made: list[bytes],
+    some: Sequence[Item],
+    slices: Iterator[Sequence[Item]],
+    text: _Text,
+    is_much: _IsMuch,
+    account: Account,
 ) -> AsyncGenerator[bytes, None]:
     """What was made, and the rest as it is taken: the objects `some` and what `slices` has left."""
     yield b"".join(made)
     made.clear()
-    yield text.between + await done(lane(some), text.render, some)
+    yield text.between + await account.offload_if(is_much(some), text.render, some)
     for some in slices:
         await next_slice(_FEW)
-        yield text.between + await done(lane(some), text.render, some)
+        yield text.between + await account.offload_if(is_much(some), text.render, some)
     yield text.tail
 
 
@@ -328,14 +330,14 @@ async def _protobuf_response(scope: Scope, request: Request, listing: Listing, w
     packed: list[bytes] = []
     packed_size = 0
     made = kept = 0
-    lane = _rendered_in(scope.lane(request), listing, always=False)
+    is_much, account = _weighing(listing, always=False), current()
     for some in slices_of(listing.items, _SLICE_BYTES):
         if made:
             await next_slice(_FEW)
         made += len(some)
         # more than the cache remembers would only push out the beginning, and be pushed out by the beginning next time
         remember = remembered_size < REPRESENTATIONS_LIMIT
-        found = await done(lane(some), _messages, message, some, remember)
+        found = await offload_if(is_much(some), _messages, message, some, remember)
         size += sum(map(protobuf.list_item_size, found))
         if remember:
             remembered_size += sum(map(len, found)) + sum([len(item.body) for item in some])
@@ -359,7 +361,7 @@ async def _protobuf_response(scope: Scope, request: Request, listing: Listing, w
         while packed:
             yield isal_zlib.decompress(packed.pop())
         for some in slices_of(listing.items, _SLICE_BYTES, kept):
-            yield _joined(await done(lane(some), _messages, message, some, False))
+            yield _joined(await account.offload_if(is_much(some), _messages, message, some, False))
             await next_slice(_FEW)
         yield tail
 

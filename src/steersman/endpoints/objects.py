@@ -15,9 +15,10 @@ from steersman.endpoints.table import include_object, table_of
 from steersman.machinery.codec.protobuf import documents as protobuf
 from steersman.machinery.codec.serializer import encode, encode_in_order
 from steersman.machinery.errors.status import not_acceptable
-from steersman.machinery.large_work.slow_lane import done, is_large
+from steersman.machinery.large_work.sizes import is_large
 from steersman.net.message import Response
 from steersman.rest.capabilities import Item
+from steersman.work.offloading import offload_if
 
 _NO_PROTOBUF: Final = (
     "object *unstructured.Unstructured does not implement the protobuf marshalling interface and cannot be encoded to "
@@ -59,8 +60,8 @@ async def item_response(
         if request.audit is not None:
             request.audit.response_object((data,))
         return Response(code, [JSON_TYPE], data)
-    lane = scope.lane(request) if scope.resource.columns_take_long or is_large(item.body) else None
-    return await done(lane, _rendered, scope, request, item, wanted, code)
+    large = scope.resource.columns_take_long or is_large(item.body)
+    return await offload_if(large, _rendered, scope, request, item, wanted, code)
 
 
 def _rendered(scope: Scope, request: Request, item: Item, wanted: Representation, code: int) -> Response:

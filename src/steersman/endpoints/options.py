@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import chain
 from typing import Any, Final, TypeVar
 
@@ -16,7 +16,6 @@ from steersman.endpoints.scope import Scope
 from steersman.machinery.errors.field import FieldError, quote
 from steersman.machinery.errors.status import bad_request, invalid
 from steersman.machinery.identity.schema import GroupKind
-from steersman.machinery.large_work.slow_lane import done
 from steersman.machinery.selectors import fields, labels
 from steersman.machinery.validation.options import (
     validate_list_options,
@@ -26,6 +25,7 @@ from steersman.machinery.validation.options import (
 )
 from steersman.rest.capabilities import ListOptions
 from steersman.rest.resource import Resource
+from steersman.work.offloading import offload_if
 
 _LONG: Final = 4 << 10
 """Characters of a query with more terms than are read in a few milliseconds."""
@@ -106,12 +106,11 @@ def table_options(request: Request) -> TableOptions:
 
 
 async def list_options(scope: Scope, request: Request) -> ListOptions:
-    """Return the options of a list, watch or deletecollection; long selectors are read in the slow lane.
+    """Return the options of a list, watch or deletecollection; long selectors are read in the worker threads.
 
     Raises StatusError 400, 422.
     """
-    lane = scope.lane(request) if len(request.http.query) > _LONG else None
-    return await done(lane, partial(_list_options, scope, request))
+    return await offload_if(len(request.http.query) > _LONG, _list_options, scope, request)
 
 
 def _list_options(scope: Scope, request: Request) -> ListOptions:

@@ -44,7 +44,7 @@ from steersman.machinery.identity.schema import (
     parse_group_version,
 )
 from steersman.machinery.large_work.nesting import is_too_deep
-from steersman.machinery.large_work.slow_lane import check_count, is_large
+from steersman.machinery.large_work.sizes import check_count, is_large
 from steersman.machinery.managed_fields import FORGET_ALL
 from steersman.machinery.patch import json_patch, merge_patch, strategic_merge_patch
 

@@ -13,6 +13,7 @@ from steersman.endpoints.request_info import RequestInfo
 from steersman.machinery.identity.action import NO_ACTION
 from steersman.net.message import Headers, Response
 from steersman.net.message import Request as HttpRequest
+from steersman.work.offloading import current
 
 if TYPE_CHECKING:
     from steersman.audit.trail import Trail
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from steersman.flowcontrol.estimates import Estimate
     from steersman.flowcontrol.fairness import Flow
     from steersman.flowcontrol.queue_set import Ticket
-    from steersman.machinery.large_work.places import Place
 
 _SHORT: Final = 512
 """Characters of a query that is read at once."""
@@ -41,7 +41,7 @@ class Request:
     """
 
     __slots__ = ("action", "audit", "audit_id", "authentication_seconds", "deadline", "estimate", "flow", "headers",
-                 "http", "info", "initialized", "method", "path", "place", "query", "received", "recorded", "refused",
+                 "http", "info", "initialized", "method", "path", "query", "received", "recorded", "refused",
                  "remarks", "subpath", "ticket", "user", "warnings")  # fmt: skip
 
     info: RequestInfo
@@ -65,7 +65,6 @@ class Request:
         self.remarks = NO_REMARKS
         self.authentication_seconds = 0.0
         self.recorded: Awaitable[bool] | None = None
-        self.place: Place | None = None
         self.refused = False
         self.flow: Flow | None = None
         self.initialized: Callable[[], None] | None = None
@@ -77,6 +76,11 @@ class Request:
             self.query = NO_QUERY
         elif len(query) < _SHORT:
             self.query = parse_query(query)
+
+    def identify(self, user: UserInfo) -> None:
+        """Set the user, on whose account the request is worked on from now on."""
+        self.user = user
+        current().user = user.name
 
     def read_query(self) -> None:
         """Reads the query of somebody who may send it, if it has not been read at once."""

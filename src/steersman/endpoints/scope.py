@@ -13,18 +13,17 @@ import msgspec
 
 from steersman.admission.interface import Chain
 from steersman.api.meta.v1 import ObjectMeta
-from steersman.authentication.user import SYSTEM_MASTERS
 from steersman.authorization.interface import Authorizer
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Request
 from steersman.kinds.kind import Kind
 from steersman.machinery.identity.schema import GroupResource, go_package
-from steersman.machinery.large_work.slow_lane import SlowLane, done
 from steersman.machinery.managed_fields import FieldManager
 from steersman.rest.capabilities import Item, ResourceStorage, Watcher, provides
 from steersman.rest.context import Context
 from steersman.rest.conversion import settled
 from steersman.rest.resource import NAME, Column, OtherVersion, Resource
+from steersman.work.offloading import offload
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
@@ -42,7 +41,6 @@ class Shared:
     authorizer: Authorizer
     metrics: RequestMetrics
     executor: Executor
-    slow_lane: SlowLane
     min_request_timeout: int
     max_body_bytes: int
     stopping: Callable[[], bool]
@@ -81,8 +79,8 @@ class Scope(Generic[C]):
         self.go_package = go_package(self.group)
         self.prefix = self.kind.prefix
         self.gvk = self.kind.gvk
-        self.run = done if resource.conversion is None else settled
-        """Does work in which objects are converted (rest.conversion), where slow_lane.done says."""
+        self.run = offload if resource.conversion is None else settled
+        """Offloads work in which objects are converted (rest.conversion)."""
         self.selectable_fields = None if other is None else other.selectable_fields
         """Names of selectable fields in this version -> the storage's; None where they are the resource's."""
         self._own_columns = None if other is None else other.columns
@@ -164,20 +162,6 @@ class Scope(Generic[C]):
         obj.metadata = metadata
         return self.kind.body(obj)
 
-    def lane(self, request: Request) -> SlowLane:
-        """Where what is large of a request is worked on, in turn with what others have asked for."""
-        return self.shared.slow_lane.of(request.user.name, request.place)
-
-    def lane_to_begin(self, request: Request) -> SlowLane:
-        """The same before anything of the request is done.
-
-        Raises StatusError 429 while much of the same user waits; administrators always get through.
-        """
-        lane = self.lane(request)
-        if SYSTEM_MASTERS not in request.user.groups:
-            lane.check_room()
-        return lane
-
-    def context(self, request: Request, *, dry_run: bool = False, lane: SlowLane | None = None) -> Context:
+    def context(self, request: Request, *, dry_run: bool = False) -> Context:
         """The request as the floors below see it."""
-        return Context(request.user, request.action, dry_run, request.warnings, lane=lane, audit=request.audit)
+        return Context(request.user, request.action, dry_run, request.warnings, audit=request.audit)

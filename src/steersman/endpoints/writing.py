@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias
 
 import msgspec
 
@@ -20,20 +20,17 @@ from steersman.api.meta.v1 import CreateOptions, DeleteOptions, PatchOptions, Up
 from steersman.authorization.attributes import Attributes
 from steersman.authorization.forbidden import forbidden_error
 from steersman.authorization.interface import decide
-from steersman.endpoints.bodies import lane_for, read_body
+from steersman.endpoints.bodies import is_large_body, read_body
 from steersman.endpoints.negotiation import Representation
 from steersman.endpoints.objects import item_response, representation
 from steersman.endpoints.ownership import deduplicate_owners, keep_valid_owners
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import C, Scope
 from steersman.machinery.identity.schema import GroupVersionKind
-from steersman.machinery.lane.taking_long import TakesLong
-from steersman.machinery.large_work.slow_lane import done
 from steersman.net.message import Response
 from steersman.rest.capabilities import Change, CheckCreate, Creater, Item, Make, Updated, Updater
 from steersman.rest.context import Context
-
-R = TypeVar("R")
+from steersman.work.offloading import mark_large, offload, offload_if
 
 Options: TypeAlias = CreateOptions | UpdateOptions | PatchOptions | DeleteOptions
 
@@ -42,7 +39,7 @@ Options: TypeAlias = CreateOptions | UpdateOptions | PatchOptions | DeleteOption
 class Write(Generic[C]):
     """A request to write, as it was sent: the body and its media type, the options, and what is wanted as the answer.
 
-    `ctx` is the request as the floors below see it; `ctx.lane` is where what is large of the body is worked on.
+    `ctx` is the request as the floors below see it.
     """
 
     scope: Scope[C]
@@ -61,21 +58,13 @@ class Write(Generic[C]):
         action = request.action
         return Admission(
             operation, request.user, action, kind or self.scope.gvk, name or action.name, obj, old, self.options,
-            ctx.dry_run, request.warnings, ctx.lane, request.audit,
+            ctx.dry_run, request.warnings, request.audit,
         )  # fmt: skip
-
-    async def done(self, work: Callable[..., R], *args: Any) -> R:
-        """What `work` gives: at once, unless the body is large or it finds that it takes long."""
-        try:
-            return await done(self.ctx.lane, work, *args)
-        except TakesLong:
-            self.ctx.lane = self.scope.lane(self.request)
-            return await done(self.ctx.lane, work, *args)
 
     async def record_patch(self) -> None:
         """Shows an audit what was sent, where that is a patch."""
         if self.request.audit is not None:
-            await done(self.ctx.lane, self.request.audit.patch, self.data)
+            await offload(self.request.audit.patch, self.data)
 
     async def answer(self, item: Item, code: int = 200) -> Response:
         """The object that was written, as the client wants it."""
@@ -91,13 +80,14 @@ async def parse(
     Raises StatusError 406, what `media_of` raises (415), 413, what `options_of` raises (422), 429.
     """
     if scope.kind.is_cold:
-        await scope.shared.slow_lane.run(scope.kind.warm)
+        await offload_if(True, scope.kind.warm)
     wanted = representation(scope, request)
     media = media_of(scope, request)
     data = await read_body(scope, request)
     options = options_of(request)
-    lane = lane_for(scope, request, data, media)
-    ctx = Context(request.user, request.action, bool(options.dry_run), request.warnings, lane=lane, audit=request.audit)
+    if is_large_body(scope, request, data, media):
+        mark_large()
+    ctx = Context(request.user, request.action, bool(options.dry_run), request.warnings, audit=request.audit)
     return Write(scope, request, wanted, media, data, options, ctx)
 
 
@@ -138,7 +128,7 @@ async def admitted(write: Write, obj: Any, old: Any | None) -> Admission:
     record = write.admission(CREATE if old is None else UPDATE, obj, old, name=obj.metadata.name)
     await mutated(write, record)
     if record.obj.metadata.owner_references:
-        await done(write.ctx.lane, partial(deduplicate_owners, write.request, record.obj, after_admission=True))
+        await offload(partial(deduplicate_owners, write.request, record.obj, after_admission=True))
     return record
 
 
@@ -146,9 +136,8 @@ async def mutated(write: Write, record: Admission) -> None:
     """Mutating admission, whose plugins may put another object into the record; who owns its fields stays readable."""
     owners = record.obj.metadata.managed_fields
     await write.scope.shared.admission.admit(record)
-    write.ctx.lane = record.lane  # a plugin may have made a small object large
     if record.obj.metadata.managed_fields is not owners:
-        await done(write.ctx.lane, keep_valid_owners, write.request, record.obj, owners)
+        await offload(keep_valid_owners, write.request, record.obj, owners)
 
 
 def _creation(write: Write) -> CheckCreate:

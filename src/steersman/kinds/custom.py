@@ -210,7 +210,7 @@ class _Made:
         self._marks: OrderedDict[bytes, object] = OrderedDict()
         self._room = room
         self._size = 0
-        self._lock = Lock()  # values are made in the slow lane too
+        self._lock = Lock()  # values are made in worker threads too
 
     def add(self, value: bytes, mark: object) -> None:
         with self._lock:

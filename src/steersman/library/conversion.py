@@ -12,15 +12,14 @@ from steersman.library.instances import Instances
 from steersman.library.merging import merged
 from steersman.library.models import ModelError
 from steersman.machinery.errors.status import plain_internal
-from steersman.machinery.large_work.slow_lane import SlowLane
 
 
 class ClassConversion(LocalConversion):
     """Objects become those of the stored version, and from there those of another; where a class says nothing they are
     the same in both, as far as each knows them."""
 
-    def __init__(self, declaration: Declaration, kinds: Mapping[str, CustomKind], lane: SlowLane) -> None:
-        super().__init__(kinds, lane)
+    def __init__(self, declaration: Declaration, kinds: Mapping[str, CustomKind]) -> None:
+        super().__init__(kinds)
         self._instances = Instances(declaration)
         self._stored = kinds[f"{declaration.group}/{declaration.stored.name}"]
 

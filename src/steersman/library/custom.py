@@ -19,7 +19,6 @@ from steersman.library.hooks import HookSet
 from steersman.library.instances import Instances
 from steersman.library.storage import verbs_of_storage
 from steersman.machinery.codec.serializer import encode
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.rest.conversion import Conversion
 from steersman.rest.resource import Resource, Subresource
 
@@ -34,17 +33,16 @@ class _Converting:
     """Makes what converts between the versions of a declaration; see custom_resource.Converting."""
 
     declaration: Declaration
-    lane: SlowLane
 
     def make(
         self, name: str, declared: CustomResourceConversion | None, kinds: Mapping[str, CustomKind]
     ) -> Conversion:  # fmt: skip
-        return ClassConversion(self.declaration, kinds, self.lane)
+        return ClassConversion(self.declaration, kinds)
 
 
-def resource_of_declaration(declaration: Declaration, lane: SlowLane) -> Resource[Any, Any]:
+def resource_of_declaration(declaration: Declaration) -> Resource[Any, Any]:
     """The resource, which is to be bound to a server. Raises TypeError."""
-    resource, versions = resource_of(_declared(declaration), _Converting(declaration, lane))
+    resource, versions = resource_of(_declared(declaration), _Converting(declaration))
     if declaration.storage is not None:
         resource = replace(resource, verbs=verbs_of_storage(declaration.storage))
     hooks = declaration.hooks

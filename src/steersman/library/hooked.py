@@ -22,7 +22,7 @@ from steersman.machinery.errors.field import FieldError, Path, invalid
 from steersman.registry.services import Services
 from steersman.rest.allocator import Allocator, Inquiry
 from steersman.rest.context import Context
-from steersman.store.write_rules import judged
+from steersman.work.offloading import offload
 
 logger = logging.getLogger(__name__)
 
@@ -118,7 +118,7 @@ class Hooked:
     ) -> None:  # fmt: skip
         """Asks whether a write may go on. What the schema refuses is left to those who judge it. Raises StatusError."""
         version = self._versions.of(ctx)
-        if await judged(ctx, services.slow_lane, version.kind.structural.validate, version.kind.whole(new)):
+        if await offload(version.kind.structural.validate, version.kind.whole(new)):
             return
         try:
             instance = self._instances.of_hub(new, version.declared.name)

@@ -16,7 +16,7 @@ import msgspec
 
 from steersman.library.user_code import kept_running
 from steersman.machinery.codec.serializer import encode
-from steersman.machinery.lane.sorted_maps import presorted
+from steersman.machinery.sorted_maps import presorted
 
 Plain = dict[str, Any]
 

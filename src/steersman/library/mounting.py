@@ -29,9 +29,9 @@ async def mount(plane: ControlPlane, *resources: type[Any]) -> None:
     """
     declarations = [declaration_of(each) for each in resources]
     for declaration in declarations:
-        await plane.slow_lane.run(check_definition, declaration)
+        await plane.offload(check_definition, declaration)
     for declaration in declarations:
-        resource = resource_of_declaration(declaration, plane.slow_lane)
+        resource = resource_of_declaration(declaration)
         on = None if declaration.storage is None else partial(_own, plane, declaration)
         await plane.serve_custom(resource, declaration.serves, on=on)
         plane.reserve_names(declaration.group, from_plain(CustomResourceDefinitionNames, names_of(declaration)))
@@ -40,4 +40,4 @@ async def mount(plane: ControlPlane, *resources: type[Any]) -> None:
 def _own(
     plane: ControlPlane, declaration: Declaration, bound: BoundResource[Any], services: Services
 ) -> ResourceStorage:  # fmt: skip
-    return own_storage(declaration, bound, plane.slow_lane, partial(objects_of, services))
+    return own_storage(declaration, bound, partial(objects_of, services))

@@ -20,7 +20,6 @@ from steersman.library.user_code import NoJson, check_values, kept_running
 from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.names import generate_name
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.net.ascii import is_digits
 from steersman.rest.bound import BoundResource
 from steersman.rest.capabilities import (
@@ -39,6 +38,7 @@ from steersman.rest.capabilities import (
 from steersman.rest.context import Context
 from steersman.store import metadata
 from steersman.store.write_rules import WriteRules
+from steersman.work.offloading import offload
 
 logger = logging.getLogger(__name__)
 
@@ -62,13 +62,12 @@ class _OwnObjects(WriteRules[OpenObject]):
     """The objects of a class as its own storage has them."""
 
     def __init__(
-        self, bound: BoundResource[OpenObject], own: Any, instances: Instances, lane: SlowLane,
+        self, bound: BoundResource[OpenObject], own: Any, instances: Instances,
         objects_of: Callable[[type[Any]], Objects[Any]],
     ) -> None:  # fmt: skip
         self.resource = bound.resource
         self.kind = bound.resource.kind
         self.strategy = bound.strategy
-        self.slow_lane = lane
         self._bound = bound
         self._own = own
         self._instances = instances
@@ -131,7 +130,7 @@ class OwnAnswers(_OwnObjects):
 
     async def answer(self, ctx: Context, obj: OpenObject) -> OpenObject:
         """See rest.capabilities.Answerer."""
-        await self.prepared(ctx, self._validate, ctx, obj)
+        await offload(self._validate, ctx, obj)
         made = self._opened(await self._called("create", self._request(CREATE, ctx, obj.metadata), self._instance(obj)))
         made.metadata.managed_fields = []
         return made
@@ -203,7 +202,7 @@ class OwnStorage(_OwnObjects):
         if not meta.name and meta.generate_name:
             meta.name = generate_name(meta.generate_name)
         await self._asked(ctx, obj, None)
-        await self.prepared(ctx, self.before_create, ctx, obj)
+        await offload(self.before_create, ctx, obj)
         if check is not None:
             await check(obj)
         if ctx.dry_run:
@@ -228,7 +227,7 @@ class OwnStorage(_OwnObjects):
             raise errors.conflict(self.resource.group_resource, name, errors.OPTIMISTIC_LOCK)
         strategy = change.strategy or self._bound.substrategies.get(change.subresource, self.strategy)
         await self._asked(ctx, new, old, change.subresource)
-        await self.prepared(ctx, self.before_update, ctx, new, old, strategy)
+        await offload(self.before_update, ctx, new, old, strategy)
         if change.check_update is not None:
             await change.check_update(new, old)
         if ctx.dry_run:
@@ -336,9 +335,9 @@ def _revision(version: str) -> int:
 
 
 def own_storage(
-    declaration: Declaration, bound: BoundResource[OpenObject], lane: SlowLane,
+    declaration: Declaration, bound: BoundResource[OpenObject],
     objects_of: Callable[[type[Any]], Objects[Any]],
 ) -> OwnAnswers | OwnStorage:  # fmt: skip
     """What implements a resource that has a storage of its own."""
     kind = OwnStorage if "get" in verbs_of_storage(declaration.storage) else OwnAnswers
-    return kind(bound, declaration.storage, Instances(declaration), lane, objects_of)
+    return kind(bound, declaration.storage, Instances(declaration), objects_of)

@@ -26,7 +26,6 @@ from steersman.library.models import Plain
 from steersman.machinery.errors.status import forbidden
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.large_work import nesting
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.metrics import Registry
 from steersman.machinery.private_files import read_private, write_whole
 from steersman.net.message import Handler
@@ -43,6 +42,8 @@ from steersman.server.discovery import Discovery
 from steersman.server.health import HealthCheck
 from steersman.server.server import Server
 from steersman.storage.interface import Storage
+from steersman.work.offloading import Account, bound, offload_if
+from steersman.work.threads import WorkerThreads
 
 if TYPE_CHECKING:
     from steersman.library.surroundings import Surroundings
@@ -83,18 +84,26 @@ async def start_server(
     make_data_folder(options)
     storage = await open_storage(options)
     running.push_async_callback(storage.close)
-    lane = SlowLane()
-    running.callback(lane.close)
-    stores = Stores(storage, lane)
+    threads = WorkerThreads()
+    running.callback(threads.close)
+    with bound(Account(threads)):
+        return await _started(options, storage, declarations, aggregation, kubeconfig, threads, running)
+
+
+async def _started(
+    options: Options, storage: Storage, declarations: Sequence[Declaration], aggregation: Aggregation | None,
+    kubeconfig: Path, threads: WorkerThreads, running: AsyncExitStack,
+) -> RunningServer:  # fmt: skip
+    stores = Stores(storage)
     running.push_async_callback(stores.stop)
     files = own_files(options, aggregation)
     issued = IssuedTokens(options.audiences if aggregation is None else ())
     if aggregation is None:
-        surroundings = _standalone(options, lane, issued)
+        surroundings = _standalone(options, issued)
     else:
-        options, surroundings = await _aggregated(options, aggregation, files, lane, issued)
+        options, surroundings = await _aggregated(options, aggregation, files, issued)
     running.push_async_callback(surroundings.stop)
-    parts = Parts(options, storage, stores, declarations, surroundings, lane, running)
+    parts = Parts(options, storage, stores, declarations, surroundings, threads, running)
     server = await parts.made(serving_tls(options, files))
     started = RunningServer(server, options.bind_address, issued.issue(LOOPBACK))
     if options.listen:
@@ -139,21 +148,21 @@ async def register(aggregation: Aggregation, objects: Sequence[Plain]) -> None:
         cluster.close()
 
 
-def _standalone(options: Options, lane: SlowLane, issued: IssuedTokens) -> Surroundings:
+def _standalone(options: Options, issued: IssuedTokens) -> Surroundings:
     from steersman.library.standalone import Standalone
 
-    return Standalone(options, lane, issued)
+    return Standalone(options, issued)
 
 
 async def _aggregated(
-    options: Options, aggregation: Aggregation, files: CertificateFiles, lane: SlowLane, issued: IssuedTokens
+    options: Options, aggregation: Aggregation, files: CertificateFiles, issued: IssuedTokens
 ) -> tuple[Options, Surroundings]:  # fmt: skip
     """What the cluster says; TLS trusts whom it trusts. Raises ClusterError, OSError."""
     from steersman.library.aggregated.cluster import find_cluster
     from steersman.library.aggregated.surroundings import Aggregated
 
     bundle = options.data_dir / _BUNDLE
-    surroundings = Aggregated(find_cluster(aggregation.kubeconfig), bundle, files.ca.read_bytes(), lane, issued)
+    surroundings = Aggregated(find_cluster(aggregation.kubeconfig), bundle, files.ca.read_bytes(), issued)
     try:
         await surroundings.start()
     except BaseException:
@@ -167,30 +176,30 @@ class Parts:
 
     def __init__(
         self, options: Options, storage: Storage, stores: Stores, declarations: Sequence[Declaration],
-        surroundings: Surroundings, lane: SlowLane, running: AsyncExitStack,
+        surroundings: Surroundings, threads: WorkerThreads, running: AsyncExitStack,
     ) -> None:  # fmt: skip
         self._options = options
         self._storage = storage
         self._declarations = declarations
         self._surroundings = surroundings
         self._running = running
-        self._lane = lane
+        self._threads = threads
         self._stores = stores
 
     async def made(self, tls: ServerTLS) -> Server:
         """The server, which does not listen yet. Raises OptionsError, DefinitionError."""
-        options, running, lane, stores = self._options, self._running, self._lane, self._stores
+        options, running, stores = self._options, self._running, self._stores
         around = self._surroundings
         executor, mapper = new_executor(), RESTMapper()
         running.callback(executor.shutdown, wait=False, cancel_futures=True)
-        await lane.run(check_definitions, self._declarations, options.data_dir)
-        services = _services(options, stores, around, lane)
+        await offload_if(True, check_definitions, self._declarations, options.data_dir)
+        services = _services(options, stores, around)
         built_in = [bind(each, services) for each in around.resources]
         served: list[tuple[BoundResource[Any], ResourceStorage, _Serves]] = [
             (each, stores.add(each), _serves_v1) for each in built_in
         ]
         for each in self._declarations:
-            bound = bind(resource_of_declaration(each, lane), services)
+            bound = bind(resource_of_declaration(each), services)
             served.append((bound, self._storage_of(each, bound, services), each.serves))
         await stores.start()
         admission = Chain((around.lifecycle(stores),))
@@ -198,8 +207,8 @@ class Parts:
         config = Config(
             authenticator=around.authenticator, proxy_headers=around.proxy_headers,
             authorizer=around.rights.authorizer, admission=admission, bind_address=options.bind_address,
-            port=options.secure_port, tls=tls, mapper=mapper, registry=Registry(), executor=executor, slow_lane=lane,
-            profiling=False,
+            port=options.secure_port, tls=tls, mapper=mapper, registry=Registry(), executor=executor,
+            threads=self._threads, profiling=False,
         )  # fmt: skip
         server = Server(config.complete())
         for resource, implementation, serves in served:
@@ -220,14 +229,14 @@ class Parts:
             return self._stores.add(bound)
         from steersman.library.own_storage import own_storage
 
-        return own_storage(declaration, bound, self._lane, partial(objects_of, services))
+        return own_storage(declaration, bound, partial(objects_of, services))
 
 
 def _serves_v1(group: str, version: str, plural: str) -> bool:
     return version == "v1"
 
 
-def _services(options: Options, stores: Stores, around: Surroundings, lane: SlowLane) -> Services:
+def _services(options: Options, stores: Stores, around: Surroundings) -> Services:
     rights = around.rights
     return Services(
         objects=stores.objects, storage_of=stores.storage_of, authorizer=rights.authorizer,
@@ -235,7 +244,6 @@ def _services(options: Options, stores: Stores, around: Surroundings, lane: Slow
         service_cluster_ip_ranges=(), service_node_ports=range(0), allow_privileged=False,
         service_account_issuer=options.service_account_issuer[0], api_audiences=options.audiences,
         sign_token=_no_tokens, event_ttl=options.event_ttl, authenticate_token=around.tokens.authenticate_token,
-        slow_lane=lane,
     )  # fmt: skip
 
 

@@ -21,7 +21,6 @@ from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.rbac_feed import feed
 from steersman.controlplane.stores import Stores
 from steersman.library.namespaces import NamespaceDeletion
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.metrics import Registry
 from steersman.registry.authentication.group import AUTHENTICATION
 from steersman.registry.authorization.group import AUTHORIZATION
@@ -48,11 +47,10 @@ class Standalone:
     )  # fmt: skip
     proxy_headers: Final = None
 
-    def __init__(self, options: Options, lane: SlowLane, issued: IssuedTokens) -> None:
+    def __init__(self, options: Options, issued: IssuedTokens) -> None:
         """`issued` are the tokens of the server's own requests."""
-        self._lane = lane
         self._deletion: NamespaceDeletion | None = None
-        self.rights = AuthorizerChain(options, lane, Registry()).judges
+        self.rights = AuthorizerChain(options, Registry()).judges
         self.tokens: TokenAuthenticator = _tokens(options, issued)
         self.authenticator: Authenticator = UnionAuthenticator(
             [ClientCertificateAuthenticator(), BearerTokenAuthenticator(self.tokens, options.audiences)],
@@ -66,7 +64,7 @@ class Standalone:
 
     def install(self, server: Server, stores: Stores) -> None:
         """See Surroundings."""
-        feed(self.rights.roles, stores.store, self._lane)
+        feed(self.rights.roles, stores.store)
         deletion = self._deletion = NamespaceDeletion(stores)
 
         async def make_roles() -> None:

@@ -47,6 +47,7 @@ from steersman.nodes.unsimulated import REASON, fields_without_effect, told
 from steersman.nodes.volume_store import MOST_IN_VOLUME
 from steersman.nodes.volumes import NodeVolumes, uses_claims
 from steersman.nodes.webhook_certificates import ClientOf, made_certificates
+from steersman.work.offloading import offload_if
 
 if TYPE_CHECKING:  # most clusters have no stages
     from steersman.nodes.stages.players import StagePlayers
@@ -279,7 +280,7 @@ class Kubelets:
         if not takes_long(pod):
             return step(pod, place, now)
         async with self._beside:
-            return await asyncio.to_thread(step, pod, place, now)
+            return await offload_if(True, step, pod, place, now)
 
     async def _is_refused(self, pod: Pod, node: SimulatedNode) -> bool:
         """Whether a node does not take a pod that is new to it."""

@@ -18,7 +18,6 @@ from steersman.endpoints.discovery import ServedResource
 from steersman.endpoints.scope import root_of
 from steersman.kinds.kind import Kind
 from steersman.machinery.codec.serializer import encode
-from steersman.machinery.lane.threads import give_way
 from steersman.openapi import descriptions, schemas
 from steersman.openapi.descriptions import source_version
 from steersman.openapi.fragments import Fragments, Members, decoded, merged
@@ -28,6 +27,7 @@ from steersman.openapi.paths import parameters_v2, paths_v2, paths_v3
 from steersman.openapi.schemas import Schemas
 from steersman.openapi.sources import Tree, etag_of
 from steersman.openapi.texts import SECURITY, describe_operations, describe_parameter
+from steersman.work.threads import give_way
 
 _REVISION: Final = "4"
 """To be raised when the same inputs make another document."""

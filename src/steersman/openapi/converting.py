@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from steersman.machinery.lane.threads import give_way
 from steersman.openapi.sources import Tree
+from steersman.work.threads import give_way
 
 _VERBS: Final = ("get", "put", "post", "delete", "options", "head", "patch")
 _REFERENCES: Final = {

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from steersman.machinery.codec.serializer import decode_plain, encode
-from steersman.machinery.lane.threads import give_way
 from steersman.openapi.sources import Tree
+from steersman.work.threads import give_way
 
 SECTIONS: Final = ("definitions", "parameters", "paths")
 

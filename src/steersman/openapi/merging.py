@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from steersman.machinery.codec.serializer import decode_plain, encode
-from steersman.machinery.lane.threads import give_way
 from steersman.openapi.fragments import Fragments, merged
 from steersman.openapi.sources import Tree
+from steersman.work.threads import give_way
 
 _PREFIXES: Final = {"definitions": "#/definitions/", "parameters": "#/parameters/"}
 _GVK: Final = "x-kubernetes-group-version-kind"

@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import Any, Final
 
 from steersman.machinery.codec.serializer import encode_sorted
-from steersman.machinery.lane.threads import give_way
 from steersman.net.protobuf_fields import varint
+from steersman.work.threads import give_way
 
 Body = Callable[[Any], bytes]
 """Encodes a value as the inside of a message."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from steersman.machinery.lane.threads import give_way
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.openapi.builder import (
     Document,
     group_document,
@@ -19,6 +17,8 @@ from steersman.openapi.kept import Kept
 from steersman.openapi.schemas import Schemas
 from steersman.openapi.sources import Source
 from steersman.server.server import Server
+from steersman.work.offloading import offload_if
+from steersman.work.threads import give_way
 
 
 class Documents:
@@ -58,11 +58,11 @@ class Documents:
         return found
 
 
-async def name_states(documents: Iterable[Source], lane: SlowLane) -> None:
+async def name_states(documents: Iterable[Source]) -> None:
     """Finds out the ETags of documents that were not asked for theirs yet: their schemas have to be looked through."""
     unknown = [each for each in documents if isinstance(each, Document) and not each.has_etag]
     if unknown:
-        await lane.run(_name_states, unknown)
+        await offload_if(True, _name_states, unknown)
 
 
 def _name_states(documents: Iterable[Document]) -> None:
@@ -78,14 +78,14 @@ class Parts:
         self._shared: Final = kept
         self._kept: dict[str, tuple[str, Fragments]] = {}
 
-    async def of(self, documents: Mapping[str, Document], lane: SlowLane) -> list[Fragments]:
-        """Those of these documents, one after the other in the lane. Those of others are forgotten."""
+    async def of(self, documents: Mapping[str, Document]) -> list[Fragments]:
+        """Those of these documents, one after the other in the worker threads. Those of others are forgotten."""
         shared = Schemas(self._shared)
         kept: dict[str, tuple[str, Fragments]] = {}
         for name, document in documents.items():
             known = self._kept.get(name)
             if known is None or known[0] != document.etag:
-                known = document.etag, await lane.run(document.fragments, shared)
+                known = document.etag, await offload_if(True, document.fragments, shared)
             kept[name] = known
         self._kept = kept
         return [fragments for _, fragments in kept.values()]

@@ -18,13 +18,13 @@ import orjson
 from steersman.api.index import MODULES
 from steersman.endpoints.discovery import ServedResource
 from steersman.machinery.codec.serializer import encode
-from steersman.machinery.lane.threads import give_way
 from steersman.machinery.patch import merge_patch
 from steersman.openapi.custom import ObjectTexts, schemas_of
 from steersman.openapi.derived import GVK, Schema, derive, type_named
 from steersman.openapi.descriptions import Descriptions
 from steersman.openapi.kept import Kept
 from steersman.openapi.names import META
+from steersman.work.threads import give_way
 
 _FILE: Final = Path(__file__).parent / "data" / "schemas.json"
 _PREFIX: Final = "#/components/schemas/"

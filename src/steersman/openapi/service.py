@@ -1,6 +1,6 @@
 """OpenAPI: /openapi/v2 and /openapi/v3, as kube-openapi's and the aggregator's handlers serve them.
 
-Documents are built, encoded and compressed in the slow lane, when they are first asked for; see `builder`.
+Documents are built, encoded and compressed in the worker threads, when they are first asked for; see `builder`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from isal import isal_zlib
 
 from steersman.endpoints.accept_encoding import rates_gzip
 from steersman.endpoints.request import Request
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.net.message import Response
 from steersman.openapi.accept import JSON, PROTOBUF_V2, PROTOBUF_V3, Encoding, accepted, media_ranges
 from steersman.openapi.builder import V2_ENDS, Document
@@ -40,6 +39,7 @@ from steersman.openapi.sources import Source, etag_of
 from steersman.openapi.v2_messages import DOCUMENT as V2_DOCUMENT
 from steersman.openapi.v3_messages import DOCUMENT as V3_DOCUMENT
 from steersman.server.server import Server
+from steersman.work.offloading import offload_if
 
 _KEPT_BYTES: Final = 8 * 1024 * 1024
 _COMPRESS_FROM: Final = 1400
@@ -96,9 +96,9 @@ class OpenAPIService:
     def _v3(self, name: str) -> Source | None:
         return self._published_v3.get(name) or self._documents.all().get(name) or self._remote.converted.get(name)
 
-    async def _index(self, lane: SlowLane) -> bytes:
+    async def _index(self) -> bytes:
         sources: dict[str, Source] = {**self._remote.converted, **self._documents.all(), **self._published_v3}
-        await name_states(sources.values(), lane)
+        await name_states(sources.values())
         urls = {name: url for index in self._remote.v3.values() for name, url in index.urls.items()}
         urls |= {name: _relative_url(name, source.etag) for name, source in sources.items()}
         return orjson.dumps({"paths": {name: {"serverRelativeURL": urls[name]} for name in sorted(urls)}})
@@ -109,7 +109,7 @@ class OpenAPIService:
         kubectl keeps it with its second, without an ETag, and asks whether it has changed since.
         """
         headers = [("content-type", "text/plain; charset=utf-8")]
-        data = await self._index(self._lane(request))
+        data = await self._index()
         now = datetime.now(UTC).replace(microsecond=0)
         return serve_content(request, headers, data, now, changed=self._changed)
 
@@ -129,15 +129,14 @@ class OpenAPIService:
         if encoding is None:
             return Response(406, [vary]) if media_ranges(accept) else Response(200)
         headers = [("content-type", encoding.content_type), vary]
-        lane = self._lane(request)
-        await name_states((source,), lane)
+        await name_states((source,))
         etag = source.etag
         if wanted := request.query.get("hash"):
             if wanted != etag:
                 location = ("location", _relative_url(name, etag))
                 return Response(301, [*headers, ("etag", f'"{etag}"'), location])
             headers += [("cache-control", "public, immutable"), ("expires", _in_a_year())]
-        make = partial(lane.run, _encode, source, encoding, self._kept)
+        make = partial(offload_if, True, _encode, source, encoding, self._kept)
         data = await self._encoded.get((name, etag, encoding), make)
         return serve_content(request, headers, data, self._modified, f'"{etag}"')
 
@@ -151,31 +150,27 @@ class OpenAPIService:
             self._remote_changes = self._remote.changes
             self._touch()
         documents, others = self._documents.all(), (*self._published_v2.values(), *self._remote.v2.values())
-        lane = self._lane(request)
-        await name_states(documents.values(), lane)
+        await name_states(documents.values())
         etag = etag_of(each.etag for each in (*documents.values(), *others))
         headers = [("content-type", encoding.content_type), *vary]
-        make = partial(self._encode_v2, documents, others, encoding, lane)
+        make = partial(self._encode_v2, documents, others, encoding)
         data = await self._encoded.get(("", etag, encoding), make)
         response = serve_content(request, headers, data, self._modified, f'"{etag}"')
         body = response.body
         if type(body) is bytes and len(body) >= _COMPRESS_FROM and rates_gzip(request.headers):
             if body is data:
-                response.body = await self._encoded.get(("", etag, encoding, "gzip"), partial(lane.run, _gzip, data))
+                zipped = partial(offload_if, True, _gzip, data)
+                response.body = await self._encoded.get(("", etag, encoding, "gzip"), zipped)
             else:
-                response.body = await lane.run(_gzip, body)
+                response.body = await offload_if(True, _gzip, body)
             response.headers.append(("content-encoding", "gzip"))
         return response
 
     async def _encode_v2(
-        self, documents: dict[str, Document], others: tuple[Source, ...], encoding: Encoding, lane: SlowLane
+        self, documents: dict[str, Document], others: tuple[Source, ...], encoding: Encoding
     ) -> bytes:  # fmt: skip
-        parts = await self._parts.of(documents, lane)
-        return await lane.run(_joined, parts, others, encoding)
-
-    def _lane(self, request: Request) -> SlowLane:
-        """Where documents are made: in turn with what others have asked for, on account of who asks first."""
-        return self._server.config.slow_lane.of(request.user.name)
+        parts = await self._parts.of(documents)
+        return await offload_if(True, _joined, parts, others, encoding)
 
 
 def _joined(parts: list[Fragments], others: tuple[Source, ...], encoding: Encoding) -> bytes:

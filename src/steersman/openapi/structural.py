@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from steersman.machinery.codec.serializer import decode_plain, encode
-from steersman.machinery.lane.threads import give_way
 from steersman.openapi.derived import Schema
 from steersman.openapi.names import OBJECT_META
 from steersman.schema.structure import says_int_or_string
+from steersman.work.threads import give_way
 
 PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 _INT_OR_STRING: Final = "x-kubernetes-int-or-string"

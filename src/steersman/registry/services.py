@@ -11,7 +11,6 @@ from steersman.authentication.interface import TokenIdentity
 from steersman.authorization.interface import Authorizer, RuleResolver
 from steersman.authorization.rbac import RbacAuthorizer
 from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.net.client.egress import USUAL, Egress
 from steersman.net.client.own_server import ThisServer
 from steersman.registry.kubelet import KubeletConnection, ProxyConnection
@@ -61,7 +60,6 @@ class Services:
     """How requests to webhooks leave."""
     proxied: ProxyConnection = field(default_factory=ProxyConnection)
     """What requests to pods and services are sent with."""
-    slow_lane: SlowLane = field(default_factory=SlowLane)
     enable_aggregator_routing: bool = False
     """Whether webhooks with a Service are asked at its endpoints only, never at the cluster's address for it."""
     resource_of: Callable[[GroupVersionKind], str | None] = field(default=lambda kind: None)

@@ -58,7 +58,7 @@ class ListOptions:
 class Listing:
     """A list: its items, the revision they are of, and what is needed to ask for more of it.
 
-    `any_large` is False where none of the items is large (machinery.large_work.slow_lane), so that they need not be
+    `any_large` is False where none of the items is large (machinery.large_work.sizes), so that they need not be
     weighed.
     """
 

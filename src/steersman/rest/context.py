@@ -10,7 +10,6 @@ from steersman.audit.trail import Trail
 from steersman.authentication import user
 from steersman.authentication.user import UserInfo
 from steersman.machinery.identity.action import NO_ACTION, Action
-from steersman.machinery.large_work.slow_lane import SlowLane
 
 ANONYMOUS: Final = UserInfo(user.ANONYMOUS, groups=(user.ALL_UNAUTHENTICATED,))
 LOOPBACK: Final = UserInfo(user.API_SERVER, groups=(user.SYSTEM_MASTERS,))
@@ -27,8 +26,7 @@ class Context:
 
     `action` is what it does, and to what. `dry_run` goes the whole way but the commit.
     `warnings` are sent to the client as Warning headers. `found` is what an Inquiry found out for validation, which
-    cannot wait. `lane` is where work on the object is to be done if it is large, None if it is not. `audit` is what is
-    recorded of the request, None for nothing.
+    cannot wait. `audit` is what is recorded of the request, None for nothing.
     """
 
     user: UserInfo = ANONYMOUS
@@ -36,7 +34,6 @@ class Context:
     dry_run: bool = False
     warnings: list[str] = field(default_factory=list)
     found: Any = None
-    lane: SlowLane | None = None
     audit: Trail | None = None
     _told: dict[str, int] = field(default_factory=dict)
     """The warnings, each with how long they were so far if each is cut."""

@@ -17,7 +17,7 @@ from typing import ClassVar, Final, ParamSpec, TypeVar
 
 from steersman.kinds.open import OpenKind, OpenObject
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.large_work.slow_lane import SlowLane, done
+from steersman.work.offloading import offload
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -60,10 +60,10 @@ class Conversion(ABC):
     """Whether an object is taken for one of another version as it is, by those who look for its owners."""
 
     @abstractmethod
-    async def values(self, values: Sequence[bytes], target: OpenKind, lane: SlowLane | None) -> list[bytes]:
+    async def values(self, values: Sequence[bytes], target: OpenKind) -> list[bytes]:
         """The objects of these values, none of which is of the target's version, in that, in their order.
 
-        What is large of them is worked on in `lane`. Raises NotConverted, StatusError.
+        Raises NotConverted, StatusError.
         """
 
     def converted(self, obj: OpenObject, source: OpenKind, target: OpenKind) -> OpenObject:
@@ -87,7 +87,7 @@ class Conversion(ABC):
         """Nothing is converted any more."""
 
 
-async def settled(lane: SlowLane | None, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+async def settled(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """What `work` gives when everything it converts has been converted; it is run once if nothing has to wait for it.
 
     Raises what it and conversions raise.
@@ -95,11 +95,11 @@ async def settled(lane: SlowLane | None, work: Callable[P, R], *args: P.args, **
     converted: dict[_Key, bytes] = {}
     for _ in range(_MOST_RUNS):
         try:
-            return await done(lane, _run, converted, partial(work, *args, **kwargs))
+            return await offload(_run, converted, partial(work, *args, **kwargs))
         except _Unconverted as needed:
             key = needed.key
         conversion, version, value = key
-        (converted[key],) = await conversion.values([value], conversion.kinds[version], lane)
+        (converted[key],) = await conversion.values([value], conversion.kinds[version])
     raise RuntimeError("a conversion is asked for again and again")
 
 

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from steersman.api.meta.v1 import DeleteOptions
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.values import times
 from steersman.rest.capabilities import Item, ListOptions
 from steersman.rest.context import Context
@@ -42,8 +41,8 @@ class Reading(Generic[T]):
 class Objects(Protocol):
     """The objects of one resource. The context gives the namespace.
 
-    Objects may be large (machinery.large_work.slow_lane). Whole ones, which are the caller's own, come from methods
-    that wait, as large ones are decoded in the slow lane; the others decode the members of a `Reading` alone, or
+    Objects may be large (machinery.large_work.sizes). Whole ones, which are the caller's own, come from methods
+    that wait, as large ones are decoded in the worker threads; the others decode the members of a `Reading` alone, or
     nothing.
     """
 
@@ -77,9 +76,10 @@ class Objects(Protocol):
         """The object in the cache, None if there is none. `namespace` is "" for cluster-scoped ones."""
         ...
 
-    def every(self, namespace: str = "") -> AsyncIterator[tuple[Any, SlowLane | None]]:
-        """Every object of a namespace, or of all, and where to work on it (machinery.large_work.slow_lane.done). Others
-        have the loop in between."""
+    def every(self, namespace: str = "") -> AsyncIterator[tuple[Any, bool]]:
+        """Return every object of a namespace, or of all, each with True if it is large (for `offload_if`).
+
+        The event loop is given to others in between."""
         ...
 
     def has(self, namespace: str, name: str) -> bool:
@@ -102,20 +102,21 @@ class Objects(Protocol):
         """The same for any number of them, and for readings of what may be large."""
         ...
 
-    async def read_stored(self, namespace: str, reading: Reading[T]) -> tuple[list[T], SlowLane | None]:
-        """The same of those that are stored now, whatever the cache has, and where to work on it. Raises StatusError
-        429, 500."""
+    async def read_stored(self, namespace: str, reading: Reading[T]) -> tuple[list[T], bool]:
+        """Read the objects that are stored now, whatever the cache has; True if they are much, as `is_much` says.
+
+        Raises StatusError 429, 500."""
         ...
 
-    def lane(self, namespace: str) -> SlowLane | None:
-        """Where to work on what was read out of all objects of a namespace; None if that is little."""
+    def is_much(self, namespace: str) -> bool:
+        """Return True if work on what was read out of all objects of a namespace takes long."""
         ...
 
-    def each_now(self, namespace: str, reading: Reading[T], lane: SlowLane) -> AsyncIterator[tuple[str, T]]:
+    def each_now(self, namespace: str, reading: Reading[T]) -> AsyncIterator[tuple[str, T]]:
         """The name of every object there is in a namespace now, and what is read out of it, as `known`, however many
         there are. Out of storage, if the cache stays behind. Raises StatusError.
 
-        Large objects are read in the lane, and each time, as what is read out of them may be large too.
+        Large objects are read in the worker threads, and each time, as what is read out of them may be large too.
         """
         ...
 
@@ -155,7 +156,7 @@ class _Looked(Generic[T]):
 
     __slots__ = ("at", "found")
 
-    def __init__(self, at: float, found: tuple[T, SlowLane | None] | None) -> None:
+    def __init__(self, at: float, found: tuple[T, bool] | None) -> None:
         self.at = at
         self.found = found
 
@@ -175,20 +176,20 @@ class ByNamespace(Generic[R, T]):
         self._reading = reading
         self._make = make
         self._changed = -1
-        self._made: dict[str, tuple[T, SlowLane | None, bool]] = {}
+        self._made: dict[str, tuple[T, bool, bool]] = {}
         self._looked: dict[str, _Looked[T]] = {}
         self._looking: dict[str, asyncio.Task[_Looked[T]]] = {}
 
-    async def of(self, namespace: str) -> tuple[T, SlowLane | None]:
-        """What was made of those of `namespace`, and where to work with it if it is large. Raises StatusError."""
-        made, lane, is_any = await self._of(namespace)
+    async def of(self, namespace: str) -> tuple[T, bool]:
+        """Return what was made of the objects of `namespace`; True if work with it takes long. Raises StatusError."""
+        made, is_much, is_any = await self._of(namespace)
         if is_any:
-            return made, lane
+            return made, is_much
         looked = self._looked.get(namespace)
         if looked is None or times.monotonic() - looked.at >= _LOOKED:
             looked = await asyncio.shield(self._looking_into(namespace))
-            made, lane, is_any = await self._of(namespace)
-        return (made, lane) if is_any or looked.found is None else looked.found
+            made, is_much, is_any = await self._of(namespace)
+        return (made, is_much) if is_any or looked.found is None else looked.found
 
     def _looking_into(self, namespace: str) -> asyncio.Task[_Looked[T]]:
         """One look for all who ask meanwhile; who does not wait any more does not end it for the others."""
@@ -201,8 +202,8 @@ class ByNamespace(Generic[R, T]):
     async def _look(self, namespace: str) -> _Looked[T]:
         looked: _Looked[T] = _Looked(times.monotonic(), None)
         if not await self._objects.catches_up():
-            found, lane = await self._objects.read_stored(namespace, self._reading)
-            looked.found = (self._make(found), lane) if found else None
+            found, is_much = await self._objects.read_stored(namespace, self._reading)
+            looked.found = (self._make(found), is_much) if found else None
         return looked
 
     def _has_looked(self, namespace: str, looking: asyncio.Task[_Looked[T]]) -> None:
@@ -213,7 +214,7 @@ class ByNamespace(Generic[R, T]):
             self._looked.clear()
         self._looked[namespace] = looking.result()
 
-    async def _of(self, namespace: str) -> tuple[T, SlowLane | None, bool]:
+    async def _of(self, namespace: str) -> tuple[T, bool, bool]:
         """The same, and whether there are any."""
         changed = self._objects_changed()
         if changed != self._changed:
@@ -221,9 +222,9 @@ class ByNamespace(Generic[R, T]):
             self._made.clear()
         made = self._made.get(namespace)
         if made is None:
-            lane = self._objects.lane(namespace)
+            is_much = self._objects.is_much(namespace)
             found = await self._objects.read_all(namespace, self._reading)
-            made = self._make(found), lane, bool(found)
+            made = self._make(found), is_much, bool(found)
             if changed == self._changed == self._objects_changed():
                 if len(self._made) >= _MAX_REMEMBERED:
                     self._made.clear()

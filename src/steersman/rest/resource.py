@@ -234,8 +234,8 @@ class Resource(Generic[T, S]):
     """For kinds that are computed, not stored (componentstatuses): (services, context) -> every object there is."""
     columns_take_long: bool = False
     """Whether the cells of one row, of however small an object, may take long to make."""
-    in_slow_lane: bool = False
-    """Whether even small objects are judged in the slow lane, as that takes longer than their size tells."""
+    takes_long: bool = False
+    """True if even small objects are judged in the worker threads, as that takes longer than their size tells."""
     by_definition: bool = False
     """Whether a CustomResourceDefinition makes it: what there is not, and what is of another kind, is answered as
     k8s.io/apiextensions-apiserver does, and discovery names verbs and subresources in the order they are given in."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import OrderedDict
 from typing import Final
 
@@ -22,6 +21,7 @@ from steersman.scheduler.demand.demand import Around, Demand, demand_key, read_d
 from steersman.scheduler.demand.spread import selector_of_owners
 from steersman.scheduler.demand.weight import MOST_LABELS, is_heavy
 from steersman.scheduler.state.cluster import ClusterState
+from steersman.work.offloading import offload_if
 
 _MOST_KNOWN: Final = 4096
 
@@ -64,7 +64,7 @@ class Demands:
         where they cannot be read."""
         around = self.around(pod)
         if is_heavy(pod):
-            return await asyncio.to_thread(read_demand, pod, around, pod.metadata.uid.encode())
+            return await offload_if(True, read_demand, pod, around, pod.metadata.uid.encode())
         key = demand_key(pod, around)
         found = self._demands.get(key)
         if found is None:

@@ -49,7 +49,7 @@ A schema of 30 KB takes some 30 KiB of memory, and twice that again for `ownersh
 fitted and defaulted in 35, 20 and 10 us.
 
 Work is linear in the size of a value (times the schemas that apply to it at once) and gives way
-(`machinery.lane.threads`). Recursion is as deep as documents may be nested (`machinery.large_work.nesting`).
+(`work.threads`). Recursion is as deep as documents may be nested (`machinery.large_work.nesting`).
 """
 
 from importlib import import_module

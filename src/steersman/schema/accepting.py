@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from steersman.machinery.lane.threads import paced
+from steersman.work.threads import paced
 
 from .equality import as_key, same
 from .formats import FORMATS, normalized

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from steersman.machinery.lane.threads import give_way
+from steersman.work.threads import give_way
 
 from .formats import FORMATS, normalized
 from .nodes import (

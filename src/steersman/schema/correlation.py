@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from steersman.machinery.errors.field import quote
-from steersman.machinery.lane.threads import give_way, paced
+from steersman.work.threads import give_way, paced
 
 from .equality import same
 from .nodes import Node

@@ -13,7 +13,7 @@ from typing import Any, Final
 from steersman.machinery.errors import field
 from steersman.machinery.errors.field import FieldError, Path
 from steersman.machinery.go.strings import trim_space
-from steersman.machinery.lane.threads import give_way
+from steersman.work.threads import give_way
 
 from .compiling import Compiler, UnsupportedSchemaError, compile_node
 from .default_checks import DefaultChecks

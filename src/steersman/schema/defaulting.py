@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from steersman.machinery.lane.threads import paced
+from steersman.work.threads import paced
 
 from .equality import copied
 from .nodes import DEFAULTS_BELOW, MISSING, NULLABLE, Node

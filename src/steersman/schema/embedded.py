@@ -15,9 +15,9 @@ from steersman.machinery.errors import field
 from steersman.machinery.errors.field import FieldError, Path
 from steersman.machinery.go.strings import to_lower
 from steersman.machinery.identity.schema import GroupVersionError, parse_group_version
-from steersman.machinery.lane.threads import paced
 from steersman.machinery.validation.formats import is_dns1035_label
 from steersman.machinery.validation.object_meta import name_is_path_segment, validate_object_meta
+from steersman.work.threads import paced
 
 from .equality import as_in_json
 from .nodes import EMBEDDED, EMBEDDED_BELOW, Node, Plain

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from steersman.machinery.codec.serializer import whole_or_float
-from steersman.machinery.lane.threads import paced
+from steersman.work.threads import paced
 
 
 def same(one: Any, other: Any) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from steersman.machinery.errors import field
 from steersman.machinery.errors.field import FieldError, Path, go_json, quote
-from steersman.machinery.lane.threads import paced
+from steersman.work.threads import paced
 
 from .accepting import are_unique, has_pattern, is_in
 from .correlation import Correlated

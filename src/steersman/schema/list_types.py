@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from steersman.machinery.errors import field
 from steersman.machinery.errors.field import FieldError, Path
-from steersman.machinery.lane.threads import paced
+from steersman.work.threads import paced
 
 from .equality import as_in_json, as_key
 from .nodes import LISTS_BELOW, Node

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from steersman.machinery.lane.threads import give_way
 from steersman.machinery.managed_fields import Schema, custom_schema
+from steersman.work.threads import give_way
 
 from .nodes import ATOMIC_MAP, EMBEDDED, MISSING, PRESERVE, Node, Plain
 

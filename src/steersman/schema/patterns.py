@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from steersman.cel.pattern_size import too_large_to_compile
-from steersman.machinery.lane.taking_long import takes_long
+from steersman.work.offloading import takes_long
 
 _MEMORY: Final = 1 << 20
 _REMEMBERED: Final = 512
@@ -24,7 +24,7 @@ _FEW_REMEMBERED: Final = 32
 def matches(pattern: str, text: str) -> bool:
     """Whether the pattern is found in the text.
 
-    Raises ValueError with Go's message for what is no pattern; TakesLong on the loop where it is not compiled yet.
+    Raises ValueError with Go's message for what is no pattern.
     """
     find = (len(pattern) <= _LONGEST_KEPT and _finder(pattern)) or _large_finder(pattern)
     if find(text):

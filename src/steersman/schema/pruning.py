@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from steersman.machinery.lane.threads import paced
+from steersman.work.threads import paced
 
 from .nodes import EMBEDDED, MISSING, NULLABLE, PRESERVE, Node, Plain
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from steersman.machinery.errors import field
 from steersman.machinery.errors.field import FieldError, Path
-from steersman.machinery.lane.letting_go import let_go
 from steersman.machinery.managed_fields import Schema
+from steersman.work.letting_go import let_go
 
 from .accepting import accepts
 from .compiling import compile_node

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from steersman.machinery.errors import field
 from steersman.machinery.errors.field import FieldError, Path
-from steersman.machinery.lane.threads import give_way
+from steersman.work.threads import give_way
 
 from .compiling import UnsupportedSchemaError, compile_node
 from .patterns import pattern_error

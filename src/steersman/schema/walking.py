@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from steersman.machinery.lane.threads import give_way
+from steersman.work.threads import give_way
 
 _LISTS: Final = ("allOf", "anyOf", "oneOf")
 _MAPS: Final = ("properties", "patternProperties", "definitions", "dependencies")

@@ -12,10 +12,11 @@ from steersman.authorization.interface import Authorizer
 from steersman.catalogue.rest_mapper import RESTMapper
 from steersman.endpoints.filters.observation import Observe
 from steersman.endpoints.metrics import RequestMetrics
-from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.machinery.large_work.large_requests import LargeRequests
 from steersman.machinery.metrics import Registry
 from steersman.net.limits import Limits
 from steersman.net.tls import ServerTLS
+from steersman.work.threads import WorkerThreads
 
 if TYPE_CHECKING:  # a server behind no proxy does without
     from steersman.audit.trail import Auditor
@@ -70,7 +71,7 @@ class Config:
     mapper: RESTMapper | None = None
     registry: Registry | None = None
     executor: Executor | None = None
-    slow_lane: SlowLane | None = None
+    threads: WorkerThreads | None = None
 
     def complete(self) -> CompletedConfig:
         """This configuration with everything that follows from it."""
@@ -79,7 +80,8 @@ class Config:
         values["mapper"] = self.mapper or RESTMapper()
         values["registry"] = registry = self.registry or Registry()
         values["executor"] = self.executor or new_executor()
-        values["slow_lane"] = self.slow_lane or SlowLane()
+        values["large_requests"] = LargeRequests()
+        values["threads"] = self.threads or WorkerThreads()
         return CompletedConfig(metrics=RequestMetrics(registry), **values)
 
 
@@ -117,5 +119,6 @@ class CompletedConfig:
     mapper: RESTMapper
     registry: Registry
     executor: Executor
-    slow_lane: SlowLane
+    threads: WorkerThreads
+    large_requests: LargeRequests
     metrics: RequestMetrics

@@ -30,9 +30,9 @@ from steersman.endpoints.responses import (
 from steersman.endpoints.scope import root_of
 from steersman.machinery.codec.serializer import encode_in_order
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.large_work.slow_lane import done
 from steersman.net.message import Response
 from steersman.server.server import PathHandler, Server
+from steersman.work.offloading import offload_if
 
 _AGGREGATORS_OWN: Final = "apiregistration.k8s.io"
 AGGREGATED_PARAMETERS: Final = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -142,7 +142,7 @@ class Discovery:
         if media == YAML:
             from steersman.machinery.codec.yaml import from_json  # most servers are never asked for any
 
-            return await done(self._server.config.slow_lane.of(request.user.name), from_json, data)
+            return await offload_if(True, from_json, data)
         return data + b"\n" if media == JSON else protobuf_document(data)
 
     def _documents(self, legacy: bool) -> _Documents:

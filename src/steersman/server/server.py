@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from steersman.authentication.user import ANONYMOUS
 from steersman.catalogue.catalogue import Catalogue
 from steersman.endpoints.filters.wait_group import WaitGroup
 from steersman.endpoints.installer import Route
@@ -28,6 +29,8 @@ from steersman.server.handler_chain import filters
 from steersman.server.health import PING, HealthCheck, HealthChecks
 from steersman.server.hooks import Hook, Hooks
 from steersman.server.lifecycle import Lifecycle
+from steersman.work.offloading import Account, bind, unbind
+from steersman.work.threads import WorkerThreads
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +66,7 @@ class Server:
         self.watches: set[Any] = set()
         shared = Shared(
             admission=config.admission, authorizer=config.authorizer, metrics=config.metrics,
-            executor=config.executor, slow_lane=config.slow_lane, min_request_timeout=config.min_request_timeout,
+            executor=config.executor, min_request_timeout=config.min_request_timeout,
             max_body_bytes=config.max_body_bytes, stopping=lambda: self.lifecycle.shutting_down, watches=self.watches,
         )  # fmt: skip
         self.catalogue = Catalogue(shared, config.mapper)
@@ -221,8 +224,8 @@ class Server:
 
     def prepare_run(self) -> None:
         """Puts the filters around everything."""
-        handle = chain(filters(self.config, self.lifecycle, self.requests), self.handle)
-        self._handler = _front(handle) if self.first is None else _behind(self.first, _front(handle))
+        front = _front(chain(filters(self.config, self.lifecycle, self.requests), self.handle), self.config.threads)
+        self._handler = front if self.first is None else _behind(self.first, front)
         self.readyz.add(HealthCheck("shutdown", lambda: "shutting down" if self.lifecycle.shutting_down else None))
 
     @property
@@ -309,14 +312,17 @@ def _behind(first: Callable[[], Awaitable[None] | None], handle: HttpHandler) ->
     return behind
 
 
-def _front(handle: Handler) -> HttpHandler:
+def _front(handle: Handler, threads: WorkerThreads) -> HttpHandler:
     async def front(http: HttpRequest) -> Response:
         if "%" in http.path and has_bad_escape(http.path):
             return Response(400, [TEXT_TYPE], b"400 Bad Request", close=http.version != "2")
         request = Request(http)
+        token = bind(Account(threads, ANONYMOUS, keeps_size=True))
         try:
             return await handle(request)
         except StatusError as error:
             return error_response(request, error)
+        finally:
+            unbind(token)
 
     return front

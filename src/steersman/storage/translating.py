@@ -1,8 +1,8 @@
 """A storage whose values lie in other forms in another one: what goes in and comes out is as this server has it.
 
 What is a value already is passed on as it is. The rest is translated where it is asked for, some ten microseconds for a
-small one; large ones are translated in the slow lane. Subscribers are told in order: behind a large one that somebody
-else has written they wait, and so does whoever asks for its revision.
+small one; large ones are translated in the worker threads. Subscribers are told in order: behind a large one that
+somebody else has written they wait, and so does whoever asks for its revision.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import Final
 
 from steersman.kinds.stored_form import NotAnObject, StoredForm
-from steersman.machinery.large_work.slow_lane import SlowLane, is_large, is_large_protobuf
+from steersman.machinery.large_work.sizes import is_large, is_large_protobuf
 from steersman.storage.interface import (
     SEALED,
     Conflict,
@@ -29,6 +29,7 @@ from steersman.storage.interface import (
     Undecodable,
 )
 from steersman.storage.wrapping import WrappingStorage
+from steersman.work.offloading import offload_if
 
 _TURN: Final = 0.003
 """Seconds of work between two turns of the loop."""
@@ -40,12 +41,11 @@ starts over."""
 class TranslatingStorage(WrappingStorage):
     """See the module. One for each resource, as each has its own form."""
 
-    def __init__(self, inner: Storage, form: StoredForm, lane: SlowLane) -> None:
+    def __init__(self, inner: Storage, form: StoredForm) -> None:
         super().__init__(inner)
         self.seals = inner.seals
         """True as well once anything was met that is no value: then `is_stale` is to be asked."""
         self._form = form
-        self._lane = lane
         self._under_way: dict[bytes, bytes] = {}
         """What is being written, as it is stored -> as it was given: whoever is told of it need not translate it."""
         self._behind: set[_Feed] = set()
@@ -103,9 +103,7 @@ class TranslatingStorage(WrappingStorage):
         if value is None:
             self.seals = True
             try:
-                value = (
-                    await self._lane.run(self._form.value, stored) if _is_large(stored) else self._form.value(stored)
-                )
+                value = await offload_if(_is_large(stored), self._form.value, stored)
             except NotAnObject as error:
                 raise Undecodable(item.key, str(error)) from error
         return KeyValue(item.key, value, item.create_revision, item.mod_revision)
@@ -163,7 +161,7 @@ class TranslatingStorage(WrappingStorage):
         return Event(event.revision, event.key, None, await self.translated(event.previous))
 
     async def _stored(self, value: bytes) -> bytes:
-        return await self._lane.run(self._form.stored, value) if is_large(value) else self._form.stored(value)
+        return await offload_if(is_large(value), self._form.stored, value)
 
     def _under_way_as(self, stored: bytes, value: bytes) -> bytes:
         self._under_way[stored] = value

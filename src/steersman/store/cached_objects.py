@@ -12,7 +12,6 @@ from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.schema import GroupResource, go_package
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.validation.formats import is_path_segment_name
 from steersman.machinery.values import times
 from steersman.rest.bound import BoundResource
@@ -31,6 +30,7 @@ from steersman.storage.interface import (
 )
 from steersman.store.selection import Accept, Selection
 from steersman.store.storage_errors import available, not_decoded, not_decrypted, not_ready
+from steersman.work.offloading import offload_if
 
 _NO_KEYS: Final = frozenset({".", ".."})
 """Namespaces that upstream makes no keys of."""
@@ -42,12 +42,12 @@ T = TypeVar("T")
 
 
 class CachedObjects(Generic[T]):
-    """See the module. What is large is worked on in `slow_lane`, the server's."""
+    """See the module."""
 
     converts = False
     """Whether requests may see entries otherwise than they are stored (`seen`)."""
 
-    def __init__(self, bound: BoundResource[T], storage: Storage, slow_lane: SlowLane) -> None:
+    def __init__(self, bound: BoundResource[T], storage: Storage) -> None:
         self.resource = resource = bound.resource
         self.storage = storage
         self.kind: Kind[T] = resource.kind
@@ -57,7 +57,6 @@ class CachedObjects(Generic[T]):
             storage, self.prefix, present=self.kind.present, body_at=self.kind.body_at, unavailable=self._unavailable,
             value_of=self.select.value_of,
         )  # fmt: skip
-        self.slow_lane = slow_lane
         self._thread = get_ident()
         self._filling: asyncio.Task[None] | None = None
         self.is_cold = True
@@ -83,7 +82,7 @@ class CachedObjects(Generic[T]):
     async def warm(self) -> None:
         """Fills the cache when it is first used. Raises StatusError 429."""
         if self.kind.is_cold:
-            await self.slow_lane.run(self.kind.warm)
+            await offload_if(True, self.kind.warm)
         await available(self.start())
 
     async def stop(self) -> None:
@@ -124,7 +123,7 @@ class CachedObjects(Generic[T]):
     def remember(self, item: Item, kind: object, encoded: bytes) -> None:
         """Keeps another encoding with an item of the cache, within the cache's bound.
 
-        The cache belongs to the thread that made the store: what is encoded in the slow lane is not kept.
+        The cache belongs to the thread that made the store: what is encoded in the worker threads is not kept.
         """
         if isinstance(item, Entry) and get_ident() == self._thread:
             self.cacher.remember(item, kind, encoded)

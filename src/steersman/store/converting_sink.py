@@ -9,7 +9,6 @@ from typing import Final, Protocol
 
 from steersman.kinds.open import OpenKind
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.rest.capabilities import Sink, WatchHandle, WatchStart
 from steersman.storage.cache.entry import Entry, WatchEvent
 from steersman.store.selection import Accept
@@ -29,9 +28,7 @@ _AGAIN: Final = (0.2, 0.5, 1.0, 2.0, 5.0)
 class Converts(Protocol):
     """What converts entries."""
 
-    async def converted(
-        self, kind: OpenKind, items: Sequence[Entry], lane: SlowLane | None, *, anew: bool = False
-    ) -> Sequence[Entry]: ...
+    async def converted(self, kind: OpenKind, items: Sequence[Entry], *, anew: bool = False) -> Sequence[Entry]: ...
 
 
 class ConvertingSink:
@@ -128,7 +125,7 @@ class ConvertingSink:
         tries = 0
         while True:
             try:
-                return await self._store.converted(self._kind, entries, None)
+                return await self._store.converted(self._kind, entries)
             except StatusError as error:
                 if not tries:
                     logger.warning("a watch of %s waits: %.1000s", self._kind.gvk, error.message)

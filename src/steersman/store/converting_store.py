@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.kinds.open import OpenKind, OpenObject
-from steersman.machinery.large_work.slow_lane import SlowLane, done, is_large
+from steersman.machinery.large_work.sizes import is_large
 from steersman.machinery.selectors import fields, labels
 from steersman.machinery.values import times
 from steersman.net.turns import next_slice
@@ -44,6 +44,7 @@ from steersman.store.selection import Accept, Selection
 from steersman.store.storage_errors import not_converted
 from steersman.store.store import Store
 from steersman.store.watching import watch
+from steersman.work.offloading import offload, offload_if
 
 T = TypeVar("T")
 AnItem = TypeVar("AnItem", bound=Item)
@@ -57,8 +58,8 @@ class ConvertingStore(Store[OpenObject]):
 
     converts = True
 
-    def __init__(self, bound: BoundResource[OpenObject], storage: Storage, slow_lane: SlowLane) -> None:
-        super().__init__(bound, storage, slow_lane)
+    def __init__(self, bound: BoundResource[OpenObject], storage: Storage) -> None:
+        super().__init__(bound, storage)
         resource = bound.resource
         assert resource.conversion is not None
         self._conversion: Conversion = resource.conversion
@@ -88,24 +89,24 @@ class ConvertingStore(Store[OpenObject]):
         return self._selections[self._kind_of(ctx).version].accept(options, keeps=keeps)
 
     async def read(self, ctx: Context, entry: Entry, *, anew: bool = False) -> OpenObject:
-        (seen,) = await self.converted(self._kind_of(ctx), (entry,), ctx.lane, anew=anew)
-        return await done(ctx.lane, self._stored.decode, seen.body)
+        (seen,) = await self.converted(self._kind_of(ctx), (entry,), anew=anew)
+        return await offload(self._stored.decode, seen.body)
 
     async def encoded(self, ctx: Context, obj: OpenObject) -> bytes:
         kind = self._kind_of(ctx)
         if kind is self._stored:
             return await super().encoded(ctx, obj)
-        value = await done(ctx.lane, kind.value_as_is, obj)
-        (converted,) = await self._conversion.values([value], self._stored, ctx.lane)
-        return await done(ctx.lane, self._conversion.completed, obj, converted)
+        value = await offload(kind.value_as_is, obj)
+        (converted,) = await self._conversion.values([value], self._stored)
+        return await offload(self._conversion.completed, obj, converted)
 
     async def unstored(self, ctx: Context, obj: OpenObject, revision: int) -> bytes:
         kind = self._kind_of(ctx)  # which need not be that of what is stored
-        value = await done(ctx.lane, kind.value, obj)
-        return await done(ctx.lane, kind.present, value, revision)
+        value = await offload(kind.value, obj)
+        return await offload(kind.present, value, revision)
 
     async def seen(self, ctx: Context, entries: Sequence[Entry]) -> Sequence[Entry]:
-        return await self.converted(self._kind_of(ctx), entries, ctx.lane)
+        return await self.converted(self._kind_of(ctx), entries)
 
     # The verbs
 
@@ -120,7 +121,7 @@ class ConvertingStore(Store[OpenObject]):
 
     async def _listed(self, ctx: Context, options: ListOptions) -> Listing:
         listing = await super().list(ctx, options)
-        return replace(listing, items=await self.converted(self._kind_of(ctx), listing.items, ctx.lane))
+        return replace(listing, items=await self.converted(self._kind_of(ctx), listing.items))
 
     async def delete_collection(
         self, ctx: Context, delete_options: DeleteOptions, options: ListOptions, check: CheckDelete | None = None
@@ -154,7 +155,7 @@ class ConvertingStore(Store[OpenObject]):
         return Deleted(item if is_gone else await self._answered(ctx, item), is_gone)
 
     async def _answered(self, ctx: Context, item: Item, *, anew: bool = False) -> Item:
-        (seen,) = await self.converted(self._kind_of(ctx), (item,), ctx.lane, anew=anew)
+        (seen,) = await self.converted(self._kind_of(ctx), (item,), anew=anew)
         return seen
 
     async def watch(self, ctx: Context, options: ListOptions, sink: Sink) -> WatchStart:
@@ -169,7 +170,7 @@ class ConvertingStore(Store[OpenObject]):
         if start.initial is not None:
             try:
                 with self._as_of_a_cache(kind):
-                    found = await self.converted(kind, start.initial, None)
+                    found = await self.converted(kind, start.initial)
             except BaseException:
                 start.handle.cancel()
                 raise
@@ -178,9 +179,7 @@ class ConvertingStore(Store[OpenObject]):
 
     # Conversion
 
-    async def converted(
-        self, kind: OpenKind, items: Sequence[AnItem], lane: SlowLane | None, *, anew: bool = False
-    ) -> Sequence[AnItem]:
+    async def converted(self, kind: OpenKind, items: Sequence[AnItem], *, anew: bool = False) -> Sequence[AnItem]:
         """Items (entries of the cache, as entries) of the version of `kind`: others are converted, all at once.
 
         What is kept with an entry is not converted again, unless `anew`. Raises what the conversion raises.
@@ -197,17 +196,17 @@ class ConvertingStore(Store[OpenObject]):
             else:
                 known[id(item)] = body
         if missing:
-            known |= await self._converted_once(kind, list(missing.values()), lane)
+            known |= await self._converted_once(kind, list(missing.values()))
         if not known:
             return items
         return [_other(item, known[id(item)]) if id(item) in known else item for item in items]
 
-    async def _converted_once(self, kind: OpenKind, items: Sequence[Any], lane: SlowLane | None) -> dict[int, bytes]:
+    async def _converted_once(self, kind: OpenKind, items: Sequence[Any]) -> dict[int, bytes]:
         """Converts, once for all who want the same items meanwhile; the bodies by the identity of the items."""
         wanted = kind.api_version
         begun = [item for item in items if (id(item), wanted) not in self._converting]
         if begun:
-            _Conversion(self._converting, [(id(item), wanted) for item in begun], self._convert(kind, begun, lane))
+            _Conversion(self._converting, [(id(item), wanted) for item in begun], self._convert(kind, begun))
         known: dict[int, bytes] = {}
         with ExitStack() as waiting:
             conversions = {self._converting[id(item), wanted] for item in items}
@@ -217,12 +216,11 @@ class ConvertingStore(Store[OpenObject]):
                 known |= await asyncio.shield(each.task)
         return known
 
-    async def _convert(self, kind: OpenKind, items: Sequence[Any], lane: SlowLane | None) -> dict[int, bytes]:
+    async def _convert(self, kind: OpenKind, items: Sequence[Any]) -> dict[int, bytes]:
         values = []
         async for item in _unhurried(items):
-            own_lane = self.slow_lane if lane is None and is_large(item.body) else lane
-            values.append(await done(own_lane, self._source(item).value_of, item.body))
-        converted = await self._conversion.values(values, kind, lane)
+            values.append(await offload_if(is_large(item.body), self._source(item).value_of, item.body))
+        converted = await self._conversion.values(values, kind)
         known: dict[int, bytes] = {}
         async for item, value in _unhurried(list(zip(items, converted, strict=True))):
             body = kind.at_revision(value, item.revision) if item.revision else kind.body_of(value)

@@ -15,7 +15,7 @@ from steersman.audit.trail import timed
 from steersman.kinds.labels import labels_of
 from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.large_work.slow_lane import done, is_large
+from steersman.machinery.large_work.sizes import is_large
 from steersman.rest.allocator import Allocator
 from steersman.rest.capabilities import CheckDelete, Deleted, Encoded, Item, Listing
 from steersman.rest.context import Context
@@ -23,6 +23,7 @@ from steersman.storage.cache.entry import Entry
 from steersman.store import metadata
 from steersman.store.stored_objects import StoredObjects
 from steersman.store.uninterrupted import uninterrupted
+from steersman.work.offloading import bound, current, mark_large, offload
 
 _ATTEMPTS: Final = 1000
 _AT_ONCE: Final = 16
@@ -89,7 +90,7 @@ async def _delete_once(
     """One attempt; None if another write came first."""
     strategy = store.strategy
     if is_large(entry.body):
-        ctx.lane = store.slow_lane.of(ctx.user.name)
+        mark_large()
     obj = await store.read(ctx, entry, anew=True)
     if check is not None:
         await check(await store.read(ctx, entry))
@@ -138,7 +139,7 @@ async def _remove_with_all(
     """The same, and what the object had goes with it."""
     removed = await _take_away(store, ctx, key, revision)
     if removed is not None:
-        await allocator.give_back(ctx, await done(ctx.lane, store.decode, removed.item))
+        await allocator.give_back(ctx, await offload(store.decode, removed.item))
     return removed
 
 
@@ -147,7 +148,7 @@ async def _take_away(store: StoredObjects[Any], ctx: Context, key: str, revision
     if event is None:
         return None
     assert event.previous is not None
-    body = await done(ctx.lane, store.kind.present, event.previous.value, event.revision)
+    body = await offload(store.kind.present, event.previous.value, event.revision)
     return Deleted(Encoded(body, event.revision), True)
 
 
@@ -227,9 +228,10 @@ async def _delete_listed(
     store: StoredObjects[Any], ctx: Context, item: Item, options: DeleteOptions, order: _Order
 ) -> None:
     _, name, _ = labels_of(item.body)
-    own = replace(ctx)  # told of the same warnings, with a lane of its own
+    own = replace(ctx)  # told of the same warnings
     try:
-        await _delete_named(store, own, name, msgspec.structs.replace(options), order.check, is_listed=True)
+        with bound(current().of(ctx.user.name)):
+            await _delete_named(store, own, name, msgspec.structs.replace(options), order.check, is_listed=True)
     except _NotReached:
         return
     except StatusError as error:

@@ -20,7 +20,7 @@ from steersman.machinery.errors.go_numbers import parse_uint
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.names import generate_name
 from steersman.machinery.identity.schema import GroupKind
-from steersman.machinery.large_work.slow_lane import done, is_large
+from steersman.machinery.large_work.sizes import is_large
 from steersman.rest.allocator import Allocator, Inquiry
 from steersman.rest.capabilities import (
     EXACT,
@@ -46,6 +46,7 @@ from steersman.store.storage_errors import available, may_be_stored
 from steersman.store.stored_objects import StoredObjects
 from steersman.store.uninterrupted import uninterrupted
 from steersman.store.write_rules import META, WriteRules
+from steersman.work.offloading import mark_large, offload
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -127,13 +128,13 @@ class Store(StoredObjects[T], WriteRules[T]):
         """See rest.capabilities.Creater. A generated name that is taken is generated again, a few times."""
         if self.is_cold:
             await self.warm()
-        if self.resource.in_slow_lane and ctx.lane is None:
-            ctx.lane = self.slow_lane.of(ctx.user.name)
+        if self.resource.takes_long:
+            mark_large()
         meta: Any = obj.metadata  # type: ignore[attr-defined]
         base = meta.generate_name
         if meta.name or not base:
             return await self._create(ctx, obj, check)
-        pristine = await done(ctx.lane, self.kind.value, obj)
+        pristine = await offload(self.kind.value, obj)
         for attempt in range(_NAME_ATTEMPTS):
             meta.name = generate_name(base)
             try:
@@ -141,7 +142,7 @@ class Store(StoredObjects[T], WriteRules[T]):
             except StatusError as error:
                 if error.reason != "AlreadyExists" or error.name != meta.name or attempt == _NAME_ATTEMPTS - 1:
                     raise
-                obj = await done(ctx.lane, self.kind.decode, self.kind.body_of(pristine))
+                obj = await offload(self.kind.decode, self.kind.body_of(pristine))
                 meta = obj.metadata  # type: ignore[attr-defined]
         raise AssertionError("unreachable")
 
@@ -164,7 +165,7 @@ class Store(StoredObjects[T], WriteRules[T]):
         settle = None if allocator is None else await allocator.take(ctx, obj, None)
         stored = False
         try:
-            await self.prepared(ctx, self.before_create, ctx, obj)
+            await offload(self.before_create, ctx, obj)
             if check is not None:
                 await check(obj)
             item = await self._commit_create(ctx, obj, key)
@@ -191,7 +192,7 @@ class Store(StoredObjects[T], WriteRules[T]):
             if await self._is_there(key):
                 raise self._taken(ctx, key, meta.name, generated=bool(meta.generate_name))
             if meta.resource_version:
-                return Encoded(await done(ctx.lane, self.kind.body, obj))
+                return Encoded(await offload(self.kind.body, obj))
             return Encoded(self.kind.body_as_read(value))
         _check_size(value)
         self.strategy.check_stored(ctx, obj)
@@ -240,8 +241,8 @@ class Store(StoredObjects[T], WriteRules[T]):
                 if created is not None:
                     return Updated(created, True)
                 continue
-            if ctx.lane is None and (is_large(entry.body) or self.resource.in_slow_lane or self.kind.takes_long):
-                ctx.lane = self.slow_lane.of(ctx.user.name)
+            if is_large(entry.body) or self.resource.takes_long or self.kind.takes_long:
+                mark_large()
             work = self._update_once(ctx, key, entry, change, rules)
             try:
                 item = await (work if rules.allocator is None else uninterrupted(work))
@@ -298,7 +299,7 @@ class Store(StoredObjects[T], WriteRules[T]):
         settle = None if allocator is None else await allocator.take(ctx, new, old)
         stored = False
         try:
-            await self.prepared(ctx, self.before_update, ctx, new, old, strategy)
+            await offload(self.before_update, ctx, new, old, strategy)
             if change.check_update is not None:
                 await change.check_update(new, old)
             if metadata.should_delete_during_update(new.metadata, old.metadata) and strategy.may_delete_during_update(

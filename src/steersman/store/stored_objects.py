@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping
 from typing import TypeVar
 
-from steersman.machinery.large_work.slow_lane import SlowLane, done
 from steersman.rest.allocator import Allocator, Inquiry
 from steersman.rest.bound import BoundResource
 from steersman.rest.context import Context
@@ -14,6 +13,7 @@ from steersman.storage.cache.entry import Entry
 from steersman.storage.interface import Event, KeyValue, Storage
 from steersman.store.cached_objects import CachedObjects
 from steersman.store.storage_errors import committed
+from steersman.work.offloading import offload
 
 T = TypeVar("T")
 
@@ -23,8 +23,8 @@ class StoredObjects(CachedObjects[T]):
 
     What is stored ends with a newline, as upstream's does."""
 
-    def __init__(self, bound: BoundResource[T], storage: Storage, slow_lane: SlowLane) -> None:
-        super().__init__(bound, storage, slow_lane)
+    def __init__(self, bound: BoundResource[T], storage: Storage) -> None:
+        super().__init__(bound, storage)
         self.strategy: Strategy[T] = bound.strategy
         self.substrategies: Mapping[str, Strategy[T]] = bound.substrategies
         self.allocator: Allocator[T] | None = bound.allocator
@@ -38,16 +38,16 @@ class StoredObjects(CachedObjects[T]):
 
         Where it is converted for that, and has been before, it is again only if `anew`. Raises StatusError.
         """
-        return done(ctx.lane, self.decode, entry)
+        return offload(self.decode, entry)
 
     def encoded(self, ctx: Context, obj: T) -> Awaitable[bytes]:
         """The value to store for an object that the request has worked on. Raises StatusError."""
-        return done(ctx.lane, self.kind.value, obj)
+        return offload(self.kind.value, obj)
 
     async def unstored(self, ctx: Context, obj: T, revision: int) -> bytes:
         """The body of an object that the request has worked on and that is not stored, as it is answered."""
         value = await self.encoded(ctx, obj)
-        return await done(ctx.lane, self.kind.present, value, revision)
+        return await offload(self.kind.present, value, revision)
 
     def add(self, key: str, value: bytes) -> Awaitable[KeyValue | None]:
         """Stores a new value; None if the key is taken."""

@@ -5,14 +5,12 @@ Follows k8s.io/apiserver `registry/rest/{create,update}.go`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Final, Generic, ParamSpec, TypeVar
+from collections.abc import Iterator
+from typing import Any, Final, Generic, TypeVar
 
 from steersman.kinds.kind import Kind
 from steersman.machinery.errors import field
 from steersman.machinery.errors import status as errors
-from steersman.machinery.lane.taking_long import TakesLong
-from steersman.machinery.large_work.slow_lane import SlowLane, done
 from steersman.machinery.managed_fields import differ_in_times_only
 from steersman.machinery.validation.object_meta import (
     name_is_path_segment,
@@ -27,19 +25,8 @@ from steersman.rest.strategy import Strategy
 from steersman.store import metadata
 
 T = TypeVar("T")
-P = ParamSpec("P")
-R = TypeVar("R")
 
 META: Final = field.Path("metadata")
-
-
-async def judged(ctx: Context, lane: SlowLane, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Returns what `work` gives: where the request is worked on, or in the lane if it finds that it takes long."""
-    try:
-        return await done(ctx.lane, work, *args, **kwargs)
-    except TakesLong:
-        ctx.lane = lane.of(ctx.user.name)
-        return await done(ctx.lane, work, *args, **kwargs)
 
 
 class WriteRules(Generic[T]):
@@ -48,15 +35,10 @@ class WriteRules(Generic[T]):
     resource: Resource[T]
     kind: Kind[T]
     strategy: Strategy[T]
-    slow_lane: SlowLane
 
     def namespace(self, ctx: Context) -> str:
         """That of the request's object; "" where the resource has none, as that of a Namespace is itself."""
         return ctx.action.namespace if self.resource.namespaced else ""
-
-    async def prepared(self, ctx: Context, hooks: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Returns what the strategy's hooks give; in the slow lane if they find that they take long."""
-        return await judged(ctx, self.slow_lane, hooks, *args, **kwargs)
 
     def before_create(self, ctx: Context, obj: T) -> None:
         """The strategy's hooks for a new object, and what is common to all kinds. Raises StatusError."""

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from steersman.machinery.values import times
 from steersman.net.upkeep import is_upkeep
+from steersman.work.threads import awaited
 
 _QUIET: Final = 3
 """Turns of the loop in a row in which nothing new began, after which nothing is under way."""
@@ -164,7 +165,7 @@ class Clock:
         for _ in range(_MOST_TURNS):
             before = self._begun
             await asyncio.sleep(0)
-            if self._elsewhere:
+            if self._elsewhere or awaited(self._loop):
                 await asyncio.sleep(0.0005)
             elif self._begun - before <= 1:  # what this sleep itself began
                 quiet += 1

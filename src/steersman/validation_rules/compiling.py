@@ -17,8 +17,8 @@ from steersman.cel.library.kubernetes import base_environment
 from steersman.cel.library.kubernetes_costs import KubernetesEstimator, declared_size, kubernetes_costs
 from steersman.cel.types import Type, optional_of
 from steersman.machinery.go.strings import trim_space
-from steersman.machinery.lane.threads import give_way
 from steersman.validation_rules.declarations import Declarations, Sized
+from steersman.work.threads import give_way
 
 SELF: Final = "self"
 OLD_SELF: Final = "oldSelf"

@@ -14,8 +14,8 @@ from steersman.cel import declared, types
 from steersman.cel.declared import DeclaredType, declared_list, declared_map
 from steersman.cel.names import escape
 from steersman.cel.types import object_type
-from steersman.machinery.lane.threads import give_way
 from steersman.schema.nodes import EMBEDDED, INT_OR_STRING, MISSING, Node
+from steersman.work.threads import give_way
 
 MAX_REQUEST_SIZE: Final = 3 << 20
 """Bytes of the largest request that upstream takes."""

@@ -20,14 +20,14 @@ from steersman.machinery.errors.field import (
     required,
 )
 from steersman.machinery.go.strings import trim_space
-from steersman.machinery.lane.letting_go import let_go
-from steersman.machinery.lane.threads import give_way
 from steersman.machinery.validation.formats import byte_length
 from steersman.schema import Correlated, FieldPathError, Node, valid_field_path
 from steersman.schema.nodes import EMBEDDED, INT_OR_STRING, RULES_BELOW
 from steersman.validation_rules.compiling import OLD_SELF, ROOT, SELF, CompiledRule, Place, Rule, RuleCompiler
 from steersman.validation_rules.declarations import Declarations
 from steersman.validation_rules.values import value_of
+from steersman.work.letting_go import let_go
+from steersman.work.threads import give_way
 
 BUDGET: Final = 10_000_000
 """What all rules may cost for one object."""

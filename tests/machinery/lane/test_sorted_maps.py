@@ -13,7 +13,7 @@ import pytest
 from steersman.api.core.v1 import ConfigMap
 from steersman.machinery.codec.serializer import deep_copy, encode, encode_sorted, to_plain
 from steersman.machinery.errors.field import go_json
-from steersman.machinery.lane.sorted_maps import presorted, with_sorted_maps
+from steersman.machinery.sorted_maps import presorted, with_sorted_maps
 from steersman.testing import Environment
 
 ORDERS: dict[str, Callable[[list[str]], list[str]]] = {

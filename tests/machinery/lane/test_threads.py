@@ -18,7 +18,7 @@ from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.field import FieldError
 from steersman.machinery.identity.schema import GroupKind
 from steersman.machinery.lane import threads as lane_threads
-from steersman.machinery.lane.threads import give_way, paced
+from steersman.work.threads import give_way, paced
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.managed_fields.fields_v1 import decode_fields, encode_fields
 from steersman.machinery.managed_fields.typed_value import field_set, validate

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.lane.threads import MAX_WAITING
+from steersman.work.threads import MAX_WAITING
 from steersman.machinery.large_work.body_room import MAX_BYTES, BodyRoom
 
 HALF = MAX_BYTES // 2

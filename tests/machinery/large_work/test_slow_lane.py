@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.lane.threads import MAX_WAITING, _Interpreter
+from steersman.work.threads import MAX_WAITING, _Interpreter
 from steersman.machinery.large_work.slow_lane import (
     MAX_OBJECTS,
     MAX_VALUES,

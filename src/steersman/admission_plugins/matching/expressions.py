@@ -16,7 +16,6 @@ from steersman.authorization.attributes import read_selectors
 from steersman.authorization.interface import Authorizer, Verdict
 from steersman.cel.library.authorizer import Answer, Check
 from steersman.machinery.identity.action import Action
-from steersman.machinery.large_work.slow_lane import SlowLane
 
 _ANY_VERSION: Final = "*"
 
@@ -34,7 +33,7 @@ def inputs_of(
     )  # fmt: skip
 
 
-def answers_about(attributes: Attributes, authorizer: Authorizer, slow_lane: SlowLane) -> Answers:
+def answers_about(attributes: Attributes, authorizer: Authorizer) -> Answers:
     """What the authorizer answers expressions about one request: what is answered is not asked again."""
     user = attributes.user
 
@@ -50,7 +49,7 @@ def answers_about(attributes: Attributes, authorizer: Authorizer, slow_lane: Slo
 
         return answered()
 
-    return Answers(ask, lambda: slow_lane.of(user.name), attributes.answers)
+    return Answers(ask, attributes.answers)
 
 
 def _answer(verdict: Verdict) -> Answer:

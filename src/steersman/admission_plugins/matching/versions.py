@@ -18,9 +18,9 @@ from steersman.kinds.kind import Kind
 from steersman.kinds.open import OpenKind
 from steersman.machinery.errors.status import internal
 from steersman.machinery.identity.schema import GroupVersionKind
-from steersman.machinery.large_work.slow_lane import done
 from steersman.rest.conversion import Conversion, settled
 from steersman.rest.resource import OtherVersion
+from steersman.work.offloading import offload
 
 
 class Form:
@@ -44,20 +44,20 @@ class Form:
         conversion = self._conversion
         if conversion is not None:
             source, target = self._kinds(conversion)
-            return await settled(attributes.lane, conversion.converted, obj, source, target)
+            return await settled(conversion.converted, obj, source, target)
         if self._other is None:
             return obj
-        return await done(attributes.lane, self._other.from_hub, obj)
+        return await offload(self._other.from_hub, obj)
 
     async def taken_back(self, attributes: Attributes, obj: Any) -> Any:
         """What plugins have of an object of this version, which is defaulted first and may be used up. Raises
         StatusError of a webhook that converts."""
         conversion, other = self._conversion, self._other
         if conversion is not None:
-            await done(attributes.lane, self.kind.default, obj)
+            await offload(self.kind.default, obj)
             target, source = self._kinds(conversion)
-            return await settled(attributes.lane, conversion.converted, obj, source, target)
-        return await done(attributes.lane, partial(_hub, self.kind, other), obj)
+            return await settled(conversion.converted, obj, source, target)
+        return await offload(partial(_hub, self.kind, other), obj)
 
     def _kinds(self, conversion: Conversion) -> tuple[OpenKind, OpenKind]:
         """That of the request, and that of the version."""

@@ -24,8 +24,8 @@ from steersman.authorization.node_identity import node_name
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import not_found
 from steersman.machinery.identity.schema import GroupResource
-from steersman.machinery.large_work.slow_lane import done
 from steersman.rest.objects import Objects, Reading
+from steersman.work.offloading import offload
 
 _PODS: Final = GroupResource("", "pods")
 _NODES: Final = GroupResource("", "nodes")
@@ -100,7 +100,7 @@ class NodeRestriction(Plugin):
             )
         elif operation == CREATE:
             _refuse(attributes, forbidden_in_mirror_pod(node, attributes.obj, self._uid))
-            _refuse(attributes, await done(attributes.lane, forbidden_in_spec_of_mirror_pod, node, attributes.obj))
+            _refuse(attributes, await offload(forbidden_in_spec_of_mirror_pod, node, attributes.obj))
         elif operation == DELETE:
             if self._found(attributes, attributes.name).node != node:
                 raise attributes.forbid(f"node {quote(node)} can only delete pods with spec.nodeName set to itself")
@@ -136,9 +136,9 @@ class NodeRestriction(Plugin):
         if attributes.name != node:
             raise attributes.forbid(f"node {quote(node)} is not allowed to modify node {quote(attributes.name)}")
         if attributes.operation == CREATE:
-            _refuse(attributes, await done(attributes.lane, forbidden_in_new_node, node, attributes.obj))
+            _refuse(attributes, await offload(forbidden_in_new_node, node, attributes.obj))
         elif attributes.operation == UPDATE:
-            _refuse(attributes, await done(attributes.lane, forbidden_in_node, node, attributes.old, attributes.obj))
+            _refuse(attributes, await offload(forbidden_in_node, node, attributes.old, attributes.obj))
 
     async def _claim(self, node: str, attributes: Attributes) -> None:
         if attributes.action.subresource != "status":
@@ -191,7 +191,7 @@ class NodeRestriction(Plugin):
 
     async def _request(self, node: str, attributes: Attributes) -> None:
         if attributes.operation == CREATE:
-            _refuse(attributes, await done(attributes.lane, forbidden_in_request, node, attributes.obj))
+            _refuse(attributes, await offload(forbidden_in_request, node, attributes.obj))
 
 
 def _refuse(attributes: Attributes, why: str) -> None:

@@ -26,8 +26,8 @@ from steersman.api.meta.v1 import ObjectMeta
 from steersman.machinery.errors.field import aggregate, quote
 from steersman.machinery.errors.status import forbidden, internal, invalid
 from steersman.machinery.identity.schema import GroupKind, GroupResource
-from steersman.machinery.large_work.slow_lane import SlowLane, done
 from steersman.rest.objects import Reading
+from steersman.work.offloading import offload, offload_if
 
 _NAMESPACES: Final = GroupResource("", "namespaces")
 _PODS: Final = GroupResource("", "pods")
@@ -92,7 +92,7 @@ class PodSecurity(Plugin):
     def __init__(
         self,
         policy: Callable[[str], Policy | None],
-        pods: Callable[[str], tuple[int, AsyncIterator[tuple[Pod, SlowLane | None]]]],
+        pods: Callable[[str], tuple[int, AsyncIterator[tuple[Pod, bool]]]],
         metrics: PodSecurityMetrics,
         configuration: Configuration = UNCONFIGURED,
     ) -> None:
@@ -174,7 +174,7 @@ class PodSecurity(Plugin):
             self._metrics.failed(attributes, fatal=False)
         evaluations: list[Evaluation] = []
         try:
-            await done(attributes.lane, judge, attributes, policy, metadata, spec, evaluations)
+            await offload(judge, attributes, policy, metadata, spec, evaluations)
         finally:
             for each in evaluations:
                 self._metrics.evaluated(each, attributes)
@@ -214,19 +214,19 @@ class PodSecurity(Plugin):
         exempt = self._configuration.runtime_classes
         findings: dict[str, list[str]] = {}
         controllers: set[str] = set()
-        others: list[tuple[Pod, SlowLane | None]] = []
+        others: list[tuple[Pod, bool]] = []
         checked = 0
         pace = _Pace()
 
-        async def look(pod: Pod, lane: SlowLane | None) -> bool:
+        async def look(pod: Pod, *, is_large: bool) -> bool:
             """Whether there is time for another one."""
             nonlocal checked
-            if found := await done(lane, violations, enforce, pod.metadata, pod.spec):
+            if found := await offload_if(is_large, violations, enforce, pod.metadata, pod.spec):
                 findings.setdefault(reasons(found), []).append(pod.metadata.name)
             checked += 1
             return checked < MAX_PODS and await pace.goes_on()
 
-        async for pod, lane in pods:
+        async for pod, is_large in pods:
             if pod.spec.runtime_class_name in exempt:
                 total -= 1
                 if not await pace.goes_on():
@@ -235,17 +235,17 @@ class PodSecurity(Plugin):
             controller = next((each.uid for each in pod.metadata.owner_references if each.controller), None)
             if controller in controllers:
                 if len(others) < MAX_PODS:
-                    others.append((pod, lane))
+                    others.append((pod, is_large))
                 if not await pace.goes_on():
                     break
                 continue
             if controller is not None:
                 controllers.add(controller)
-            if not await look(pod, lane):
+            if not await look(pod, is_large=is_large):
                 break
         else:
-            for pod, lane in others:
-                if not await look(pod, lane):
+            for pod, is_large in others:
+                if not await look(pod, is_large=is_large):
                     break
         warnings = []
         if checked < total:

@@ -17,9 +17,9 @@ from steersman.admission_plugins.policy.policies import Binding, Policies, Polic
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.errors.status import StatusError, not_found
 from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
-from steersman.machinery.large_work.slow_lane import done
 from steersman.machinery.large_work.turn import Turn
 from steersman.rest.objects import Reading
+from steersman.work.offloading import offload, offload_if
 
 if TYPE_CHECKING:
     from steersman.admission_rules.answers import Answers
@@ -99,9 +99,8 @@ class PolicyPlugin(Plugin):
         self._namespaces: Final = server.objects("", "namespaces")
         self._selecting: Final = Selecting(self._namespaces)
         self._versions: Final = Versions(server.mapper)
-        self._params: Final = Params(server.objects, server.mapper, server.slow_lane)
+        self._params: Final = Params(server.objects, server.mapper)
         self._authorizer: Final = server.authorizer
-        self._slow_lane: Final = server.slow_lane
         self._metrics: Final = server.policy_metrics
         self._condition_metrics: Final = server.condition_metrics
 
@@ -149,7 +148,7 @@ class PolicyPlugin(Plugin):
     async def _rules(self, policy: Policy) -> Any:
         """What the expressions of a policy compile to."""
         rules = policy.rules
-        return await self._slow_lane.run(policy.compile) if rules is None else rules
+        return await offload_if(True, policy.compile) if rules is None else rules
 
     def count_match(self, policy: Policy, attributes: Attributes, match: Match, seconds: float) -> None:
         """Counts an evaluation of match conditions; upstream calls it the same for both kinds of policies, and counts
@@ -173,17 +172,16 @@ class PolicyPlugin(Plugin):
         """What the authorizer says of the user of a request."""
         from steersman.admission_plugins.matching.expressions import answers_about  # slow to import
 
-        return answers_about(attributes, self._authorizer, self._slow_lane)
+        return answers_about(attributes, self._authorizer)
 
     async def _inputs(self, attributes: Attributes, seen: Seen, form: Form) -> Inputs:
         """What expressions are evaluated with, without parameters. Raises StatusError."""
         from steersman.admission_plugins.matching.expressions import inputs_of  # slow to import
 
-        lane = attributes.lane
         plain: list[Any] = []
         for each in (attributes.obj, attributes.old):
             obj = None if each is None else await form.made(attributes, each)
-            plain.append(None if obj is None else await done(lane, _plain, form, obj))
+            plain.append(None if obj is None else await offload(_plain, form, obj))
         obj, old = plain
         return inputs_of(attributes, seen, obj, old, self._namespace(attributes))
 

@@ -15,9 +15,10 @@ from steersman.kinds.kind import Kind
 from steersman.machinery.codec.serializer import encode_in_order
 from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors.status import Cause, StatusError
-from steersman.machinery.large_work.slow_lane import SlowLane, done, is_large
+from steersman.machinery.large_work.sizes import is_large
 from steersman.machinery.large_work.turn import Turn
 from steersman.machinery.managed_fields import Schema
+from steersman.work.offloading import mark_large, offload
 
 if TYPE_CHECKING:
     from steersman.admission_rules.answers import Answers
@@ -107,7 +108,7 @@ class MutatingAdmissionPolicy(PolicyPlugin):
         obj = attributes.obj
         if obj is None:
             return None
-        return await done(attributes.lane, self._versions.own(attributes).body, obj)
+        return await offload(self._versions.own(attributes).body, obj)
 
     def form(self, attributes: Attributes, invocation: Invocation) -> Form:
         """The version in which a policy sees the object. Raises StatusError."""
@@ -120,10 +121,6 @@ class MutatingAdmissionPolicy(PolicyPlugin):
     def answers(self, attributes: Attributes) -> Answers:
         """What the authorizer says of the user of a request."""
         return self._answers(attributes)
-
-    def lane(self, attributes: Attributes) -> SlowLane | None:
-        """Where work on a large object takes place."""
-        return attributes.lane_where(self._slow_lane)
 
     async def rules(self, policy: Policy) -> Any:
         """What the expressions of a policy compile to."""
@@ -158,7 +155,7 @@ class _Mutating:
         if not rules.conditions.is_empty:
             # as upstream, match conditions do not see the namespace
             began = perf_counter()
-            match = await rules.conditions.match(inputs.without_namespace(), self._answers, attributes.lane)
+            match = await rules.conditions.match(inputs.without_namespace(), self._answers)
             self._plugin.count_match(invocation.policy, attributes, match, perf_counter() - began)
             if match.error:
                 return [match.error]
@@ -208,16 +205,14 @@ class _Mutating:
             )
             raise StatusError(503, "ServiceUnavailable", text, details_present=False) from None
         try:
-            plain, large = await self._answers.settled(
-                attributes.lane, _mutated, mutation, inputs, self._answers, schema
-            )  # fmt: skip
+            plain, large = await self._answers.settled(_mutated, mutation, inputs, self._answers, schema)
         except MutationError as error:
             raise _Failure(str(error), error.error_type) from None
         if plain is inputs.object:
             return
         if large:
-            attributes.lane = self._plugin.lane(attributes)  # the object was small until now
-        made = await done(attributes.lane, _patched if is_patch else _applied, kind, plain)
+            mark_large()  # the object was small until now
+        made = await offload(_patched if is_patch else _applied, kind, plain)
         attributes.obj = await form.taken_back(attributes, made)
 
     def end(self) -> None:

@@ -13,11 +13,12 @@ from steersman.machinery.codec.serializer import decode_plain
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.action import Action
 from steersman.machinery.identity.schema import GroupVersionKind
-from steersman.machinery.large_work.slow_lane import SlowLane, done, is_large
+from steersman.machinery.large_work.sizes import is_large
 from steersman.machinery.selectors.labels import SelectorError, from_label_selector
 from steersman.rest.capabilities import Item, ListOptions
 from steersman.rest.context import LOOPBACK, Context
 from steersman.rest.objects import Objects
+from steersman.work.offloading import offload_if
 
 _NOT_FOUND: Final = 404
 _MOST_KEPT: Final = 1_000
@@ -59,10 +60,9 @@ class Param:
 class Params:
     """Finds parameters of any kind that is served."""
 
-    def __init__(self, objects: Callable[[str, str], Objects], mapper: RESTMapper, slow_lane: SlowLane) -> None:
+    def __init__(self, objects: Callable[[str, str], Objects], mapper: RESTMapper) -> None:
         self._objects: Final = objects
         self._mapper: Final = mapper
-        self._slow_lane: Final = slow_lane
         self._kept: Final[dict[tuple[int, GroupVersionKind], tuple[bytes, Plain]]] = {}
         """By the identity of what an object is made of, and its kind: that, and the object."""
         self._bytes_kept = 0
@@ -127,8 +127,7 @@ class Params:
         kept = self._kept.get(key)
         if kept is not None:
             return kept[1]
-        lane = self._slow_lane if is_large(item.body) else None
-        made = await done(lane, _made, served, item.body)
+        made = await offload_if(is_large(item.body), _made, served, item.body)
         size = len(item.body)
         if len(self._kept) >= _MOST_KEPT or self._bytes_kept + size > _MOST_BYTES_KEPT:
             self._kept.clear()

@@ -23,7 +23,7 @@ from steersman.machinery.identity.schema import (
     parse_group_version,
 )
 from steersman.machinery.large_work.nesting import is_too_deep
-from steersman.machinery.large_work.slow_lane import check_count
+from steersman.machinery.large_work.sizes import check_count
 
 _UNREADABLE: Final = "couldn't get version/kind; json parse error: json: cannot unmarshal"
 _META: Final = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'

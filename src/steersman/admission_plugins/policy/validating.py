@@ -102,7 +102,7 @@ class _Judging:
         for param in invocation.params:
             await self._turn.give()
             given = inputs if param is None else inputs.with_params(await param.plain())
-            judgements.append(await self._answers.settled(attributes.lane, rules.judge, given, self._answers))
+            judgements.append(await self._answers.settled(rules.judge, given, self._answers))
         for judgement in judgements:
             if judgement.match is not None:
                 plugin.count_match(invocation.policy, attributes, judgement.match, judgement.match_seconds)

@@ -14,7 +14,6 @@ from steersman.machinery.built_in.pod_resources import Amounts
 from steersman.machinery.built_in.quota.measure import Measure
 from steersman.machinery.built_in.quota.services import ServiceMeasure
 from steersman.machinery.built_in.quota.volume_claims import VolumeClaimMeasure
-from steersman.machinery.large_work.slow_lane import SlowLane
 
 
 class Evaluator:
@@ -42,8 +41,8 @@ class Evaluator:
         """What the object must say as `names` are limited, "" if it says all."""
         return ""
 
-    async def usage(self, obj: Any, namespace: str, lane: SlowLane | None = None) -> Amounts:
-        """How much of which resources the object uses; `lane` is where a large one is measured."""
+    async def usage(self, obj: Any, namespace: str) -> Amounts:
+        """Return how much of which resources the object uses."""
         return self._measure.usage(obj)
 
 

@@ -9,7 +9,7 @@ from steersman.admission_plugins.quota.evaluators import Evaluator
 from steersman.api.core.v1 import Pod
 from steersman.machinery.built_in.pod_resources import Amounts, has_pod_level_resources
 from steersman.machinery.built_in.quota.pods import LIMITS, REQUESTS, PodMeasure, is_terminating, pod_usage
-from steersman.machinery.large_work.slow_lane import SlowLane, done
+from steersman.work.offloading import offload
 
 _NEEDED: Final = frozenset({"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"})
 """Where these are limited, every container must say how much of them it needs."""
@@ -42,5 +42,5 @@ class PodEvaluator(Evaluator):
         told = (f"{name} for: {','.join(sorted(silent[name]))}" for name in sorted(silent))
         return f"must specify {'; '.join(told)}" if silent else ""
 
-    async def usage(self, obj: Any, namespace: str, lane: SlowLane | None = None) -> Amounts:
-        return await done(lane, pod_usage, obj)
+    async def usage(self, obj: Any, namespace: str) -> Amounts:
+        return await offload(pod_usage, obj)

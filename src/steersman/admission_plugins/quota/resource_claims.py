@@ -20,7 +20,6 @@ from steersman.machinery.built_in.quota.resource_claims import (
     made_for,
     pod_of,
 )
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.rest.objects import Objects, Reading
 
 
@@ -51,7 +50,7 @@ class ResourceClaimEvaluator(Evaluator):
             self._changed = changed
         return self._extended
 
-    async def usage(self, obj: Any, namespace: str, lane: SlowLane | None = None) -> Amounts:
+    async def usage(self, obj: Any, namespace: str) -> Amounts:
         return claim_usage(obj, self._extended_resources(), await self._charged_to_pod(obj, namespace))
 
     async def _charged_to_pod(self, claim: ResourceClaim, namespace: str) -> Amounts:

@@ -24,11 +24,11 @@ from steersman.machinery.built_in.pod_resources import Amounts
 from steersman.machinery.built_in.quota.measure import IGNORED, counting, scopes_of
 from steersman.machinery.errors.status import StatusError, internal, plain_internal
 from steersman.machinery.identity.schema import GroupResource
-from steersman.machinery.large_work.slow_lane import SlowLane, done
 from steersman.machinery.selectors.labels import SelectorError
 from steersman.machinery.values.quantity import parse
 from steersman.rest.context import loopback
 from steersman.rest.objects import ByNamespace, Objects, Reading
+from steersman.work.offloading import bound, current, offload_if
 
 _ATTEMPTS: Final = 4
 _PATIENCE: Final = 10.0
@@ -62,11 +62,12 @@ class LimitedResource:
 class _Waiter:
     """A write that waits to be judged."""
 
-    __slots__ = ("attributes", "evaluator", "judged")
+    __slots__ = ("account", "attributes", "evaluator", "judged")
 
     def __init__(self, attributes: Attributes, evaluator: Evaluator) -> None:
         self.attributes = attributes
         self.evaluator = evaluator
+        self.account = current()
         self.judged: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def admit(self) -> None:
@@ -144,14 +145,15 @@ class ResourceQuota(Plugin):
         Where that fails for some quotas, those who are charged are judged by these quotas again. What was stored in the
         others stays, though a write may be refused then: the controller corrects it.
         """
-        accounts, lane = await self._accounts.of(namespace)
+        accounts, is_much = await self._accounts.of(namespace)
         failure: StatusError | None = None
         for _ in range(_ATTEMPTS):
             charged: list[_Waiter] = []
             now = accounts
             for waiter in waiters:
                 try:
-                    after = await charge(now, waiter.attributes, waiter.evaluator, self._limited, lane)
+                    with bound(waiter.account):
+                        after = await charge(now, waiter.attributes, waiter.evaluator, self._limited, is_much=is_much)
                 except StatusError as error:
                     waiter.refuse(error)
                     continue
@@ -173,7 +175,7 @@ class ResourceQuota(Plugin):
                     waiter.admit()
                 return
             waiters = charged
-            accounts, lane = await self._accounts.of(namespace)
+            accounts, is_much = await self._accounts.of(namespace)
             accounts = tuple(each for each in accounts if each.name in failed)
         assert failure is not None
         for waiter in waiters:
@@ -206,11 +208,12 @@ async def charge(
     attributes: Attributes,
     evaluator: Evaluator,
     limited: tuple[LimitedResource, ...] = (),
-    lane: SlowLane | None = None,
+    *,
+    is_much: bool = False,
 ) -> tuple[Account, ...]:
     """The accounts after a write; the same tuple if it costs nothing. Raises StatusError where it may not be done.
 
-    `lane` is where to work if the accounts are large.
+    `is_much`: work with the accounts takes long.
     """
     obj = attributes.obj
     try:
@@ -218,17 +221,19 @@ async def charge(
     except SelectorError:
         return accounts  # as upstream
     limits = [each for each in limited if each.resource == attributes.action.group_resource]
-    lane = attributes.lane_where(lane) if evaluator.reads_only_the_object else None
-    concerned = await done(lane, _concerned, accounts, attributes, evaluator)
+    if evaluator.reads_only_the_object:
+        concerned = await offload_if(is_much, _concerned, accounts, attributes, evaluator)
+    else:
+        concerned = _concerned(accounts, attributes, evaluator)
     if not (concerned or scopes or limits):
         return accounts
-    usage = await evaluator.usage(obj, attributes.action.namespace, lane)
+    usage = await evaluator.usage(obj, attributes.action.namespace)
     if negative := sorted(name for name, amount in usage.items() if amount.sign < 0):
         raise attributes.forbid(f"quota usage is negative for resource(s): {','.join(negative)}")
     old = attributes.old if attributes.operation == UPDATE else None
     grown = usage
     if old is not None and old.metadata.resource_version:
-        grown = _subtract(usage, await evaluator.usage(old, attributes.action.namespace, lane))
+        grown = _subtract(usage, await evaluator.usage(old, attributes.action.namespace))
     by = {index: grown if grown is usage or _matches(accounts[index], old, evaluator) else usage for index in concerned}
     if not any(any(amounts.values()) for amounts in (by.values() if concerned else (grown,))):
         return accounts

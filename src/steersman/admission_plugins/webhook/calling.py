@@ -18,10 +18,11 @@ from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError, bad_request, internal
 from steersman.machinery.identity.names import new_uid
-from steersman.machinery.large_work.slow_lane import SlowLane, done, is_large
+from steersman.machinery.large_work.sizes import is_large
 from steersman.machinery.limited_log import LimitedLog
 from steersman.webhooks.client import WebhookError
 from steersman.webhooks.kubeconfig import KubeconfigError
+from steersman.work.offloading import offload, offload_if
 
 _UNAVAILABLE: Final = 503
 _BAD_REQUEST: Final = 400
@@ -50,10 +51,9 @@ class Denied(Exception):
 class Caller:
     """Asks webhooks of one kind; `type` is what metrics call it."""
 
-    def __init__(self, clients: Clients, metrics: WebhookMetrics, slow_lane: SlowLane, *, mutating: bool) -> None:
+    def __init__(self, clients: Clients, metrics: WebhookMetrics, *, mutating: bool) -> None:
         self._clients: Final = clients
         self._metrics: Final = metrics
-        self._slow_lane: Final = slow_lane
         self._mutating: Final = mutating
         self._log: Final = LimitedLog(logging.getLogger(__name__))
         self.type: Final[Literal["admit", "validating"]] = "admit" if mutating else "validating"
@@ -76,8 +76,7 @@ class Caller:
             why = f"failed calling webhook {quote(hook.name)}: webhook configuration must have either service or URL"
             raise CallFailed(hook, f"could not get REST client: {why}", _INTERNAL)
         uid = new_uid()
-        lane = attributes.lane
-        review = await done(lane, review_of, hook.review_version, uid, attributes, seen, obj, old)
+        review = await offload(review_of, hook.review_version, uid, attributes, seen, obj, old)
         try:
             client = await self._clients.of(hook.client)
         except KubeconfigError as error:
@@ -85,9 +84,8 @@ class Caller:
         try:
             layer = MUTATING if self._mutating else VALIDATING
             answer = await timed(attributes.audit, layer, client.post_within(review, hook.timeout))
-            if lane is None and is_large(answer):  # of a webhook that has much to say of a small object
-                lane = attributes.lane_where(self._slow_lane)
-            verdict = await done(lane, _read, answer, hook, uid, self._mutating)
+            # a webhook may have much to say of a small object
+            verdict = await offload_if(is_large(answer), _read, answer, hook, uid, self._mutating)
         except StatusError as error:
             logged = f"it has answered with {error.code}"
             raise CallFailed(hook, f"failed to call webhook: {error.message}", error.code, logged=logged) from None

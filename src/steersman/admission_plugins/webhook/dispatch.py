@@ -19,8 +19,8 @@ from steersman.admission_plugins.webhook.hooks import Conditions, Hook
 from steersman.api.meta.v1 import ManagedFieldsEntry
 from steersman.machinery.codec.serializer import decode_plain
 from steersman.machinery.errors.status import forbidden
-from steersman.machinery.large_work.slow_lane import done
 from steersman.webhooks.kubeconfig import Login
+from steersman.work.offloading import offload, offload_if
 
 _GROUP: Final = "admissionregistration.k8s.io"
 
@@ -70,13 +70,12 @@ class WebhookPlugin(Plugin):
         """`login` says who this server is to a webhook's host ("name:port")."""
         self._authorizer: Final = server.authorizer
         self._condition_metrics: Final = server.condition_metrics
-        self._slow_lane: Final = server.slow_lane
         self._clients: Final = Clients(server.locate_service, login, server.itself, server.egress)
         configurations = server.objects(_GROUP, self.plural)
         self._configurations: Final = Configurations(configurations, server.mapper, self._clients.keep)
         self._selecting: Final = Selecting(server.objects("", "namespaces"))
         self._versions: Final = Versions(server.mapper)
-        self._caller: Final = Caller(self._clients, server.webhook_metrics, server.slow_lane, mutating=self.mutates)
+        self._caller: Final = Caller(self._clients, server.webhook_metrics, mutating=self.mutates)
 
     def close(self) -> None:
         self._clients.close()
@@ -101,14 +100,13 @@ class WebhookPlugin(Plugin):
         """Whether the matchConditions of a webhook hold. Raises StatusError 403 where that cannot be told."""
         from steersman.admission_plugins.matching.expressions import answers_about, inputs_of  # few servers need it
 
-        lane = attributes.lane
         compiled = conditions.compiled
         if compiled is None:
-            compiled = await self._slow_lane.run(conditions.compile)
-        obj, old = await done(lane, lambda: shown.plain)
-        answers = answers_about(attributes, self._authorizer, self._slow_lane)
+            compiled = await offload_if(True, conditions.compile)
+        obj, old = await offload(lambda: shown.plain)
+        answers = answers_about(attributes, self._authorizer)
         began = perf_counter()
-        match = await compiled.match(inputs_of(attributes, seen, obj, old), answers, lane)
+        match = await compiled.match(inputs_of(attributes, seen, obj, old), answers)
         self._condition_metrics.observe(
             "webhook", hook.name, attributes.operation, self._caller.type, perf_counter() - began, match.failures,
             excluded=not match.matches and not match.error,
@@ -120,11 +118,10 @@ class WebhookPlugin(Plugin):
     async def _shown(self, attributes: Attributes, seen: Seen) -> Shown:
         """The objects as a webhook sees them. Raises StatusError."""
         form = self._versions.form(attributes, seen)
-        lane = attributes.lane
         made: list[Any] = []
         documents: list[bytes | None] = []
         for each in (attributes.obj, attributes.old):
             obj = None if each is None else await form.made(attributes, each)
             made.append(obj)
-            documents.append(None if obj is None else await done(lane, form.document, obj))
+            documents.append(None if obj is None else await offload(form.document, obj))
         return Shown(form, *made, *documents)

@@ -26,10 +26,10 @@ from steersman.machinery.codec.strict import DecodeError, decode_untyped
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError, internal, plain_internal
 from steersman.machinery.identity.schema import GroupVersionKind, no_kind_registered
-from steersman.machinery.lane.taking_long import TakesLong
 from steersman.machinery.large_work.nesting import is_too_deep
-from steersman.machinery.large_work.slow_lane import check_count, done, is_large
+from steersman.machinery.large_work.sizes import check_count, is_large
 from steersman.machinery.patch import json_patch
+from steersman.work.offloading import mark_large, offload
 
 logger = logging.getLogger(__name__)
 
@@ -112,8 +112,8 @@ class MutatingAdmissionWebhook(WebhookPlugin):
         form = shown.form
         again = None
         if form.converts:
-            document = await done(attributes.lane, _defaulted, form.kind, patched.obj)
-            again = seen, shown.become(await done(attributes.lane, _decoded, document, form.kind), document)
+            document = await offload(_defaulted, form.kind, patched.obj)
+            again = seen, shown.become(await offload(_decoded, document, form.kind), document)
         attributes.obj = await form.taken_back(attributes, patched.obj)
         return again
 
@@ -122,7 +122,7 @@ class MutatingAdmissionWebhook(WebhookPlugin):
         obj = attributes.obj
         if obj is None:
             return None
-        return await done(attributes.lane, self._versions.own(attributes).body, obj)
+        return await offload(self._versions.own(attributes).body, obj)
 
     async def _ask(
         self, hook: Hook, attributes: Attributes, seen: Seen, shown: Shown, kept: _Round, context: Reinvocation
@@ -135,7 +135,7 @@ class MutatingAdmissionWebhook(WebhookPlugin):
         try:
             verdict = await self._caller.call(hook, attributes, seen, shown.obj_json, shown.old_json)
             if verdict.patch:
-                patched = await self._patched(attributes, hook, verdict, shown)
+                patched = await self._patched(hook, verdict, shown)
         except (CallFailed, Denied, StatusError) as error:
             failed = error
         if patched is not None:
@@ -151,7 +151,7 @@ class MutatingAdmissionWebhook(WebhookPlugin):
         if told is not None:
             told.asked(attributes, is_changed=is_changed)
             if patched is not None:
-                await done(attributes.lane, told.patched, attributes, verdict.patch)
+                await offload(told.patched, attributes, verdict.patch)
         if self._caller.judge(hook, attributes, failed, began) and told is not None:
             told.failed_open(attributes)
         return patched
@@ -159,15 +159,11 @@ class MutatingAdmissionWebhook(WebhookPlugin):
     def _told(self, hook: Hook, context: Reinvocation) -> _Told:
         return _Told(hook, f"round_{int(context.is_second)}_index_{self._configurations.number(hook)}")
 
-    async def _patched(self, attributes: Attributes, hook: Hook, verdict: Verdict, shown: Shown) -> _Patched | None:
+    async def _patched(self, hook: Hook, verdict: Verdict, shown: Shown) -> _Patched | None:
         """What a patch makes of the object, which may be large from now on. Raises as `_patched`."""
-        if attributes.lane is None and is_large(verdict.patch):
-            attributes.lane = attributes.lane_where(self._slow_lane)
-        try:
-            return await done(attributes.lane, _patched, hook, verdict, shown, self._versions)
-        except TakesLong:
-            attributes.lane = attributes.lane_where(self._slow_lane)
-            return await done(attributes.lane, _patched, hook, verdict, shown, self._versions)
+        if is_large(verdict.patch):
+            mark_large()
+        return await offload(_patched, hook, verdict, shown, self._versions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from typing import Final
 from steersman.audit.backends.backend import Records
 from steersman.audit.errors import Errors
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.webhooks.client import WebhookClient, WebhookError
+from steersman.work.offloading import offload_if
 
 _PLUGIN: Final = "webhook"
 _HEAD: Final = b'{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"items":[{'
@@ -23,9 +23,8 @@ class WebhookBackend:
 
     deferred = False
 
-    def __init__(self, client: WebhookClient, lane: SlowLane, errors: Errors) -> None:
+    def __init__(self, client: WebhookClient, errors: Errors) -> None:
         self._client: Final = client
-        self._lane: Final = lane
         self._errors: Final = errors
 
     def process(self, records: Records) -> Awaitable[bool]:
@@ -33,8 +32,7 @@ class WebhookBackend:
         return self._post(records)
 
     async def _post(self, records: Records) -> bool:
-        large = sum(map(len, records)) > _LARGE
-        body = await self._lane.run(_event_list, records) if large else _event_list(records)
+        body = await offload_if(sum(map(len, records)) > _LARGE, _event_list, records)
         try:
             await self._client.post(body)
         except (StatusError, WebhookError) as error:

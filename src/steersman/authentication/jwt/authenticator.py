@@ -24,18 +24,17 @@ from steersman.authentication.jwt.metrics import IssuerMetrics, JWTMetrics
 from steersman.authentication.jwt.provider import ProviderError, RemoteKeys, discover
 from steersman.authentication.user import UserInfo, authenticated
 from steersman.machinery.errors.field import quote
-from steersman.machinery.lane.taking_long import TakesLong
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.metrics import Registry
 from steersman.machinery.values import times
 from steersman.net.client.egress import USUAL, Dial, Egress
+from steersman.work.offloading import current
 
 logger = logging.getLogger(__name__)
 
 RETRY: Final = 10.0
 """Seconds between attempts to find an issuer's keys."""
 _LONGEST_NAME: Final = 256
-"""Characters of the name by which turns in the lane are shared before a token's user is known."""
+"""Characters of the name by which turns in the worker threads are shared before a token's user is known."""
 
 
 class ProviderTokens:
@@ -118,18 +117,16 @@ class ProviderTokens:
 class IssuerAuthenticator:
     """Knows users by the tokens of one issuer, as a configuration without faults says. Must be made on the loop.
 
-    `fetcher` asks the issuer; expressions that take long are evaluated in the `lane`.
+    `fetcher` asks the issuer; expressions that take long are evaluated in the worker threads.
     """
 
     def __init__(
         self, configuration: JWTAuthenticator, algorithms: Sequence[str], fetcher: Fetcher, metrics: IssuerMetrics,
-        lane: SlowLane,
     ) -> None:  # fmt: skip
         issuer = configuration.issuer
         self.issuer: Final = issuer.url
         self._fetcher = fetcher
         self._metrics = metrics
-        self._lane = lane
         self._expected = Expectations(issuer.url, issuer.audiences, tuple(algorithms))
         self._tokens = ProviderTokens(self._expected, issuer.discovery_url, fetcher.fetch, metrics)
         self._mapper = ClaimMapper(configuration)
@@ -159,43 +156,34 @@ class IssuerAuthenticator:
         if untrusted_issuer(token) != self.issuer:
             return None
         began = times.monotonic()
-        is_long = False
         try:
             claims = self._tokens.claims(token)
-            if isinstance(claims, dict) and not self._has_to_ask(claims):
+            if isinstance(claims, dict) and not self._mapper.has_expressions and not self._has_to_ask(claims):
                 return self._identity(self._mapper.user(claims), audiences, began)
-        except TakesLong:
-            is_long = True
         except AuthenticationError:
             self._metrics.judged(times.monotonic() - began, is_good=False)
             raise
-        return self._wait(claims, audiences, began, is_long=is_long)
+        return self._wait(claims, audiences, began)
 
     def _has_to_ask(self, claims: dict[str, Any]) -> bool:
         return self._distributed is not None and self._distributed.has_to_ask(claims)
 
     async def _wait(
-        self, pending: dict[str, Any] | Awaitable[dict[str, Any]], audiences: tuple[str, ...], began: float, *,
-        is_long: bool,
-    ) -> TokenIdentity:  # fmt: skip
+        self, pending: dict[str, Any] | Awaitable[dict[str, Any]], audiences: tuple[str, ...], began: float
+    ) -> TokenIdentity:
         try:
             claims = pending if isinstance(pending, dict) else await pending
             if self._distributed is not None and self._distributed.has_to_ask(claims):
                 await self._distributed.expand(claims)
-            return self._identity(await self._user(claims, is_long=is_long), audiences, began)
+            return self._identity(await self._user(claims), audiences, began)
         except AuthenticationError:
             self._metrics.judged(times.monotonic() - began, is_good=False)
             raise
 
-    async def _user(self, claims: dict[str, Any], *, is_long: bool) -> UserInfo:
-        """The user of claims, beside the loop where it takes long to find out. Raises AuthenticationError."""
-        try:
-            if is_long:
-                raise TakesLong
-            return self._mapper.user(claims)
-        except TakesLong:
-            whose = f"{self.issuer}#{claims.get('sub')}"[:_LONGEST_NAME]  # nobody is anybody yet
-            return await self._lane.of(whose).run(self._mapper.user, claims)
+    async def _user(self, claims: dict[str, Any]) -> UserInfo:
+        """Return the user of claims. Raises AuthenticationError."""
+        whose = f"{self.issuer}#{claims.get('sub')}"[:_LONGEST_NAME]  # nobody is anybody yet
+        return await current().of(whose).offload(self._mapper.user, claims)
 
     def _identity(self, user: UserInfo, audiences: tuple[str, ...], began: float) -> TokenIdentity:
         self._metrics.judged(times.monotonic() - began, is_good=True)
@@ -219,7 +207,7 @@ class JWTAuthenticators:
 
     def __init__(
         self, configuration: AuthenticationConfiguration, algorithms: Sequence[str], api_audiences: tuple[str, ...],
-        metrics: JWTMetrics, lane: SlowLane, egress: Egress = USUAL,
+        metrics: JWTMetrics, egress: Egress = USUAL,
     ) -> None:  # fmt: skip
         fetchers = [
             Fetcher(each.issuer.certificate_authority, leave=_way_of(each.issuer.egress_selector_type, egress))
@@ -227,7 +215,7 @@ class JWTAuthenticators:
         ]
         self._api_audiences = api_audiences
         self._by_issuer: Final = {
-            each.issuer.url: IssuerAuthenticator(each, algorithms, fetcher, metrics.of(each.issuer.url), lane)
+            each.issuer.url: IssuerAuthenticator(each, algorithms, fetcher, metrics.of(each.issuer.url))
             for each, fetcher in zip(configuration.jwt, fetchers, strict=True)
         }
 

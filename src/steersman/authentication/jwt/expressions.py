@@ -19,7 +19,7 @@ from steersman.cel.library.kubernetes_costs import kubernetes_costs
 from steersman.cel.names import unescape
 from steersman.cel.values import CostLimitExceeded, EvaluationError, LazyMap
 from steersman.machinery.errors.field import FieldError, Path, internal, invalid
-from steersman.machinery.lane.taking_long import takes_long
+from steersman.work.offloading import takes_long
 
 CLAIMS: Final = "claims"
 USER: Final = "user"
@@ -73,7 +73,7 @@ class Compiled:
     def evaluate(self, value: Any) -> Any:
         """Return what the expression makes of `value`, its variable.
 
-        Raises ExpressionError; TakesLong on the loop.
+        Raises ExpressionError.
         """
         if self.program is None:
             raise ExpressionError(self.error)

@@ -46,9 +46,12 @@ class ClaimMapper:
         self._extra = [(each.key, compiled(each.value_expression, CLAIMS, is_rule=False)) for each in mappings.extra]
         self._claim_rules = list(_rules(configuration.claim_validation_rules, CLAIMS))
         self._user_rules = list(_rules(configuration.user_validation_rules, USER))
+        evaluated = (self._username, self._groups, self._uid, *self._extra, *self._claim_rules, *self._user_rules)
+        self.has_expressions: Final = any(each is not None for each in evaluated)
+        """Whether expressions are evaluated for each token, so that `user` is for `work.offloading.offload`."""
 
     def user(self, claims: dict[str, Any]) -> UserInfo:
-        """The user that a token with these claims is of. Raises AuthenticationError; TakesLong on the loop."""
+        """The user that a token with these claims is of. Raises AuthenticationError."""
         shown = Plain(claims)
         name = self._name(claims, shown)
         groups = self._group_names(claims, shown)

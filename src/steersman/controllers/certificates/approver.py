@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final
 
 from steersman.api.authorization.v1 import ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec
@@ -21,6 +20,7 @@ from steersman.controllers.certificates.requests import (
 )
 from steersman.controllers.controller import TryLater
 from steersman.machinery.codec.serializer import deep_copy
+from steersman.work.offloading import offload_if
 
 _SELF: Final = ("selfnodeclient", "Auto approving self kubelet client certificate after SubjectAccessReview.")
 _ANY: Final = ("nodeclient", "Auto approving kubelet client certificate after SubjectAccessReview.")
@@ -38,7 +38,7 @@ class CSRApprover(CertificateController):
         if request is None or is_judged(request):
             return
         try:
-            kinds = await asyncio.to_thread(recognized, request)
+            kinds = await offload_if(True, recognized, request)
         except Unreadable as error:
             raise TryLater(f'unable to parse csr "{key}": {error}') from None
         for subresource, message in kinds:

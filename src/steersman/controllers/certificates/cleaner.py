@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import Final
 
@@ -14,6 +13,7 @@ from steersman.controllers.controller import Controller, Surroundings
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.go.pem import decode_block
 from steersman.machinery.values import times
+from steersman.work.offloading import offload_if
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ async def _has_expired(request: CertificateSigningRequest, now: float) -> bool:
     approved = any(each.type == APPROVED for each in request.status.conditions)
     if not (approved and request.status.certificate):
         return False
-    return await asyncio.to_thread(_is_out_of_time, request.status.certificate, now)
+    return await offload_if(True, _is_out_of_time, request.status.certificate, now)
 
 
 def _is_out_of_time(pem: bytes, now: float) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from steersman.api.certificates.v1 import CertificateSigningRequest, CertificateSigningRequestCondition
 from steersman.client.resources import CERTIFICATE_SIGNING_REQUESTS
 from steersman.controllers.authority import Authority, CannotSign
@@ -13,6 +11,7 @@ from steersman.controllers.certificates.signing import sign
 from steersman.controllers.controller import Settings, Surroundings, TryLater
 from steersman.machinery.codec.serializer import deep_copy
 from steersman.machinery.values import times
+from steersman.work.offloading import offload_if
 
 
 class CSRSigner(CertificateController):
@@ -37,7 +36,7 @@ class CSRSigner(CertificateController):
             return
         changed = deep_copy(request)
         try:
-            changed.status.certificate = await asyncio.to_thread(_signed, authority, request)
+            changed.status.certificate = await offload_if(True, _signed, authority, request)
         except Unfit as error:
             condition = CertificateSigningRequestCondition(
                 type=FAILED, status="True", reason="SignerValidationFailure", message=str(error),

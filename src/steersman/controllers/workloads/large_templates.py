@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from steersman.api.core.v1 import PodTemplateSpec
 from steersman.machinery.codec.serializer import encode
-from steersman.machinery.large_work.slow_lane import is_large
+from steersman.machinery.large_work.sizes import is_large
+from steersman.work.offloading import offload_if
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -16,6 +16,4 @@ R = TypeVar("R")
 
 async def on_template(template: PodTemplateSpec, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Return what `work` makes of its arguments, of which `template` is the largest part. Raises what `work` raises."""
-    if is_large(encode(template)):
-        return await asyncio.to_thread(work, *args, **kwargs)
-    return work(*args, **kwargs)
+    return await offload_if(is_large(encode(template)), work, *args, **kwargs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping
 from hashlib import sha256
@@ -11,6 +10,7 @@ from typing import Final
 from steersman.api.meta.v1 import LabelSelector
 from steersman.machinery.codec.serializer import encode
 from steersman.machinery.selectors.labels import Selector, from_label_selector
+from steersman.work.offloading import offload_if
 
 _LARGE: Final = 200
 """Requirements whose check takes more than a millisecond."""
@@ -32,7 +32,7 @@ async def compiled(selector: LabelSelector | None) -> Selector:
     key = sha256(encode(selector)).digest()
     found = _remembered.get(key)
     if found is None:
-        found = _remembered[key] = await asyncio.to_thread(from_label_selector, selector)
+        found = _remembered[key] = await offload_if(True, from_label_selector, selector)
         while len(_remembered) > 1 and sum(len(each.requirements) for each in _remembered.values()) > _MOST:
             _remembered.popitem(last=False)
     else:

@@ -14,16 +14,16 @@ from steersman.endpoints.scope import Scope
 from steersman.endpoints.writing import Write, mutated, parse
 from steersman.kinds.built_in import stamp
 from steersman.machinery.codec.serializer import encode
-from steersman.machinery.large_work.slow_lane import done
 from steersman.net.message import Response
 from steersman.rest.bound import Act
 from steersman.rest.resource import Subresource
+from steersman.work.offloading import offload
 
 
 async def act(scope: Scope, subresource: Subresource, acting: Act, request: Request) -> Response:
     """Hands the body's object to `acting`, the subresource's own, and answers 201 with what that gives back."""
     write = await parse(scope, request, body_media_type, create_options)
-    body = await done(write.ctx.lane, _body, write, subresource)
+    body = await offload(_body, write, subresource)
     chain = scope.shared.admission
     if chain.handles(CREATE):
         assert subresource.kind is not None

@@ -24,12 +24,13 @@ from steersman.machinery.codec.serializer import decode_plain
 from steersman.machinery.codec.strict import DecodeError, has_unique_members
 from steersman.machinery.errors.status import StatusError, bad_request, conflict, plain_internal
 from steersman.machinery.large_work.nesting import is_too_deep
-from steersman.machinery.large_work.slow_lane import check_count, done
+from steersman.machinery.large_work.sizes import check_count
 from steersman.machinery.managed_fields import Applier
 from steersman.machinery.patch.json_patch import json_type
 from steersman.machinery.values import times
 from steersman.net.message import Response
 from steersman.rest.capabilities import Updater
+from steersman.work.offloading import mark_large, offload
 
 _CONVERTING: Final = "error converting YAML to JSON: "
 
@@ -81,12 +82,12 @@ class Configuration:
         if self.value is None:
             raise self._refusal()
         write = self.write
-        options, scope, lane = write.options, write.scope, write.ctx.lane
+        options, scope = write.options, write.scope
         manager, force = options.field_manager, bool(options.force)
         work = partial(_apply, applier, live, self.value, manager, kind, force=force, defaults=defaults)
         if sum(len(each.fields_v1 or b"") for each in live.metadata.managed_fields) > MUCH_TO_APPLY:
-            lane = scope.lane(write.request)
-        result: tuple[Any, bool] = await scope.run(lane, work)
+            mark_large()
+        result: tuple[Any, bool] = await scope.run(work)
         if self.duplicates:
             if options.field_validation == "Strict":
                 raise bad_request(f"error strict decoding YAML: {self.duplicates}")
@@ -155,7 +156,7 @@ async def read_configuration(scope: Scope[Updater], request: Request) -> Configu
     write = await parse(scope, request, lambda _scope, _request: APPLY_YAML, apply_options)
     await write.record_patch()
     configuration = Configuration(write)
-    await done(write.ctx.lane, configuration.read, write.data)
+    await offload(configuration.read, write.data)
     return configuration
 
 
@@ -168,10 +169,10 @@ async def server_side_apply(scope: Scope[Updater], request: Request) -> Response
     async def prepare(old: Any | None) -> Any:
         live = scope.kind.new() if old is None else old
         if old is not None and scope.other is not None:
-            live = await scope.run(write.ctx.lane, scope.other.from_hub, old)
+            live = await scope.run(scope.other.from_hub, old)
         new, is_changed = await configuration.applied(applier, live, scope.kind)
         same = None if is_changed else old
-        return await scope.run(write.ctx.lane, partial(_applied, configuration, new, same, is_new=old is None))
+        return await scope.run(partial(_applied, configuration, new, same, is_new=old is None))
 
     item, created = await store_changed(write, prepare, may_create=not request.action.subresource)
     return await write.answer(item, 201 if created else 200)

@@ -14,15 +14,15 @@ from steersman.endpoints.writing import Write, admitted, parse, store_new
 from steersman.kinds.built_in import stamp
 from steersman.machinery.codec.serializer import encode
 from steersman.machinery.errors.status import not_implemented
-from steersman.machinery.large_work.slow_lane import done
 from steersman.net.message import Response
 from steersman.rest.capabilities import Answerer, Creater, Encoded
+from steersman.work.offloading import offload
 
 
 async def create(scope: Scope[Creater], request: Request) -> Response:
     """Stores the body's object and answers 201 with it."""
     write = await parse(scope, request, body_media_type, create_options)
-    obj = await scope.run(write.ctx.lane, _new, write)
+    obj = await scope.run(_new, write)
     if scope.resource.not_yet:
         raise not_implemented(scope.resource.not_yet)
     return await write.answer(await store_new(write, obj), 201)
@@ -31,10 +31,10 @@ async def create(scope: Scope[Creater], request: Request) -> Response:
 async def answer(scope: Scope[Answerer], request: Request) -> Response:
     """For kinds that are never stored: answers 201 with what is made of the body's object, an object or a Status."""
     write = await parse(scope, request, body_media_type, create_options)
-    obj = (await admitted(write, await scope.run(write.ctx.lane, _new, write), None)).obj
+    obj = (await admitted(write, await scope.run(_new, write), None)).obj
     answered = await scope.storage.answer(write.ctx, obj)
     if isinstance(answered, type(obj)):
-        body = await done(write.ctx.lane, scope.kind.body, answered)
+        body = await offload(scope.kind.body, answered)
         return await write.answer(Encoded(body), 201)
     stamp(answered)
     return object_response(request, encode(answered), write.wanted, 201)

@@ -8,7 +8,7 @@ import msgspec
 
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.endpoints.admit import check_delete
-from steersman.endpoints.bodies import body_media_type, lane_for, read_body
+from steersman.endpoints.bodies import body_media_type, is_large_body, read_body
 from steersman.endpoints.negotiation import PROTOBUF, YAML
 from steersman.endpoints.objects import item_response, representation
 from steersman.endpoints.parameters import decode_parameters
@@ -20,10 +20,10 @@ from steersman.machinery.codec.serializer import encode
 from steersman.machinery.codec.strict import DecodeError, Media, decode_object, peek_type_meta
 from steersman.machinery.errors.status import bad_request, invalid
 from steersman.machinery.identity.schema import GroupKind, no_kind_registered
-from steersman.machinery.large_work.slow_lane import done
 from steersman.machinery.validation.options import validate_delete_options
 from steersman.net.message import Response
 from steersman.rest.capabilities import GracefulDeleter, Item
+from steersman.work.offloading import offload_if
 
 
 class _Metadata(msgspec.Struct, gc=False):
@@ -72,7 +72,7 @@ async def read_delete_options(scope: Scope, request: Request) -> DeleteOptions:
     data = await read_body(scope, request)
     if data:
         media = body_media_type(scope, request)
-        options = await done(lane_for(scope, request, data, media), decode_options, data, media)
+        options = await offload_if(is_large_body(scope, request, data, media), decode_options, data, media)
         if request.audit is not None:
             shown = msgspec.structs.replace(options, kind="DeleteOptions", api_version=_INTERNAL)
             request.audit.request_object(None, lambda: encode(shown))

@@ -18,6 +18,7 @@ from steersman.endpoints.writing import Write, parse, store_changed
 from steersman.machinery.errors.status import not_found
 from steersman.net.message import Response
 from steersman.rest.capabilities import Updater
+from steersman.work.offloading import offload
 
 
 async def patch(scope: Scope[Updater], request: Request) -> Response:
@@ -32,8 +33,8 @@ async def patch(scope: Scope[Updater], request: Request) -> Response:
     async def prepare(old: Any | None) -> Any:
         if old is None:
             raise not_found(scope.group_resource, request.action.name)
-        current, obj = await write.done(_patched, write, old)
-        return await scope.run(write.ctx.lane, _owned, write, obj, current)
+        current, obj = await offload(_patched, write, old)
+        return await scope.run(_owned, write, obj, current)
 
     return await write.answer((await store_changed(write, prepare)).item)
 

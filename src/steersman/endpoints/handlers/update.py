@@ -10,24 +10,23 @@ from steersman.endpoints.ownership import deduplicate_owners, own_changed, own_n
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.endpoints.writing import Write, parse, store_changed
-from steersman.machinery.large_work.slow_lane import done
 from steersman.net.message import Response
 from steersman.rest.capabilities import Updater
+from steersman.work.offloading import offload
 
 
 async def update(scope: Scope[Updater], request: Request) -> Response:
     """Replaces the object by the body's and answers 200 with it, or 201 where the kind may be made this way."""
     write = await parse(scope, request, body_media_type, update_options)
-    lane = write.ctx.lane
-    first: Any = await done(lane, _replacement, write)
+    first: Any = await offload(_replacement, write)
     uid = first.metadata.uid
 
     async def prepare(old: Any | None) -> Any:
         nonlocal first
         obj, first = first, None
         if obj is None:  # another write came first, and what was made of the body is used up
-            obj = await done(lane, _replacement, write)
-        return await scope.run(write.ctx.lane, _replacing, write, obj, old)
+            obj = await offload(_replacement, write)
+        return await scope.run(_replacing, write, obj, old)
 
     item, created = await store_changed(write, prepare, uid=uid)
     return await write.answer(item, 201 if created else 200)

@@ -22,10 +22,11 @@ from steersman.endpoints.writing import Write, mutated, parse
 from steersman.kinds.kind import Kind
 from steersman.machinery.codec.serializer import encode, encode_in_order
 from steersman.machinery.errors.status import StatusError, bad_request, conflict, plain_internal
-from steersman.machinery.large_work.slow_lane import done, is_large
+from steersman.machinery.large_work.sizes import is_large
 from steersman.net.message import Response
 from steersman.rest.capabilities import Change, Getter, Item, Make, Updater
 from steersman.rest.resource import Subresource
+from steersman.work.offloading import offload, offload_if
 
 _NO_OWNERS: Final = (
     "failed to create manager for existing fields: failed to convert live object (/; autoscaling/v1, Kind=Scale) to "
@@ -50,7 +51,7 @@ async def update_view(scope: Scope[Updater], subresource: Subresource, request: 
     kind = _kind(subresource)
     validation = write.options.field_validation
     try:
-        view = await done(write.ctx.lane, decode, scope, request, write.data, write.media, validation, kind)
+        view = await offload(decode, scope, request, write.data, write.media, validation, kind)
     except StatusError as error:
         if scope.resource.by_definition and error.code == _BAD_REQUEST:
             raise bad_request(_UNTYPED_VIEW) from None
@@ -74,8 +75,8 @@ async def patch_view(scope: Scope[Updater], subresource: Subresource, request: R
     kind = _kind(subresource)
 
     async def changed(old: Any) -> Any:
-        live = await done(write.ctx.lane, _live_view, scope, subresource, old)
-        view = await write.done(patched, write, live, kind)
+        live = await offload(_live_view, scope, subresource, old)
+        view = await offload(patched, write, live, kind)
         check_names(scope, request, view.metadata)
         return view
 
@@ -89,7 +90,7 @@ async def apply_view(scope: Scope[Updater], subresource: Subresource, request: R
     applier = view_applier(kind)
 
     async def applied(old: Any) -> Any:
-        live = await done(write.ctx.lane, _live_view, scope, subresource, old)
+        live = await offload(_live_view, scope, subresource, old)
         if scope.resource.by_definition and not live.metadata.managed_fields:
             raise plain_internal(_NO_OWNERS)  # upstream looks for the first owners among the kinds of the definition
         view, _ = await configuration.applied(applier, live, kind, defaults=False)
@@ -119,16 +120,16 @@ async def _store(
 
     async def make(old: Any | None) -> Any:
         assert old is not None
-        before = await done(ctx.lane, _view, subresource, old)
-        new = await done(ctx.lane, scope.resource.kind.copy, old)
+        before = await offload(_view, subresource, old)
+        new = await offload(scope.resource.kind.copy, old)
         view = await prepare(old)
         # before admission: what that changes is nobody's
-        await done(ctx.lane, own_view, scope, write.request, kind, old, view, before, manager, is_applied)
+        await offload(own_view, scope, write.request, kind, old, view, before, manager, is_applied)
         if chain.handles(UPDATE):
             record = write.admission(UPDATE, view, before, kind=kind.gvk)
             await mutated(write, record)
             view = record.obj
-        await done(ctx.lane, own_by_view, scope, new, view)
+        await offload(own_by_view, scope, new, view)
         view_of.write(new, view)
         version = view.metadata.resource_version
         if version and version != old.metadata.resource_version:
@@ -162,8 +163,7 @@ def _live_view(scope: Scope, subresource: Subresource, obj: Any) -> Any:
 async def _answer(
     scope: Scope, subresource: Subresource, request: Request, item: Item, wanted: Representation
 ) -> Response:
-    lane = scope.lane(request) if is_large(item.body) else None
-    return await done(lane, _rendered, scope, subresource, request, item, wanted)
+    return await offload_if(is_large(item.body), _rendered, scope, subresource, request, item, wanted)
 
 
 def _rendered(scope: Scope, subresource: Subresource, request: Request, item: Item, wanted: Representation) -> Response:

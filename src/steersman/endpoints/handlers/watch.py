@@ -26,11 +26,12 @@ from steersman.endpoints.table import include_object, table_of
 from steersman.machinery.codec.protobuf import documents as protobuf
 from steersman.machinery.codec.serializer import encode, encode_in_order
 from steersman.machinery.errors.status import CAUSE_RESOURCE_VERSION_TOO_LARGE, StatusError, method_not_supported
-from steersman.machinery.large_work.slow_lane import SlowLane, is_large
+from steersman.machinery.large_work.sizes import is_large
 from steersman.net import upkeep
 from steersman.net.message import BodyAborted, BodyWriter, Response, Upgraded
 from steersman.net.websocket.streams import handshake, is_websocket_request, serve_stream
 from steersman.rest.capabilities import Item, ListOptions, WatchEvent, WatchStart
+from steersman.work.offloading import current
 
 logger = logging.getLogger(__name__)
 
@@ -63,8 +64,8 @@ async def watch(scope: Scope, request: Request) -> Response:
         seconds = scope.shared.min_request_timeout * (1.0 + random.random())  # type: ignore[assignment]
     kind = TableWatchStream if wanted.as_kind == "Table" else WatchStream
     labels = scope.shared.metrics.labels(request.info, dry_run=False)
-    lane, initialized = scope.lane(request), request.initialized
-    stream = kind(scope, options, wanted, including, float(seconds or 0), labels, lane, initialized)
+    initialized = request.initialized
+    stream = kind(scope, options, wanted, including, float(seconds or 0), labels, initialized)
     try:
         stream.begin(await watcher.watch(scope.context(request), options, stream))
     except StatusError as error:
@@ -103,11 +104,11 @@ class WatchStream:
 
     def __init__(
         self, scope: Scope, options: ListOptions, wanted: Representation, including: str, seconds: float,
-        labels: tuple[str, ...], lane: SlowLane, initialized: Callable[[], None] | None = None,
+        labels: tuple[str, ...], initialized: Callable[[], None] | None = None,
     ) -> None:  # fmt: skip
         """`initialized` is called when the first objects are out."""
         self._scope = scope
-        self._lane = lane
+        self._account = current()
         self._initialized = initialized
         self._wanted = wanted
         self._including = including
@@ -202,7 +203,7 @@ class WatchStream:
         try:
             for some in slices_of(initial, _SLICE_BYTES):
                 if any(map(self._is_long, some)):
-                    encoded = await self._lane.run(self._encoded, some)
+                    encoded = await self._account.offload_if(True, self._encoded, some)
                     if self._over():
                         return
                     self._write_initial(encoded)
@@ -216,7 +217,7 @@ class WatchStream:
             self._broken_off(error)
 
     def _broken_off(self, error: BaseException) -> None:
-        """What a task of this watch did not get done. Where the lane is closed, the watch ends as the server does."""
+        """Log what a task of this watch did not get done; where the threads have ended, end the watch as the server."""
         if isinstance(error, asyncio.CancelledError) or (
             isinstance(error, RuntimeError) and self._scope.shared.stopping()
         ):
@@ -314,7 +315,7 @@ class WatchStream:
             self._broken_off(error)
 
     async def _encoded_once(self, event: WatchEvent) -> bytes:
-        """An event's bytes, made in the slow lane by the first watcher that needs them."""
+        """Return an event's bytes, made by the first watcher that needs them, for all and so for no user."""
         known = event.representations
         if known is None:
             known = event.representations = {}
@@ -322,7 +323,7 @@ class WatchStream:
         if isinstance(data, bytes):
             return data
         if data is None:
-            making = self._scope.shared.slow_lane.run(self._encode, event.type, event.entry)
+            making = self._account.of_server().offload_if(True, self._encode, event.type, event.entry)
             known[self._key] = data = asyncio.ensure_future(making)
             data.add_done_callback(partial(_made, known, self._key))
         return await asyncio.shield(data)

@@ -21,10 +21,11 @@ from steersman.endpoints.proxy.location import escaped_path, join_path
 from steersman.machinery.errors.status import internal, plain_internal, service_unavailable
 from steersman.machinery.go.strings import trim_space
 from steersman.machinery.go.urls import url_error
-from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.machinery.large_work.large_requests import check_room
 from steersman.net.ascii import lower
 from steersman.net.client.answer import Answer
 from steersman.net.message import BodyAborted
+from steersman.work.offloading import current, offload_if
 
 MAX_PAGE_BYTES: Final = 8 << 20
 """Of a page whose links are rewritten, also once it is decompressed; a larger one is refused."""
@@ -46,7 +47,7 @@ _ZLIB_ERRORS: Final = {
 }
 """Go's words, by a part of zlib's."""
 _STEP: Final = 0.05
-"""Seconds that a page is worked on before others have their turn in the lane."""
+"""Seconds that a page is worked on before others have their turn in the worker threads."""
 _LINKS: Final[dict[str, tuple[str, ...]]] = {
     "a": ("href",),
     "applet": ("codebase",),
@@ -356,39 +357,37 @@ def _place_of(user: str) -> asyncio.Semaphore:
     return place
 
 
-async def rewritten_page(
-    rewriter: Rewriter, answer: Answer, encoding: str, lane: SlowLane, user: str
-) -> tuple[PageBody, int]:
+async def rewritten_page(rewriter: Rewriter, answer: Answer, encoding: str, user: str) -> tuple[PageBody, int]:
     """The whole page of an answer, rewritten, and its length in bytes; waits while the user has many in hand.
 
-    Raises StatusError: 429 if the lane has much to do for the user, 500 for a page that is cut off or cannot be
-    decompressed, 503 for one that is too large.
+    Raises StatusError: 429 if the worker threads have much to do for the user, 500 for a page that is cut off or
+    cannot be decompressed, 503 for one that is too large.
     """
     place = _place_of(user)
     await place.acquire()
     try:
-        data = await _rewritten(rewriter, answer, encoding, lane)
+        data = await _rewritten(rewriter, answer, encoding)
     except BaseException:
         place.release()
         raise
     return PageBody(data, place), len(data)
 
 
-async def _rewritten(rewriter: Rewriter, answer: Answer, encoding: str, lane: SlowLane) -> bytes:
+async def _rewritten(rewriter: Rewriter, answer: Answer, encoding: str) -> bytes:
     try:
         data = await answer.read(MAX_PAGE_BYTES + 1)
     except BodyAborted as error:
         raise plain_internal(str(error)) from None
     if len(data) > MAX_PAGE_BYTES:
         raise service_unavailable(f"error trying to reach service: a page of more than {MAX_PAGE_BYTES} bytes")
-    lane.check_room()
-    text = await lane.run(_text, data, encoding)
+    check_room(current())
+    text = await offload_if(True, _text, data, encoding)
     del data
     page = _Pieces()
     tags = rewriter.tags(text, page)
-    while await lane.run(_goes_on, tags):
+    while await offload_if(True, _goes_on, tags):
         pass
-    return await lane.run(_body, page, encoding)
+    return await offload_if(True, _body, page, encoding)
 
 
 def _goes_on(tags: Iterator[None]) -> bool:

@@ -18,7 +18,6 @@ from steersman.endpoints.proxy.rewriting import ENCODINGS, Rewriter, rewritten_p
 from steersman.endpoints.request import Request
 from steersman.machinery.errors.status import bad_request, plain_internal, service_unavailable
 from steersman.machinery.go.strings import to_lower
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.net.ascii import SPACE, lower
 from steersman.net.body import EmptyBody
 from steersman.net.client.answer import Answer, BadAnswer
@@ -56,8 +55,8 @@ def is_upgrade_request(request: Request) -> bool:
     return "upgrade" in headers and "upgrade" in _listed(headers.joined("connection")) and request.http.version != "2"
 
 
-async def proxy(request: Request, location: Location, lane: SlowLane, *, upgrade_required: bool = False) -> Response:
-    """What the backend answers. Links in pages and redirects lead through this server; pages are rewritten in `lane`.
+async def proxy(request: Request, location: Location, *, upgrade_required: bool = False) -> Response:
+    """Return what the backend answers. Links in pages and redirects lead through this server.
 
     Raises StatusError: 400 where an upgrade is required and not asked for, 500 if an upgrade and 503 if a plain request
     does not get through.
@@ -76,7 +75,7 @@ async def proxy(request: Request, location: Location, lane: SlowLane, *, upgrade
     location = replace(location, path=suffix or "/", query=request.http.query)
     rewriter = Rewriter(path.removesuffix(suffix), location.authority, request.http.host)
     answer = await _plain_answer(request, location, rewriter)
-    return await passed_back(request, answer, rewriter, lane)
+    return await passed_back(request, answer, rewriter)
 
 
 async def _plain_answer(request: Request, location: Location, rewriter: Rewriter) -> Answer:
@@ -148,7 +147,7 @@ def _canonical(name: str) -> str:
     return "-".join(part.capitalize() for part in name.split("-"))
 
 
-async def passed_back(request: Request, answer: Answer, rewriter: Rewriter, lane: SlowLane) -> Response:
+async def passed_back(request: Request, answer: Answer, rewriter: Rewriter) -> Response:
     """The answer of a backend as our own. Raises StatusError for a page or a redirect that cannot be rewritten."""
     try:
         if answer.status < 100:
@@ -164,7 +163,7 @@ async def passed_back(request: Request, answer: Answer, rewriter: Rewriter, lane
         if is_page and request.method == "HEAD":
             return Response(answer.status, headers, PassedBody(answer))  # how long it would be is not known
         if is_page and (encoding := answer.header("content-encoding")) in ENCODINGS:
-            page, size = await rewritten_page(rewriter, answer, encoding, lane, request.user.name)
+            page, size = await rewritten_page(rewriter, answer, encoding, request.user.name)
             await answer.close()
             return Response(answer.status, headers, PassedBody(page), length=size)
         if is_page:

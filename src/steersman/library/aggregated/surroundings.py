@@ -32,7 +32,6 @@ from steersman.library.aggregated.trust import NAME, NAMESPACE, ClusterTrust
 from steersman.library.aggregation import ClusterError
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.go.urls import shown_url
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.registry.services import Services
 from steersman.rest.resource import Resource
 from steersman.server.server import Server
@@ -56,7 +55,7 @@ class Aggregated:
 
     resources: Final[tuple[Resource[Any, Services], ...]] = ()
 
-    def __init__(self, cluster: Cluster, bundle: Path, own: bytes, lane: SlowLane, issued: IssuedTokens) -> None:
+    def __init__(self, cluster: Cluster, bundle: Path, own: bytes, issued: IssuedTokens) -> None:
         """See ClusterTrust of `bundle` and `own`; `issued` are the tokens of the server's own requests."""
         self._cluster = cluster
         self._namespaces = ClusterNamespaces(cluster)
@@ -74,7 +73,7 @@ class Aggregated:
             PrivilegedGroupAuthorizer(), AlwaysAllowPathsAuthorizer(_ALWAYS_ALLOWED),
             AccessReviewAuthorizer(self._access_review),
         ))  # fmt: skip
-        self.rights = Judges(authorizer, _NoRules(), RbacAuthorizer(lane))
+        self.rights = Judges(authorizer, _NoRules(), RbacAuthorizer())
 
     async def start(self) -> None:
         """Returns once all is known that requests are judged by. Raises ClusterError, OSError."""

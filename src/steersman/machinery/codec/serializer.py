@@ -18,7 +18,7 @@ import msgspec
 
 from steersman.api import scalars
 from steersman.machinery.errors.field import json_float
-from steersman.machinery.lane.sorted_maps import presorted
+from steersman.machinery.sorted_maps import presorted
 from steersman.machinery.values.durations import canonical_duration
 from steersman.machinery.values.quantity import canonical_of_json
 from steersman.machinery.values.times import canonical_micro_time, canonical_time

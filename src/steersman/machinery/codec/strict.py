@@ -43,9 +43,9 @@ from steersman.machinery.codec.serializer import (
 )
 from steersman.machinery.errors.field import quote
 from steersman.machinery.go.strings import to_lower
-from steersman.machinery.lane.threads import give_way
 from steersman.machinery.large_work.nesting import is_too_deep
 from steersman.machinery.values import durations, quantity, times
+from steersman.work.threads import give_way
 
 T = TypeVar("T")
 

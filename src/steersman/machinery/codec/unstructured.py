@@ -17,8 +17,8 @@ from steersman.machinery.codec.json_syntax import MAX_DEPTH_TEXT, words_of
 from steersman.machinery.codec.json_tree import parse_tree
 from steersman.machinery.codec.serializer import decoder, encode, encode_in_order, whole_or_float
 from steersman.machinery.codec.strict import MAX_STRICT_ERRORS, Decoded, DecodeError, Reader, zero
-from steersman.machinery.lane.threads import paced
 from steersman.machinery.large_work.nesting import is_too_deep
+from steersman.work.threads import paced
 
 T = TypeVar("T")
 

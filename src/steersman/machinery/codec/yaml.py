@@ -18,9 +18,9 @@ import yaml as pyyaml
 from steersman.machinery.codec.serializer import encode, whole_or_float
 from steersman.machinery.errors.field import format_float, quote
 from steersman.machinery.go.strings import is_letter
-from steersman.machinery.lane.threads import give_way
 from steersman.machinery.large_work.nesting import MAX_DEPTH
-from steersman.machinery.large_work.slow_lane import MAX_VALUES, too_many_values
+from steersman.machinery.large_work.sizes import MAX_VALUES, too_many_values
+from steersman.work.threads import give_way
 
 MAX_NODES_FROM_ALIASES: Final = 100_000
 """How many nodes following aliases may visit altogether; documents made to grow are refused here."""

@@ -15,8 +15,8 @@ from typing import Final
 
 from steersman.machinery.errors.field import quote
 from steersman.machinery.go.strings import split_space, to_lower, trim_space
-from steersman.machinery.lane.threads import paced
 from steersman.machinery.values.durations import DurationError, parse_duration
+from steersman.work.threads import paced
 
 DESCRIPTORS: Final = {
     "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0",

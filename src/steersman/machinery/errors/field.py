@@ -19,8 +19,8 @@ import msgspec
 
 from steersman.machinery.go.escaping import escaped
 from steersman.machinery.go.printable import is_printable, unprintable
-from steersman.machinery.lane.sorted_maps import presorted
-from steersman.machinery.lane.threads import give_way
+from steersman.machinery.sorted_maps import presorted
+from steersman.work.threads import give_way
 
 REQUIRED: Final = "FieldValueRequired"
 INVALID: Final = "FieldValueInvalid"

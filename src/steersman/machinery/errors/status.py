@@ -12,7 +12,7 @@ from typing import Any, Final
 from steersman.machinery.errors.field import FieldError, quote
 from steersman.machinery.go.strings import to_lower
 from steersman.machinery.identity.schema import NO_RESOURCE, GroupKind, GroupResource
-from steersman.machinery.lane.threads import give_way
+from steersman.work.threads import give_way
 
 
 @dataclass(frozen=True, slots=True)

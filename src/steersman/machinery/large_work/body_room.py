@@ -7,7 +7,7 @@ from collections import deque
 from typing import Final
 
 from steersman.machinery.errors.status import too_many_requests
-from steersman.machinery.lane.threads import MAX_WAITING
+from steersman.work.threads import MAX_WAITING
 
 MAX_BYTES: Final = 16 << 20
 """Of the large bodies of one user's requests, from when they are read until the request has been answered."""

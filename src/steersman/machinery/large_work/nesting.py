@@ -11,7 +11,7 @@ from array import array
 from itertools import accumulate
 from typing import Final, NamedTuple
 
-from steersman.machinery.lane.threads import give_way
+from steersman.work.threads import give_way
 
 MAX_DEPTH: Final = 500
 """Levels of arrays and objects within each other that a document may have."""

@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from steersman.machinery.lane.sorted_maps import presorted
-from steersman.machinery.lane.threads import give_way
+from steersman.machinery.sorted_maps import presorted
+from steersman.work.threads import give_way
 
 from .field_set import EMPTY, LEAF, FieldSet, in_order
 from .path_elements import SELF

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from steersman.machinery.lane.threads import give_way
+from steersman.work.threads import give_way
 
 from .path_elements import SELF, order
 

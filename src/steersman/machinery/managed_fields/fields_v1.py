@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from steersman.machinery.codec.json_syntax import MAX_DEPTH_TEXT, syntax_error
-from steersman.machinery.lane.threads import give_way
+from steersman.work.threads import give_way
 
 from .field_set import EMPTY, LEAF, FieldSet, Node, in_order
 from .path_elements import SELF, canonical

@@ -17,7 +17,7 @@ import msgspec
 from steersman.machinery.codec.serializer import decode_plain, encode
 from steersman.machinery.errors.field import format_float, quote
 from steersman.machinery.errors.go_print import GoValue
-from steersman.machinery.lane.threads import give_way
+from steersman.work.threads import give_way
 
 from .typed_error import TypedError
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from steersman.machinery.lane.threads import give_way
+from steersman.work.threads import give_way
 
 from .field_set import LEAF, FieldSet, Node, is_member
 from .fields_v1 import REMEMBERED, decode_fields

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from steersman.machinery.lane.threads import give_way, paced
+from steersman.work.threads import give_way, paced
 
 from .field_set import LEAF, Node
 from .path_elements import SELF, json_text, order, value_text

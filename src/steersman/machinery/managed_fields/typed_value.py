@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from steersman.machinery.errors.go_print import GoValue, go_source, go_type, go_value
-from steersman.machinery.lane.threads import paced
+from steersman.work.threads import paced
 
 from .field_set import EMPTY, LEAF, FieldSet, Node
 from .path_elements import SELF, display

@@ -16,8 +16,8 @@ from typing import Any, Final
 import msgspec
 
 from steersman.machinery.errors import status as errors
-from steersman.machinery.lane.taking_long import takes_long
-from steersman.machinery.lane.threads import paced
+from steersman.work.offloading import takes_long
+from steersman.work.threads import paced
 
 MAX_OPERATIONS: Final = 10_000
 MAX_COPY_BYTES: Final = 3 * 1024 * 1024
@@ -98,7 +98,7 @@ def json_type(value: object) -> str:
 def apply(document: Any, operations: Sequence[Operation], *, max_copy_bytes: int = MAX_COPY_BYTES) -> Any:
     """The document after all `operations`; the one given stays as it is and may share parts with the result.
 
-    Raises PatchError at the first operation that fails; TakesLong on the loop where it makes much of a little.
+    Raises PatchError at the first operation that fails.
     """
     application = _Application(document, max_copy_bytes)
     try:

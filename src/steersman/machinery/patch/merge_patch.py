@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from steersman.machinery.errors import status as errors
-from steersman.machinery.lane.threads import paced
 from steersman.machinery.patch.json_patch import json_type
+from steersman.work.threads import paced
 
 INVALID_PATCH: Final = "Invalid JSON Patch"
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from steersman.machinery.go.strings import to_lower
-from steersman.machinery.lane.threads import paced
+from steersman.work.threads import paced
 
 DNS1123_LABEL_MAX_LENGTH: Final = 63
 DNS1123_SUBDOMAIN_MAX_LENGTH: Final = 253

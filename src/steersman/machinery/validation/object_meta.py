@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from steersman.machinery.errors import field
 from steersman.machinery.errors.field import FieldError, Path, quote
 from steersman.machinery.go.strings import to_lower
-from steersman.machinery.lane.threads import paced
 from steersman.machinery.validation.formats import (
     are_known_labels,
     are_known_qualified_names,
@@ -27,6 +26,7 @@ from steersman.machinery.validation.formats import (
 )
 from steersman.machinery.validation.managed_fields import validate_managed_fields
 from steersman.machinery.validation.selectors import validate_labels
+from steersman.work.threads import paced
 
 if TYPE_CHECKING:
     from steersman.api.meta.v1 import ObjectMeta, OwnerReference

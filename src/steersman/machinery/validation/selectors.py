@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from steersman.machinery.errors import field
 from steersman.machinery.errors.field import FieldError, Path
-from steersman.machinery.lane.threads import paced
 from steersman.machinery.validation.formats import is_qualified_name, is_valid_label_value
+from steersman.work.threads import paced
 
 if TYPE_CHECKING:
     from steersman.api.meta.v1 import FieldSelectorRequirement, LabelSelector, LabelSelectorRequirement

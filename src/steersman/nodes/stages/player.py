@@ -25,6 +25,7 @@ from steersman.machinery.values import times
 from steersman.net.ascii import is_digits
 from steersman.nodes.stages.selection import Lifecycle, PreparedStage, Seen
 from steersman.nodes.stages.steps import PreparedPatch, PreparedStep, finalizer_operations
+from steersman.work.offloading import offload_if
 
 logger = logging.getLogger(__name__)
 
@@ -189,7 +190,7 @@ class StagePlayer(Generic[O]):
         text, functions = self._text(obj), self._functions(obj)
         if len(text) < _LARGE:
             return patch.body(data_of(text), functions)
-        return await asyncio.to_thread(lambda: patch.body(data_of(text), functions))
+        return await offload_if(True, lambda: patch.body(data_of(text), functions))
 
     async def _patch(self, obj: O, patch: Any, media: str, subresource: str) -> O:
         metadata = obj.metadata

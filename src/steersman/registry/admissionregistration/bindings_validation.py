@@ -19,13 +19,13 @@ from steersman.machinery.errors.field import (
     not_supported,
     required,
 )
-from steersman.machinery.lane.threads import paced
 from steersman.machinery.validation.formats import is_dns1123_subdomain, is_path_segment_name
 from steersman.machinery.validation.selectors import validate_label_selector
 from steersman.registry.admissionregistration.match_validation import (
     validate_match_resources,
     validate_mutated_operations,
 )
+from steersman.work.threads import paced
 
 _SPEC: Final = Path("spec")
 _ACTIONS: Final = ("Audit", "Deny", "Warn")

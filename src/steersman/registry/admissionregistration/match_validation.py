@@ -9,10 +9,10 @@ from typing import Final
 
 from steersman.api.admissionregistration.v1 import MatchResources, NamedRuleWithOperations
 from steersman.machinery.errors.field import FieldError, Path, duplicate, invalid, not_supported, required
-from steersman.machinery.lane.threads import paced
 from steersman.machinery.validation.formats import is_path_segment_name
 from steersman.machinery.validation.selectors import validate_label_selector
 from steersman.registry.admissionregistration.rule_validation import validate_rule
+from steersman.work.threads import paced
 
 FAILURE_POLICIES: Final = ("Fail", "Ignore")
 MATCH_POLICIES: Final = ("Equivalent", "Exact")

@@ -63,7 +63,7 @@ MUTATING_WEBHOOK_CONFIGURATIONS = Resource(
     categories=("api-extensions",),
     strategy=MutatingWebhookConfigurationStrategy(),
     name_validator=name_is_dns_subdomain,
-    in_slow_lane=True,
+    takes_long=True,
     columns=(
         Column(
             "Webhooks",

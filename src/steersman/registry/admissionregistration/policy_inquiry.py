@@ -29,6 +29,7 @@ from steersman.rest.allocator import Inquiry
 from steersman.rest.context import Context
 from steersman.rest.objects import Reading
 from steersman.rest.strategy import Strategy
+from steersman.work.offloading import offload_if
 
 P = TypeVar("P", bound=ValidatingAdmissionPolicy | MutatingAdmissionPolicy)
 B = TypeVar("B", bound=ValidatingAdmissionPolicyBinding | MutatingAdmissionPolicyBinding)
@@ -108,12 +109,11 @@ class PolicyInquiry(Inquiry[P], Generic[P]):
 
     def __init__(self, services: Services, load: Callable[[], Callable[[P, P | None], Iterator[FieldError]]]) -> None:
         """`load` imports what validates."""
-        self._lane: Final = services.slow_lane
         self._rights: Final = _Rights(services)
         self._load: Final = load
 
     async def look_into(self, ctx: Context, new: P, old: P | None) -> None:
-        errors = await self._lane.of(ctx.user.name).run(self._judge, new, old)
+        errors = await offload_if(True, self._judge, new, old)
         kind = new.spec.param_kind
         is_same = old is not None and old.spec.param_kind == kind
         if not errors and kind is not None and not is_same and (refusal := await self._refusal(ctx.user, kind)):

@@ -31,7 +31,6 @@ from steersman.cel.names import RESERVED
 from steersman.cel.types import Type
 from steersman.machinery.errors.field import FieldError, Path, duplicate, invalid, not_supported, required
 from steersman.machinery.go.strings import to_lower, trim_space
-from steersman.machinery.lane.threads import give_way
 from steersman.machinery.validation.formats import (
     byte_length,
     is_dns1035_label,
@@ -44,6 +43,7 @@ from steersman.registry.admissionregistration.match_validation import (
     validate_match_resources,
     validate_mutated_operations,
 )
+from steersman.work.threads import give_way
 
 _SPEC: Final = Path("spec")
 _REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge")

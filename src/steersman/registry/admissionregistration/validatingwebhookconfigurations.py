@@ -61,7 +61,7 @@ VALIDATING_WEBHOOK_CONFIGURATIONS = Resource(
     categories=("api-extensions",),
     strategy=ValidatingWebhookConfigurationStrategy(),
     name_validator=name_is_dns_subdomain,
-    in_slow_lane=True,
+    takes_long=True,
     columns=(
         Column(
             "Webhooks",

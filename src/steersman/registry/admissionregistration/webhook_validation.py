@@ -16,7 +16,6 @@ from steersman.api.admissionregistration.v1 import (
     ValidatingWebhookConfiguration,
 )
 from steersman.machinery.errors.field import FieldError, Path, duplicate, invalid, not_supported, required
-from steersman.machinery.lane.threads import paced
 from steersman.machinery.validation.domains import is_fully_qualified_name
 from steersman.machinery.validation.selectors import LabelSelectorOptions, validate_label_selector
 from steersman.registry.admissionregistration.defaults import HTTPS_PORT
@@ -28,6 +27,7 @@ from steersman.registry.validation.webhook_clients import (
     validate_webhook_service,
     validate_webhook_url,
 )
+from steersman.work.threads import paced
 
 Configuration = MutatingWebhookConfiguration | ValidatingWebhookConfiguration
 Webhook = MutatingWebhook | ValidatingWebhook

@@ -123,5 +123,5 @@ CUSTOM_RESOURCE_DEFINITIONS = Resource(
     always_json=True,
     unserved_versions=_unserved_versions,
     storage_version_hash="jfWCUB31mvA=",
-    in_slow_lane=True,
+    takes_long=True,
 )

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from steersman.machinery.errors.field import quote
-from steersman.machinery.lane.threads import give_way
 from steersman.registry.apiextensions.internal import InternalSpec, PlainSchema
+from steersman.work.threads import give_way
 
 TEXT_FORMATS: Final = frozenset({
     "bsonobjectid", "byte", "cidr", "creditcard", "date", "datetime", "duration", "email", "hexcolor", "hostname",

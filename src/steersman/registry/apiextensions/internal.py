@@ -24,8 +24,8 @@ from steersman.api.apiextensions.v1 import (
     SelectableField,
 )
 from steersman.machinery.codec.serializer import encode
-from steersman.machinery.lane.sorted_maps import presorted
-from steersman.machinery.lane.threads import give_way
+from steersman.machinery.sorted_maps import presorted
+from steersman.work.threads import give_way
 
 T = TypeVar("T")
 

@@ -13,7 +13,6 @@ from steersman.api.apiextensions.v1 import (
     CustomResourceSubresources,
 )
 from steersman.machinery.errors.field import FieldError, Path, invalid, required, too_many
-from steersman.machinery.lane.threads import give_way
 from steersman.machinery.validation.formats import is_dns1035_label, is_dns1123_subdomain
 from steersman.machinery.validation.object_meta import validate_immutable
 from steersman.registry.apiextensions.approval import validate_approval
@@ -30,6 +29,7 @@ from steersman.registry.apiextensions.version_validation import (
     validate_subresources,
 )
 from steersman.schema import RuleJudge, has_defaults, has_extensions, schema_errors
+from steersman.work.threads import give_way
 
 SCOPES: Final = ("Cluster", "Namespaced")
 

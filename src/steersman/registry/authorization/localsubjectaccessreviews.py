@@ -8,18 +8,18 @@ from steersman.authorization.review_validation import validate_local_subject_acc
 from steersman.authorization.reviews import review_attributes, subject_of
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.status import bad_request
-from steersman.machinery.large_work.slow_lane import done
 from steersman.machinery.validation.object_meta import name_is_path_segment
 from steersman.registry.authorization.judgement import judge, require_valid
 from steersman.registry.services import Services
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource
+from steersman.work.offloading import offload
 
 
 async def create(services: Services, ctx: Context, review: LocalSubjectAccessReview) -> LocalSubjectAccessReview:
     """Answers with the review and its status. Raises StatusError (422, 400)."""
     review.metadata.namespace = review.metadata.namespace or ctx.action.namespace
-    attributes = await done(ctx.lane, _asked, review, ctx.action.namespace)
+    attributes = await offload(_asked, review, ctx.action.namespace)
     review.status = await judge(services.authorizer, attributes)
     return review
 

@@ -8,19 +8,19 @@ from steersman.authorization.attributes import Attributes
 from steersman.authorization.review_validation import validate_self_subject_access_review
 from steersman.authorization.reviews import review_attributes
 from steersman.kinds.built_in import built_in
-from steersman.machinery.large_work.slow_lane import done
 from steersman.machinery.validation.object_meta import name_is_path_segment
 from steersman.registry.authorization.judgement import judge, require_valid
 from steersman.registry.services import Services
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource
+from steersman.work.offloading import offload
 
 
 async def create(services: Services, ctx: Context, review: SelfSubjectAccessReview) -> SelfSubjectAccessReview:
     """Answers with the review and its status. Raises StatusError (422)."""
     # Cluster-scoped: a namespace in the metadata is ignored.
     review.metadata.namespace = ""
-    attributes = await done(ctx.lane, _asked, ctx.user, review)
+    attributes = await offload(_asked, ctx.user, review)
     review.status = await judge(services.authorizer, attributes)
     return review
 

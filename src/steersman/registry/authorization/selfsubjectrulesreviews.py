@@ -8,11 +8,11 @@ from steersman.api.authorization.v1 import SelfSubjectRulesReview
 from steersman.authorization.reviews import rules_review_status
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.status import bad_request
-from steersman.machinery.large_work.slow_lane import done
 from steersman.machinery.validation.object_meta import name_is_path_segment
 from steersman.registry.services import Services
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource
+from steersman.work.offloading import offload_if
 
 _MANY: Final = 100
 """Rules from which on the answer counts as large."""
@@ -24,9 +24,8 @@ async def create(services: Services, ctx: Context, review: SelfSubjectRulesRevie
     if not namespace:
         raise bad_request("no namespace on request")
     resolved = await services.rule_resolver.rules_for(ctx.user, namespace)
-    if len(resolved.resource_rules) + len(resolved.non_resource_rules) > _MANY:
-        ctx.lane = services.slow_lane.of(ctx.user.name)
-    return SelfSubjectRulesReview(status=await done(ctx.lane, rules_review_status, resolved))
+    are_many = len(resolved.resource_rules) + len(resolved.non_resource_rules) > _MANY
+    return SelfSubjectRulesReview(status=await offload_if(are_many, rules_review_status, resolved))
 
 
 SELF_SUBJECT_RULES_REVIEWS = Resource(

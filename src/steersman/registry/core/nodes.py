@@ -233,7 +233,7 @@ async def proxy_to_node(services: Services, ctx: Context, name: str, request: Re
         path=join_preserving_trailing_slash("", proxied_path(request.subpath)),
         transport=kubelet.transport() if at_kubelet else services.proxied.transport(),
     )  # fmt: skip
-    return await proxy(request, location, services.slow_lane.of(ctx.user.name))
+    return await proxy(request, location)
 
 
 def _status_text(node: Node) -> str:

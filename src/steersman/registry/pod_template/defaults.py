@@ -13,10 +13,10 @@ from steersman.machinery.built_in.pod_resources import (
     is_pod_level_resource,
     round_up_to_milli,
 )
-from steersman.machinery.lane.threads import paced
 from steersman.machinery.validation.resource_names import is_huge_page_resource, is_overcommit_allowed
 from steersman.registry.pod_template.image import pull_policy_for
 from steersman.registry.pod_template.volume_defaults import set_volume_defaults
+from steersman.work.threads import paced
 
 DEFAULT_GRACE_PERIOD: Final = 30
 """Seconds."""

@@ -19,7 +19,7 @@ from steersman.api.core import v1 as core
 from steersman.api.meta.v1 import LabelSelector, ObjectMeta
 from steersman.machinery.errors.field import Verbatim
 from steersman.machinery.go.strings import to_upper
-from steersman.machinery.lane.sorted_maps import presorted
+from steersman.machinery.sorted_maps import presorted
 
 LONGEST_DIFF: Final = 4000
 """Lines of a spec up to which the diff is the shortest there is; finding that takes quadratic time."""

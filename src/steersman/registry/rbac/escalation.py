@@ -23,6 +23,7 @@ from steersman.machinery.identity.action import Action
 from steersman.machinery.identity.schema import GroupResource
 from steersman.registry.services import Services
 from steersman.rest.context import Context
+from steersman.work.offloading import offload_if
 
 GROUP: Final = "rbac.authorization.k8s.io"
 _ROLE_RESOURCES: Final = {"ClusterRole": "clusterroles", "Role": "roles"}
@@ -63,11 +64,10 @@ class EscalationCheck:
     async def escalation(self, ctx: Context, rules: Sequence[PolicyRule]) -> str:
         """What the user lacks of `rules`, in words; empty if nothing.
 
-        A short rule stands for many combinations, so the rules are compared in the slow lane.
+        A short rule stands for many combinations, so the rules are compared in the worker threads.
         """
         held, error = await self._services.roles.policy_rules_for(ctx.user, ctx.action.namespace)
-        lane = self._services.slow_lane.of(ctx.user.name)
-        return await lane.run(escalation, ctx.user, chain.from_iterable(held), rules, error)
+        return await offload_if(True, escalation, ctx.user, chain.from_iterable(held), rules, error)
 
     async def _rules_of(self, ctx: Context, resource: str, ref: RoleRef) -> Sequence[PolicyRule]:
         try:

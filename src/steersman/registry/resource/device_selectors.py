@@ -13,7 +13,7 @@ from steersman.cel.library.devices import ATTRIBUTE, DEVICE, MAX_INCLUDED, devic
 from steersman.cel.library.kubernetes_costs import KubernetesEstimator, kubernetes_costs
 from steersman.cel.sizes import CallEstimate, CostNode, Range
 from steersman.cel.types import BOOL
-from steersman.machinery.lane.threads import give_way
+from steersman.work.threads import give_way
 
 MAX_COST: Final = 1_000_000
 

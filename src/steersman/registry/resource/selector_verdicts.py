@@ -6,16 +6,15 @@ An expression takes half a millisecond to compile, one of 10 KiB a hundred times
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from steersman.api.resource.v1 import DeviceClaim, DeviceSelector
-from steersman.machinery.large_work.slow_lane import SlowLane, done
 from steersman.machinery.validation.formats import byte_length
 from steersman.registry.resource.limits import MAX_ALTERNATIVES, MAX_EXPRESSION, MAX_REQUESTS, MAX_SELECTORS
 from steersman.registry.services import Services
 from steersman.rest.allocator import Inquiry
 from steersman.rest.context import Context
+from steersman.work.offloading import offload_if
 
 if TYPE_CHECKING:
     from steersman.registry.resource.device_selectors import Verdict
@@ -32,25 +31,23 @@ class SelectorInquiry(Inquiry[T]):
     """Compiles the selectors of what is written."""
 
     def __init__(self, services: Services) -> None:
-        self._slow_lane = services.slow_lane
+        """Need nothing of the server."""
 
     async def judge(self, ctx: Context, selectors: Iterable[DeviceSelector], *, stored: bool = False) -> None:
         """Keeps the verdicts on them for validation; see `judge_selectors`."""
-        ctx.found = await judge_selectors(self._slow_lane.of(ctx.user.name), selectors, stored=stored)
+        ctx.found = await judge_selectors(selectors, stored=stored)
 
 
-async def judge_selectors(
-    lane: SlowLane | None, selectors: Iterable[DeviceSelector], *, stored: bool = False
-) -> Verdicts:
+async def judge_selectors(selectors: Iterable[DeviceSelector], *, stored: bool = False) -> Verdicts:
     """The verdicts on those that are not refused for their length; `stored` if they were accepted before.
 
-    They are judged one by one, so that a claim of many does not keep the lane to itself.
+    They are judged one by one, so that a claim of many does not keep a worker thread to itself.
     """
     expressions = {each.cel.expression for each in selectors if each.cel is not None}
     wanted = sorted(each for each in expressions if byte_length(each) <= MAX_EXPRESSION)
     verdicts: dict[str, Verdict] = {}
     for each in wanted:
-        verdicts |= await done(lane, partial(judge_all, (each,), stored=stored))
+        verdicts |= await offload_if(True, judge_all, (each,), stored=stored)
     return verdicts
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
@@ -16,7 +15,7 @@ from steersman.cel.library.kubernetes_costs import kubernetes_costs
 from steersman.cel.library.quantities import read_quantity
 from steersman.cel.library.semvers import parse_version
 from steersman.cel.values import CostLimitExceeded, EvaluationError, LazyMap
-from steersman.machinery.lane.taking_long import TakesLong
+from steersman.work.offloading import offload_if
 
 _MAX_COST: Final = 1_000_000
 
@@ -56,7 +55,7 @@ class Selections:
         expressions = {tuple(each.cel.expression for each in chain if each.cel is not None) for chain in chains}
         wanted = sorted(each for each in expressions if each)
         if wanted:
-            self._outcomes |= await asyncio.to_thread(_outcomes, devices, wanted)
+            self._outcomes |= await offload_if(True, _outcomes, devices, wanted)
             self._devices |= {id(device): device for device, _ in devices}
 
     def is_selected(self, device: Device, driver: str, selectors: Sequence[DeviceSelector], whose: str) -> bool:
@@ -67,10 +66,7 @@ class Selections:
             expression = selector.cel.expression
             outcome = self._outcomes.get((id(device), expression))
             if outcome is None:  # the device has come since: another look follows
-                try:
-                    outcome = _outcome(expression, {"device": _variable(device, driver)})
-                except TakesLong:
-                    outcome = "CEL runtime error: the device has changed meanwhile"
+                outcome = "CEL runtime error: the device has changed meanwhile"
             if isinstance(outcome, str):
                 raise SelectionFailed(f"{whose}: selector #{number}: {outcome}")
             if not outcome:
@@ -96,7 +92,7 @@ def _outcomes(
 
 
 def _outcome(expression: str, variables: Mapping[str, Any]) -> bool | str:
-    """Whether an expression selects a device, or why that cannot be said. Raises TakesLong on the loop."""
+    """Whether an expression selects a device, or why that cannot be said."""
     program = _program(expression)
     if isinstance(program, str):
         return f"CEL compile error: {program}"

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from math import inf
 from typing import Final, TypeVar
 
-from steersman.machinery.large_work.slow_lane import is_large
+from steersman.machinery.large_work.sizes import is_large
 from steersman.machinery.values import times
 from steersman.net.turns import FewAtOnce
 from steersman.storage.cache.counts import Counts
@@ -147,7 +147,7 @@ class Cacher:
         self._without_room = 0
         self._representations_limit = representations_limit
         self.large = 0
-        """How many of the objects are large (machinery.large_work.slow_lane): where none is, nobody has to weigh
+        """How many of the objects are large (machinery.large_work.sizes): where none is, nobody has to weigh
         them."""
         self.size = 0
         """Bytes of the objects, as they are served."""

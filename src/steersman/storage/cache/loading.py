@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Final
 
-from steersman.machinery.large_work.slow_lane import is_large
+from steersman.machinery.large_work.sizes import is_large
 from steersman.storage.cache.entry import Entry
 from steersman.storage.cache.sorted_entries import SortedEntries
 from steersman.storage.interface import KeyValue, Undecodable, Unreadable

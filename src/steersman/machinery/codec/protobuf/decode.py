@@ -49,7 +49,7 @@ from steersman.machinery.codec.protobuf.tables import (
 from steersman.machinery.codec.serializer import compact, decode_plain, whole_or_float
 from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.large_work.nesting import is_too_deep
-from steersman.machinery.large_work.slow_lane import MAX_OBJECTS, MAX_VALUES, too_many_objects, too_many_values
+from steersman.machinery.large_work.sizes import MAX_OBJECTS, MAX_VALUES, too_many_objects, too_many_values
 from steersman.machinery.values.durations import format_duration
 from steersman.machinery.values.quantity import QuantityError, canonical
 

@@ -38,7 +38,7 @@ from steersman.machinery.codec.protobuf.tables import (
     message_of,
 )
 from steersman.machinery.codec.serializer import decoder
-from steersman.machinery.lane.threads import paced
+from steersman.work.threads import paced
 
 _LOOKED_UP: Final = 2048
 """Bytes of the longest JSON that is looked up."""

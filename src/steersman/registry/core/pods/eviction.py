@@ -73,7 +73,6 @@ class _Evictor:
     def __init__(self, services: Services, ctx: Context, name: str, options: DeleteOptions) -> None:
         self.pods = services.objects("", "pods")
         self.budgets = services.objects("policy", "poddisruptionbudgets")
-        self.lane = services.slow_lane.of(ctx.user.name)
         self.ctx = ctx
         self.name = name
         self.options = options
@@ -108,7 +107,7 @@ class _Evictor:
     async def _budget_of(self, pod: core.Pod) -> PodDisruptionBudget | None:
         """The budget whose selector takes the pod. Raises StatusError 500 if there are several."""
         found, labels = "", pod.metadata.labels
-        async for name, takes in self.budgets.each_now(self.ctx.action.namespace, _TAKES, self.lane):
+        async for name, takes in self.budgets.each_now(self.ctx.action.namespace, _TAKES):
             if not takes(labels):
                 continue
             if found:

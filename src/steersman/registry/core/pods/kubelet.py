@@ -121,7 +121,7 @@ async def _command_streams(
     location, node = await _with_node(services, ctx, pod, path, encoded_query(pairs))
     if is_translated(request) and not _speaks_websockets(node):
         return translate(request, location, Streams(options.stdin, options.stdout, options.stderr, options.tty))
-    return await proxy(request, location, services.slow_lane.of(ctx.user.name), upgrade_required=True)
+    return await proxy(request, location, upgrade_required=True)
 
 
 async def pod_port_forward(services: Services, ctx: Context, name: str, request: Request) -> Response:
@@ -134,7 +134,7 @@ async def pod_port_forward(services: Services, ctx: Context, name: str, request:
     location, node = await _with_node(services, ctx, pod, path, query)
     if is_tunneled(request) and not _speaks_websockets(node):
         return await tunnel(request, location)
-    return await proxy(request, location, services.slow_lane.of(ctx.user.name), upgrade_required=True)
+    return await proxy(request, location, upgrade_required=True)
 
 
 def _speaks_websockets(node: core.Node) -> bool:
@@ -198,7 +198,7 @@ async def proxy_to_pod(services: Services, ctx: Context, name: str, request: Req
         path=join_preserving_trailing_slash("", proxied_path(request.subpath)),
         transport=services.proxied.transport(),
     )  # fmt: skip
-    return await proxy(request, location, services.slow_lane.of(ctx.user.name))
+    return await proxy(request, location)
 
 
 def _first_port(pod: core.Pod) -> int | None:

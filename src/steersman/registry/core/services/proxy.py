@@ -99,4 +99,4 @@ async def proxy_to_service(services: Services, ctx: Context, name: str, request:
     """What an endpoint of the service answers to the request. Raises StatusError."""
     location = await locate(services, ctx, name)
     path = join_preserving_trailing_slash("", proxied_path(request.subpath))
-    return await proxy(request, replace(location, path=path), services.slow_lane.of(ctx.user.name))
+    return await proxy(request, replace(location, path=path))

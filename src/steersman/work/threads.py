@@ -1,4 +1,4 @@
-"""The threads of the slow lane, and whose turn it is in them.
+"""The worker threads beside the event loop, and whose turn it is in them.
 
 Turns are shared by the processor time that users have had, not by how many steps they ask for: a start-time fair queue,
 whose virtual time is seconds of a thread's processor time. A step that takes long lets others be done in between where
@@ -21,8 +21,9 @@ from operator import attrgetter
 from threading import Lock, Timer, local
 from time import monotonic, thread_time
 from typing import Any, Final, TypeVar
+from weakref import WeakKeyDictionary
 
-from steersman.machinery.lane.memory import give_memory_back
+from steersman.work.memory import give_memory_back
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -49,15 +50,15 @@ more, those that are done do not give way."""
 _REST: Final = 1.0
 """Seconds after a step in which what it made is used and forgotten."""
 _LOOK_EVERY: Final = 1.0
-"""Seconds after which a lane that does not rest looks whether garbage can be collected at little cost."""
+"""Seconds after which threads that do not rest look whether garbage can be collected at little cost."""
 _FEW: Final = 20_000
 """Objects that no collection has walked: walking them takes 5 ms at most, with the interpreter held."""
 _COLLECTION_AT_LAST: Final = 300.0
 """Seconds after which they are walked however many they are."""
 _TRIM_EVERY: Final = 10.0
-"""Seconds between two times at which a lane that rests gives memory back."""
+"""Seconds between two times at which threads that rest give memory back."""
 _SWITCH_INTERVAL: Final = 0.0005
-"""Seconds after which the lane gives the interpreter to the loop while it works; otherwise each turn of the loop would
+"""Seconds after which a thread gives the interpreter to the loop while it works; otherwise each turn of the loop would
 wait for the usual 5 ms."""
 
 _SERVER: Final = ""
@@ -73,7 +74,7 @@ class _Step:
 
     __slots__ = ("began", "done", "given_up", "number", "resumed", "threads", "used", "user", "work")
 
-    def __init__(self, threads: Threads, user: _User, number: int, work: Callable[[], Any]) -> None:
+    def __init__(self, threads: WorkerThreads, user: _User, number: int, work: Callable[[], Any]) -> None:
         self.threads = threads
         self.user = user
         self.number = number
@@ -119,8 +120,16 @@ class _Here(local):
 _here: Final = _Here()
 
 
+_awaited: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, int]] = WeakKeyDictionary()
+
+
+def awaited(loop: asyncio.AbstractEventLoop) -> int:
+    """Return how many steps in worker threads somebody on this loop waits for."""
+    return _awaited.get(loop, 0)
+
+
 def give_way() -> None:
-    """To be called now and then by work that may take long: lets others do theirs, if it is done in the slow lane.
+    """To be called now and then by work that may take long: lets others do theirs, if it is done in a worker thread.
 
     Costs some 50 ns on the loop, so it is for each item of a list of objects rather than for each value.
     """
@@ -140,7 +149,7 @@ def _paced(items: Collection[T]) -> Iterator[T]:
         yield item
 
 
-class Threads:
+class WorkerThreads:
     """A thread that takes turns with the loop, as what it does is Python, and one for when a step of it takes long.
 
     More at once would do no more, and keep the loop waiting. Those of paused steps only wait.
@@ -152,7 +161,7 @@ class Threads:
     """
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(_AT_ONCE + _PAUSED + _MOST_GIVEN_UP, thread_name_prefix="slow-lane")
+        self._threads = ThreadPoolExecutor(_AT_ONCE + _PAUSED + _MOST_GIVEN_UP, thread_name_prefix="worker")
         self._lock = Lock()
         self.numbers = count()
         """Of requests, in the order in which they came."""
@@ -172,19 +181,23 @@ class Threads:
 
     async def run(self, name: str, number: int, work: Callable[[], R]) -> R:
         """What `work` for the request of this number gives or raises, when it was its turn."""
+        loop = asyncio.get_running_loop()
         with self._lock:
             if self._is_closed:
-                raise RuntimeError("the slow lane is closed")
+                raise RuntimeError("the worker threads are closed")
             step = self._put(name, number, work)
             self._have_done(self._next())
             if self._line:
-                self._look_again(asyncio.get_running_loop())
+                self._look_again(loop)
+        _awaited[loop] = _awaited.get(loop, 0) + 1
         try:
             result: R = await asyncio.wrap_future(step.done)
         except BaseException:
             self._drop(step)
             del step  # as in `_do`
             raise
+        finally:
+            _awaited[loop] -= 1
         return result
 
     def has_room(self, name: str) -> bool:
@@ -360,7 +373,7 @@ class Threads:
                 self._forget_all()
         self._interpreter.worked()
         if isinstance(error, _GivenUp):
-            error = CancelledError()  # for whoever waits yet, as the lane was closed
+            error = CancelledError()  # for whoever waits yet, as the threads were closed
         if error is not None:
             step.done.set_exception(error)
         elif begins:
@@ -395,11 +408,11 @@ class Threads:
 
 
 class _Interpreter:
-    """How the interpreter is set while the lane works, and what is done once it rests.
+    """How the interpreter is set while threads work, and what is done once they rest.
 
-    Threads give it up more often. Garbage is collected only at good moments until the lane has rested: a collection
-    walks all that has been made since the last one and is still alive, with the interpreter held. What the lane makes
-    has no cycles, and is forgotten without.
+    Threads give it up more often. Garbage is collected only at good moments until the worker threads have rested: a
+    collection walks all that has been made since the last one and is still alive, with the interpreter held. What is made
+    in worker threads has no cycles, and is forgotten without.
     """
 
     def __init__(self) -> None:
@@ -433,7 +446,7 @@ class _Interpreter:
             self._rest_soon()
 
     def collect(self) -> None:
-        """Has the garbage collected that others make, at a moment when few objects of the lane are alive."""
+        """Has the garbage collected that others make, at a moment when few objects of the threads are alive."""
         now = monotonic()
         if not self._holds_collection or now < self._looked + _LOOK_EVERY:
             return
@@ -468,7 +481,7 @@ class _Interpreter:
 
     def close(self) -> None:
         with self._lock:
-            self._is_closed = True  # a step that is begun yet, as the lane ends, holds nothing
+            self._is_closed = True  # a step that is begun yet, as the threads end, holds nothing
             self._let_collect()
             if self._resting is not None:
                 self._resting.cancel()
