@@ -23,7 +23,6 @@ from steersman.authorization.node.graph import Graph
 from steersman.authorization.node.references import SECRET, PodReferences, pod_references, volume_references
 from steersman.controlplane.feed import Feed
 from steersman.machinery.codec.serializer import encode, from_plain
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.storage.cache.entry import Entry, WatchEvent
 
 _PREFIX = "/registry/pods/"
@@ -106,7 +105,7 @@ def main() -> None:
     def of_pod(namespace: str, name: str, body: bytes) -> PodReferences:
         return pod_references(name, b"{" + body, graph.pod(namespace, name))
 
-    feed = Feed(store, SlowLane(), of_pod, put, lambda *_: None)
+    feed = Feed(store, of_pod, put, lambda *_: None)
     deliver = feed._follower._deliver
     warm = list(events("ADDED", 1_000, given.nodes, "Pending"))
     print(f"{sum(len(each.entry.body) for each in warm) // len(warm)} bytes a pod")

@@ -22,6 +22,8 @@ from steersman.rest.capabilities import Change, Updated
 from steersman.server.certificates import CertificateFiles, ensure_certificates
 from steersman.store.store import Store
 from steersman.testing import WITHOUT_ACCOUNTS, Client, Environment, ServerProcess, User
+from steersman.work.offloading import Account, bound, forgotten
+from steersman.work.threads import WorkerThreads
 from tests import memoised
 
 nesting.make_room()  # as a server does at its start
@@ -103,6 +105,26 @@ def keys_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _environment(folder: Path, **options: Any) -> Environment:
     return Environment(**{"users": USERS, "folder": folder, "disable_admission_plugins": (), **options})
+
+
+@pytest.fixture
+def large_request() -> Iterator[Account]:
+    """Binds the account of a request that works on something large, so that its work runs in worker threads."""
+    threads = WorkerThreads()
+    with bound(Account(threads, "large", keeps_size=True)) as account:
+        account.mark_large()
+        yield account
+    threads.close()
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work that may take long fails a test that runs it on the event loop outside of `offload`."""
+
+    def report() -> None:
+        raise AssertionError("something that may take long is evaluated on the event loop")
+
+    monkeypatch.setattr(forgotten, "report", report)
 
 
 StartControlPlane = Callable[..., Awaitable[ControlPlane]]

@@ -60,7 +60,7 @@ OF_THE_PACKAGE = {
     "machinery.conversion.resource._between",
     "machinery.go.printable.unprintable",
     "machinery.go.template.evaluation._arity",
-    "machinery.lane.memory._trim",
+    "work.memory._trim",
     "machinery.managed_fields.builtin._builder",
     "machinery.managed_fields.builtin._builder_on_request",
     "machinery.managed_fields.builtin.schema_of_kind",

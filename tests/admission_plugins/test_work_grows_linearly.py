@@ -126,8 +126,8 @@ def ranger(**limits: Any) -> LimitRanger:
         async def read_all(self, namespace: str, reading: Reading[Any]) -> list[Any]:
             return [reading.make(from_plain(LimitRange, {"spec": {"limits": [{"type": "Container", **limits}]}}))]
 
-        def lane(self, namespace: str) -> None:
-            """It is small."""
+        def is_much(self, namespace: str) -> bool:
+            return False
 
         def changed(self) -> int:
             return 1

@@ -1,9 +1,8 @@
-"""Where expressions are evaluated: on the loop while that is short, else in the lane; answers are remembered."""
+"""Evaluation of expressions: on the loop while that is short, else in worker threads; answers are remembered."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 
 import pytest
 
@@ -12,15 +11,7 @@ from steersman.admission_rules.environments import environment
 from steersman.admission_rules.evaluation import BUDGET, Activation, Evaluation, Inputs
 from steersman.admission_rules.expressions import ANYTHING, CompiledExpression, compile_admission
 from steersman.cel.regular import compile_pattern
-from steersman.machinery.large_work.slow_lane import SlowLane
 from tests.admission_rules.requests import Authorizer, inputs
-
-
-@pytest.fixture
-def lane() -> Iterator[SlowLane]:
-    found = SlowLane()
-    yield found
-    found.close()
 
 
 def _compiled(text: str) -> CompiledExpression:
@@ -35,54 +26,55 @@ def _evaluate(given: Inputs, answers: Answers, expression: CompiledExpression) -
     return Activation(given, answers, BUDGET).evaluate(expression)
 
 
-async def test_what_is_cheap_stays_on_the_loop_and_what_is_not_is_begun_again(lane: SlowLane) -> None:
+async def test_what_is_cheap_stays_on_the_loop_and_what_is_not_is_begun_again() -> None:
     here = threading.current_thread().name
-    answers = Answers(Authorizer().ask, lambda: lane)
+    answers = Answers(Authorizer().ask)
     numbers = "[0,1,2,3,4,5,6,7,8,9]"
     cheap = _compiled(f"{numbers}.map(a, a)")
     dear = _compiled(f"{numbers}.all(a, {numbers}.all(b, {numbers}.all(c, {numbers}.all(d, true))))")
     THREADS.clear()
-    assert len((await answers.settled(None, _evaluate, inputs(), answers, cheap)).value) == 10
+    assert len((await answers.settled(_evaluate, inputs(), answers, cheap)).value) == 10
     assert [here] == THREADS
-    assert (await answers.settled(None, _evaluate, inputs(), answers, dear)).value is True
+    assert (await answers.settled(_evaluate, inputs(), answers, dear)).value is True
     assert THREADS[1] == here
     assert THREADS[2] != here
 
 
-async def test_regular_expressions_are_compiled_in_the_lane(lane: SlowLane) -> None:
+async def test_regular_expressions_are_compiled_beside_the_loop() -> None:
     compile_pattern.cache_clear()
-    answers = Answers(Authorizer().ask, lambda: lane)
+    answers = Answers(Authorizer().ask)
     matches = _compiled("'v1.4.0'.matches(r'v1\\.[0-4]\\.\\d+') && 'a1'.find('[0-9]') == '1'")
     THREADS.clear()
-    assert (await answers.settled(None, _evaluate, inputs(), answers, matches)).value is True
+    assert (await answers.settled(_evaluate, inputs(), answers, matches)).value is True
     assert len(THREADS) == 2
-    assert (await answers.settled(None, _evaluate, inputs(), answers, matches)).value is True
+    assert (await answers.settled(_evaluate, inputs(), answers, matches)).value is True
     assert THREADS[2] == threading.current_thread().name
 
 
-async def test_checks_cost_no_time_of_the_loop(lane: SlowLane) -> None:
-    answers = Answers(Authorizer().ask, lambda: lane)
+async def test_checks_cost_no_time_of_the_loop() -> None:
+    answers = Answers(Authorizer().ask)
     check = "authorizer.path('/a').check('get').allowed()"
     THREADS.clear()
     twice = _compiled(f"{check} && {check}")
-    assert (await answers.settled(None, _evaluate, inputs(), answers, twice)).value is True
+    assert (await answers.settled(_evaluate, inputs(), answers, twice)).value is True
     assert len(THREADS) == 1
     thrice = _compiled(f"{check} && {check} && {check}")
-    failed = await answers.settled(None, _evaluate, inputs(), answers, thrice)
+    failed = await answers.settled(_evaluate, inputs(), answers, thrice)
     assert failed.error.endswith("operation cancelled: actual cost limit exceeded")
 
 
-async def test_answers_are_asked_for_on_the_loop_from_the_lane(lane: SlowLane) -> None:
+@pytest.mark.usefixtures("large_request")
+async def test_answers_are_asked_for_on_the_loop_from_a_thread() -> None:
     authorizer = Authorizer(waits=True)
-    answers = Answers(authorizer.ask, lambda: lane)
+    answers = Answers(authorizer.ask)
     text = "authorizer.path('/a').check('get').allowed() && authorizer.path('/a').check('get').reason() == ''"
-    assert (await answers.settled(lane, _evaluate, inputs(), answers, _compiled(text))).value is True
+    assert (await answers.settled(_evaluate, inputs(), answers, _compiled(text))).value is True
     assert len(authorizer.asked) == 1
 
 
-async def test_a_pattern_that_is_not_compiled_yet_is_compiled_in_the_lane(lane: SlowLane) -> None:
-    answers = Answers(Authorizer().ask, lambda: lane)
+async def test_a_pattern_that_is_not_compiled_yet_is_compiled_beside_the_loop() -> None:
+    answers = Answers(Authorizer().ask)
     text = "'a-b'.findAll('[a-z]' + '{1,1}') == ['a', 'b'] && 'a'.matches('[' + 'a]')"
     THREADS.clear()
-    assert (await answers.settled(None, _evaluate, inputs(), answers, _compiled(text))).value is True
+    assert (await answers.settled(_evaluate, inputs(), answers, _compiled(text))).value is True
     assert len(set(THREADS)) == 2

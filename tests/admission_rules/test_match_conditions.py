@@ -10,7 +10,6 @@ import pytest
 from steersman.admission_rules.answers import Answers
 from steersman.admission_rules.match_conditions import Match, MatchConditions, match_condition_errors
 from steersman.machinery.errors.field import Path
-from steersman.machinery.large_work.slow_lane import SlowLane
 from tests.admission_rules.requests import Authorizer, inputs
 
 
@@ -100,15 +99,12 @@ async def test_answers_that_have_to_wait_are_waited_for_and_asked_for_once() -> 
     assert [check.path for check in authorizer.asked] == ["/a", "/b"]
 
 
-async def test_large_objects_are_judged_in_the_lane() -> None:
-    lane = SlowLane()
-    try:
-        authorizer = Authorizer()
-        conditions = _conditions("object.a == 1 && authorizer.path('/a').check('get').allowed()")
-        assert (await conditions.match(inputs({"a": 1}), Answers(authorizer.ask), lane)).matches
-        assert len(authorizer.asked) == 1
-    finally:
-        lane.close()
+@pytest.mark.usefixtures("large_request")
+async def test_large_objects_are_judged_beside_the_loop() -> None:
+    authorizer = Authorizer()
+    conditions = _conditions("object.a == 1 && authorizer.path('/a').check('get').allowed()")
+    assert (await conditions.match(inputs({"a": 1}), Answers(authorizer.ask))).matches
+    assert len(authorizer.asked) == 1
 
 
 async def test_times_of_the_namespace_come_as_texts() -> None:

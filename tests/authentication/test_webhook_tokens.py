@@ -13,7 +13,6 @@ from steersman.authentication import webhook_tokens
 from steersman.authentication.interface import AuthenticationError
 from steersman.authentication.token_review import ReviewedTokens
 from steersman.authentication.webhook_tokens import reviews
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.webhooks.client import WebhookError
 
 
@@ -30,7 +29,7 @@ class Hook:
 
 
 def tokens(hook: Hook, version: str = "v1") -> ReviewedTokens:
-    return ReviewedTokens(reviews(hook.post, version, SlowLane()), ("api",))
+    return ReviewedTokens(reviews(hook.post, version), ("api",))
 
 
 def answer(version: str = "v1", **status: Any) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from steersman.api.authorization.v1 import (
 )
 from steersman.api.meta.v1 import LabelSelectorRequirement
 from steersman.authorization.match_conditions import Match, MatchConditions
-from steersman.machinery.large_work.slow_lane import SlowLane
 
 MINE = LabelSelectorAttributes(requirements=[LabelSelectorRequirement(key="mine", operator="Exists")])
 LIST = SubjectAccessReviewSpec(
@@ -25,11 +24,7 @@ PATH = SubjectAccessReviewSpec(user="bob", non_resource_attributes=NonResourceAt
 
 
 async def matched(*expressions: str, spec: SubjectAccessReviewSpec = LIST) -> Match:
-    lane = SlowLane()
-    try:
-        return await MatchConditions(expressions).match(spec, lane)
-    finally:
-        lane.close()
+    return await MatchConditions(expressions).match(spec)
 
 
 @pytest.mark.parametrize(
@@ -64,22 +59,18 @@ async def test_one_that_has_no_value_does_not_count_where_another_does_not_hold(
     assert await matched("false", fails) == Match(matches=False)
 
 
-async def test_what_takes_long_is_done_in_the_slow_lane():
+async def test_what_takes_long_is_done_beside_the_loop():
     dear = "[1,2,3,4,5,6,7,8,9].all(a, [1,2,3,4,5,6,7,8,9].all(b, [1,2,3,4,5,6,7,8,9].all(c, a + b + c > 0)))"
     conditions, threads = MatchConditions([f"{dear} && {dear} && {dear}"]), []
     judge = conditions._judged
 
     class Watched(MatchConditions):
-        def _judged(self, variables, limit):
+        def _judged(self, variables):
             threads.append(threading.current_thread() is threading.main_thread())
-            return judge(variables, limit)
+            return judge(variables)
 
     watched = Watched(["true"])
-    lane = SlowLane()
-    try:
-        assert await watched.match(LIST, lane) == Match(matches=True)
-    finally:
-        lane.close()
+    assert await watched.match(LIST) == Match(matches=True)
     assert threads == [True, False]
 
 

@@ -24,7 +24,7 @@ from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import Decision, Verdict, decide
 from steersman.authorization.rbac import RbacAuthorizer, RoleNotFound
 from steersman.machinery.identity.action import Action
-from steersman.machinery.large_work.slow_lane import MAX_VALUES, SlowLane
+from steersman.machinery.large_work.sizes import MAX_VALUES
 from tests.counted_work import calls, with_texts
 
 API = "rbac.authorization.k8s.io"
@@ -187,12 +187,12 @@ def test_decisions_are_those_of_the_documentation_after_every_change(history):
         assert authorizer.authorize(question).allowed == expected
 
 
-async def test_decisions_are_the_same_where_there_is_much_to_look_through(lane, monkeypatch):
+async def test_decisions_are_the_same_where_there_is_much_to_look_through(monkeypatch):
     monkeypatch.setattr(rbac, "_FEW", -1)
     monkeypatch.setattr(rbac_bindings, "_WIDE", 1)
 
     async def judged(history):
-        authorizer = RbacAuthorizer(lane)
+        authorizer = RbacAuthorizer()
         for question, expected in asked(authorizer, history):
             assert (await decide(authorizer, question)).allowed == expected
 
@@ -213,22 +213,15 @@ READ_PODS = [PolicyRule(verbs=["get"], api_groups=[""], resources=["pods"])]
 
 
 @pytest.fixture
-def lane():
-    made = SlowLane()
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def cluster():
     """An authorizer and short ways to fill it."""
     return cluster_of(RbacAuthorizer())
 
 
 @pytest.fixture
-def served(lane):
+def served():
     """The same as a server has it."""
-    return cluster_of(RbacAuthorizer(lane))
+    return cluster_of(RbacAuthorizer())
 
 
 def cluster_of(authorizer):

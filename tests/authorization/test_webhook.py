@@ -17,7 +17,6 @@ from steersman.authorization.match_conditions import MatchConditions
 from steersman.authorization.metrics import WebhookMetrics
 from steersman.authorization.webhook import WebhookReviews, counted_match
 from steersman.machinery.identity.action import Action
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.metrics import Registry
 from steersman.server.certificates import CertificateFiles
 from steersman.webhooks.client import WebhookClient
@@ -62,12 +61,11 @@ class Asked:
         file = folder / "kubeconfig"
         file.write_text(json.dumps(config))
         self.metrics = WebhookMetrics(Registry())
-        self.lane = SlowLane()
         self.client = WebhookClient(load_kubeconfig(file), 0.001, timeout=options.pop("timeout", 5.0))
         on_error = options.get("on_error", Decision.NO_OPINION)
         conditions = options.pop("conditions", ())
         if conditions:
-            options["match"] = counted_match(MatchConditions(conditions), "w", self.metrics, self.lane)
+            options["match"] = counted_match(MatchConditions(conditions), "w", self.metrics)
         reviews = WebhookReviews(
             self.client, options.pop("version", "v1"), "w", self.metrics,
             fails_open=on_error is Decision.NO_OPINION,
@@ -79,7 +77,6 @@ class Asked:
 
     def close(self) -> None:
         self.client.close()
-        self.lane.close()
 
 
 @pytest.fixture

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from re import Match
+from threading import Thread, current_thread, main_thread
+from typing import Any
 
 import pytest
 
 from steersman.cel import pattern_size
 from steersman.cel.pattern_size import NESTS_TOO_DEEPLY, TOO_LARGE, too_large_to_compile, too_large_to_read
 from steersman.cel.regular import PatternError, check_pattern, compiled
-from steersman.machinery.lane.taking_long import TakesLong
 from steersman.schema.patterns import matches
+from steersman.work.offloading import offload
 
 ORDINARY = (
     r"^(([a-z0-9]|[a-z0-9][a-z0-9\-]{0,61}[a-z0-9])\.){1,15}$",
@@ -88,9 +89,15 @@ _TOKEN = pattern_size._TOKEN
 
 
 async def test_nothing_is_compiled_on_the_loop() -> None:
-    with pytest.raises(TakesLong):
-        matches("only here", "a")
-    assert not await asyncio.to_thread(matches, "only here", "a")
-    assert not matches("only here", "a")
-    with pytest.raises(TakesLong):
-        compiled("nor this one")
+    threads: list[Thread] = []
+
+    def noted(work: Callable[..., Any], *args: str) -> Any:
+        threads.append(current_thread())
+        return work(*args)
+
+    assert not await offload(noted, matches, "only here", "a")
+    assert [each is main_thread() for each in threads] == [True, False]
+    assert not await offload(noted, matches, "only here", "a")
+    assert threads[2] is main_thread()
+    await offload(noted, compiled, "nor this one")
+    assert [each is main_thread() for each in threads[3:]] == [True, False]

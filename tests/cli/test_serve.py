@@ -324,18 +324,19 @@ import asyncio, sys, time
 from types import SimpleNamespace
 from steersman.cli.serve import run
 from steersman.controlplane.options import Options
-from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.work.offloading import Account
+from steersman.work.threads import WorkerThreads
 
 
 class Busy:
     async def start(self):
-        self.lane = SlowLane()
-        work = asyncio.to_thread(time.sleep, 600), self.lane.run(time.sleep, 600)
+        self.threads = WorkerThreads()
+        work = asyncio.to_thread(time.sleep, 600), Account(self.threads).offload_if(True, time.sleep, 600)
         self.work = [asyncio.ensure_future(each) for each in work]
         return SimpleNamespace(url="https://127.0.0.1:1")
 
     async def stop(self):
-        self.lane.close()
+        self.threads.close()
         for each in self.work:
             each.cancel()
 

@@ -16,7 +16,6 @@ from steersman.audit.metrics import AuditMetrics
 from steersman.audit.trail import Auditor
 from steersman.controlplane.auditing import auditor
 from steersman.controlplane.options import Options, OptionsError
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.metrics import Registry
 
 POLICY = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n"
@@ -31,7 +30,7 @@ def made(folder: Path, **given: Any) -> Auditor | None:
     (folder / "kubeconfig").write_text(KUBECONFIG)
     options = Options(data_dir=folder, **{"audit_policy_file": str(folder / "policy.yaml"), **given})
     with ThreadPoolExecutor(1) as executor:
-        return auditor(options, AuditMetrics(Registry()), SlowLane(), executor)
+        return auditor(options, AuditMetrics(Registry()), executor)
 
 
 @pytest.mark.parametrize(

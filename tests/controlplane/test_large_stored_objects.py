@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from steersman.kinds.structs import StructKind
-from steersman.machinery.large_work.slow_lane import is_large
+from steersman.machinery.large_work.sizes import is_large
 from tools.differential.case import named
 from tools.differential.objects import Sample, every_sample
 

@@ -65,7 +65,7 @@ async def test_through_a_claim_and_its_volume(start_control_plane, client_of):
     assert await code(client, f"{SECRETS}/b") == 403
 
 
-async def test_a_large_pod_is_read_in_the_slow_lane(start_control_plane, client_of):
+async def test_a_large_pod_is_read_beside_the_loop(start_control_plane, client_of):
     client = await started(start_control_plane, client_of)
     variables = [
         {"name": f"V{number}", "valueFrom": {"secretKeyRef": {"name": f"s{number}", "key": "k"}}}

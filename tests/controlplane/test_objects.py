@@ -12,7 +12,6 @@ from steersman.api.core.v1 import ConfigMap
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.controlplane.objects import StoreObjects
 from steersman.kinds.structs import StructKind
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.registry.core.configmaps import CONFIG_MAPS
 from steersman.rest.bound import bind
 from steersman.rest.context import loopback
@@ -26,7 +25,7 @@ LARGE = {f"key-{number}": "" for number in range(2_000)}
 @pytest.fixture
 async def objects() -> AsyncIterator[StoreObjects]:
     storage = await MemoryStorage.open(compaction_interval=0, lease_interval=0)
-    store: Store[ConfigMap] = Store(bind(CONFIG_MAPS), storage, SlowLane())
+    store: Store[ConfigMap] = Store(bind(CONFIG_MAPS), storage)
     await store.start()
     made = StoreObjects(store)
     for name, data in (("large", LARGE), ("small", {"a": "b"})):
@@ -60,12 +59,12 @@ async def changed(objects: StoreObjects, name: str) -> None:
 
 async def test_whoever_asks_first_fills_the_cache() -> None:
     storage = await MemoryStorage.open(compaction_interval=0, lease_interval=0)
-    first: Store[ConfigMap] = Store(bind(CONFIG_MAPS), storage, SlowLane())
+    first: Store[ConfigMap] = Store(bind(CONFIG_MAPS), storage)
     await StoreObjects(first).create(loopback("ns"), ConfigMap(metadata=ObjectMeta(name="a", namespace="ns")))
     stores = [first]
 
     def cold() -> StoreObjects:
-        stores.append(Store(bind(CONFIG_MAPS), storage, SlowLane()))
+        stores.append(Store(bind(CONFIG_MAPS), storage))
         return StoreObjects(stores[-1])
 
     found = await cold().find("ns", "a")
@@ -108,7 +107,7 @@ async def test_a_reading_decodes_no_more_than_its_members(
 
 async def test_whole_objects_are_the_callers_own(objects: StoreObjects) -> None:
     found = [obj async for obj, _ in objects.every("ns")]
-    assert [(len(obj.data), lane is not None) async for obj, lane in objects.every()] == [(2_000, True), (1, False)]
+    assert [(len(obj.data), is_large) async for obj, is_large in objects.every()] == [(2_000, True), (1, False)]
     for obj in (*found, await objects.find("ns", "large"), await objects.get(loopback("ns"), "large")):
         obj.data.clear()
     assert [len(obj.data) async for obj, _ in objects.every()] == [2_000, 1]
@@ -119,9 +118,9 @@ async def test_what_is_made_of_a_namespace_is_kept_until_an_object_changes(objec
     seen = Seen()
     of = ByNamespace(objects, seen.reading, tuple).of
     for _ in range(2):
-        made, lane = await of("ns")
-        assert (made, lane is not None) == ((2_000, 1), True)
-    assert await of("empty") == ((), None)
+        made, is_much = await of("ns")
+        assert (made, is_much) == ((2_000, 1), True)
+    assert await of("empty") == ((), False)
     await changed(objects, "small")
     assert (await of("ns"))[0] == (2_000, 2)
     assert len(seen.here) == 3, "what did not change was not read again"

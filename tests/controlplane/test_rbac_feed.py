@@ -20,7 +20,6 @@ from steersman.controlplane.objects import StoreObjects
 from steersman.controlplane.rbac_feed import feed
 from steersman.machinery.codec.serializer import from_plain
 from steersman.machinery.identity.action import Action
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.registry.rbac.clusterrolebindings import CLUSTER_ROLE_BINDINGS
 from steersman.registry.rbac.clusterroles import CLUSTER_ROLES
 from steersman.registry.rbac.rolebindings import ROLE_BINDINGS
@@ -30,6 +29,7 @@ from steersman.rest.capabilities import Change
 from steersman.rest.context import loopback
 from steersman.storage.memory import MemoryStorage
 from steersman.store.store import Store
+from steersman.work.offloading import Account
 
 GROUP = "rbac.authorization.k8s.io"
 READ_PODS = [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]
@@ -43,11 +43,10 @@ class Rights:
 
     def __init__(self) -> None:
         self.storage = MemoryStorage(compaction_interval=0, lease_interval=0)
-        self.lane = SlowLane()
-        self.authorizer = RbacAuthorizer(self.lane)
-        services: Any = SimpleNamespace(slow_lane=self.lane)
+        self.authorizer = RbacAuthorizer()
+        services: Any = SimpleNamespace()
         resources = (ROLES, ROLE_BINDINGS, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS)
-        self.stores = {each.plural: Store(bind(each, services), self.storage, self.lane) for each in resources}
+        self.stores = {each.plural: Store(bind(each, services), self.storage) for each in resources}
 
     async def put(self, plural: str, namespace: str, name: str, **body: Any) -> None:
         kind = self.stores[plural].kind
@@ -72,7 +71,7 @@ async def rights() -> AsyncIterator[Rights]:
         await store.start()
     await made.put("roles", "old", "reader", rules=READ_PODS)
     await made.put("rolebindings", "old", "alice", subjects=ALICE, roleRef=REF)
-    feed(made.authorizer, lambda group, plural: made.stores[plural], made.lane)
+    feed(made.authorizer, lambda group, plural: made.stores[plural])
     yield made
     for store in made.stores.values():
         await store.stop()
@@ -132,7 +131,7 @@ async def test_a_role_that_cannot_be_read_grants_nothing_and_harms_no_other(
 
 
 class TestLargeOnes:
-    """They are read in the slow lane, and whoever needs them waits: no right is there before or after its time."""
+    """They are read in the worker threads, and whoever needs them waits: no right is there before or after its time."""
 
     LARGE = READ_PODS * 2_000
     CROWD = [{"kind": "User", "apiGroup": GROUP, "name": f"user{number}"} for number in range(2_000)]
@@ -168,15 +167,15 @@ class TestLargeOnes:
         self, rights: Rights, monkeypatch
     ) -> None:
         started, go_on = asyncio.Event(), asyncio.Event()
-        run = SlowLane.run
+        run = Account.offload_if
 
-        async def held(lane: SlowLane, work: Any, *args: Any) -> Any:
+        async def held(account: Account, is_large: bool, work: Any, *args: Any) -> Any:
             if work.__name__ == "_kept":
                 started.set()
                 await go_on.wait()
-            return await run(lane, work, *args)
+            return await run(account, is_large, work, *args)
 
-        monkeypatch.setattr(SlowLane, "run", held)
+        monkeypatch.setattr(Account, "offload_if", held)
         await self.replace(rights, "roles", "reader", rules=self.LARGE)
         first = asyncio.ensure_future(self.judged(rights, "old"))
         await started.wait()

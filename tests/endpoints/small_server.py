@@ -14,7 +14,6 @@ from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import Decision, Verdict
 from steersman.endpoints.request import Request
 from steersman.kinds.built_in import built_in
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.net.in_process import ClientResponse, InProcessClient
 from steersman.net.message import Response
@@ -105,9 +104,7 @@ class SmallServer:
         self.storage = MemoryStorage(compaction_interval=0, lease_interval=0)
         self._bound = tuple(map(bind, resources))
         self.stores: dict[str, Store[Any]] = {
-            each.resource.plural: (Store if each.resource.conversion is None else ConvertingStore)(
-                each, self.storage, SlowLane()
-            )
+            each.resource.plural: (Store if each.resource.conversion is None else ConvertingStore)(each, self.storage)
             for each in self._bound
         }
 

@@ -18,10 +18,9 @@ from steersman.kinds.built_in import built_in
 from steersman.machinery.codec.protobuf import documents as protobuf
 from steersman.machinery.codec.yaml import from_json
 from steersman.machinery.errors.field import FieldError
-from steersman.machinery.errors.status import too_many_requests
 from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.large_work.body_room import BodyRoom
-from steersman.machinery.large_work.slow_lane import SlowLane, is_large, is_large_protobuf, is_large_yaml
+from steersman.machinery.large_work.sizes import is_large, is_large_protobuf, is_large_yaml
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.net.body import IncomingBody
 from steersman.net.message import BodyAborted
@@ -29,6 +28,8 @@ from steersman.rest.context import Context
 from steersman.rest.resource import Column, Resource
 from steersman.rest.strategy import Strategy
 from steersman.storage.cache import cacher
+from steersman.work.offloading import Account
+from steersman.work.threads import WorkerThreads
 from tests.endpoints.small_server import Answer, SmallServer, Watch
 
 NOTES = "/api/v1/namespaces/ns/configmaps"
@@ -188,13 +189,10 @@ TOUCHES: dict[str, Any] = {
 async def test_a_large_body_of_a_user_of_whom_much_waits_is_refused_unread(
     noting: SmallServer, monkeypatch: pytest.MonkeyPatch, method: str, path: str, media: str
 ) -> None:
-    def full(_: SlowLane) -> None:
-        raise too_many_requests("later", 1)
-
     async def read(_: IncomingBody, limit: int) -> bytes:
         raise AssertionError("the body was read")
 
-    monkeypatch.setattr(SlowLane, "check_room", full)
+    monkeypatch.setattr(Account, "has_room", lambda _: False)
     monkeypatch.setattr(IncomingBody, "read", read)
     fields = [("authorization", "Bearer alice"), ("content-type", media), ("content-length", str(SURELY_LARGE + 1))]
     answer = await noting.client.request(method, f"{path}?fieldManager=x", fields, b"{}")
@@ -204,7 +202,7 @@ async def test_a_large_body_of_a_user_of_whom_much_waits_is_refused_unread(
 
 @pytest.mark.parametrize("length", ["65536", "0" * 30 + "65537", "65537, 65537", str(4 << 20), "9" * 5000])
 async def test_other_bodies_are_read_first(noting: SmallServer, monkeypatch: pytest.MonkeyPatch, length: str) -> None:
-    monkeypatch.setattr(SlowLane, "check_room", lambda _: pytest.fail("nothing is large"))
+    monkeypatch.setattr(Account, "has_room", lambda _: pytest.fail("nothing is large"))
     fields = {"content_type": "application/json", "content_length": length}
     answer = await noting.ask("POST", NOTES, SMALL, user="alice", **fields)
     assert answer.status == 201
@@ -387,7 +385,7 @@ async def test_a_watch_ends_in_order_when_the_lane_has_closed(
         noting.server.lifecycle.shutting_down = True
         raise error
 
-    monkeypatch.setattr(SlowLane, "run", closed)
+    monkeypatch.setattr(WorkerThreads, "run", closed)
     watches = [await watch_from(noting, revision) for _ in range(2)]
     if revision == "1":
         await noting.ask("POST", NOTES, large)
@@ -433,7 +431,7 @@ async def test_an_encoding_that_fails_when_nobody_waits_any_more_is_not_told(
         failed.set()
         raise ValueError("nobody asks")
 
-    monkeypatch.setattr(SlowLane, "run", late)
+    monkeypatch.setattr(WorkerThreads, "run", late)
     watch = await watch_from(noting, "1")
     await noting.ask("POST", NOTES, as_json({"metadata": {"name": "large"}, "data": {"key": "x" * 5_000}}))
     await begun.wait()

@@ -11,7 +11,6 @@ import pytest
 
 from steersman.kinds.open import OpenKind, OpenObject
 from steersman.machinery.identity.schema import GroupVersionKind
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.rest.conversion import Conversion, NotConverted
 from steersman.rest.resource import AGE, Column, OtherVersion, Resource
@@ -41,7 +40,7 @@ class Converter(Conversion):
         self.closed = 0
         self.came = asyncio.Condition()
 
-    async def values(self, values: Sequence[bytes], target: OpenKind, lane: SlowLane | None) -> list[bytes]:
+    async def values(self, values: Sequence[bytes], target: OpenKind) -> list[bytes]:
         objects = [target.decode(target.body_of(each)) for each in values]
         assert all(target.version_of(target.body_of(each)) != target.api_version for each in values)
         assert not any(each.metadata.resource_version for each in objects)

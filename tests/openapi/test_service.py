@@ -61,7 +61,7 @@ async def server() -> AsyncIterator[Server]:
     server, _ = await new_server()
     yield server
     server.config.executor.shutdown()
-    server.config.slow_lane.close()
+    server.config.threads.close()
 
 
 @pytest.fixture
@@ -228,7 +228,7 @@ async def test_server_with_fewer_resources_has_fewer_documents() -> None:
     assert (await index_of(InProcessClient(everything.handler)))["api/v1"] != index["api/v1"]
     for each in (server, everything):
         each.config.executor.shutdown()
-        each.config.slow_lane.close()
+        each.config.threads.close()
 
 
 @dataclass
@@ -258,7 +258,7 @@ async def test_documents_can_be_published_replaced_and_withdrawn() -> None:
     assert (await ask(client, f"/openapi/v3/{name}")).status == 404
     assert await index_of(client) == before
     server.config.executor.shutdown()
-    server.config.slow_lane.close()
+    server.config.threads.close()
 
 
 async def test_v2_holds_what_others_add_but_not_in_place_of_its_own() -> None:
@@ -277,7 +277,7 @@ async def test_v2_holds_what_others_add_but_not_in_place_of_its_own() -> None:
     service.withdraw_v2("example.com")
     assert (await ask(client, "/openapi/v2")).headers["etag"] == before.headers["etag"]
     server.config.executor.shutdown()
-    server.config.slow_lane.close()
+    server.config.threads.close()
 
 
 async def test_state_of_a_document_depends_on_where_its_descriptions_come_from(
@@ -292,7 +292,7 @@ async def test_state_of_a_document_depends_on_where_its_descriptions_come_from(
     schemas = (await ask(other, without["api/v1"])).json()["components"]["schemas"]
     assert "description" not in schemas["io.k8s.api.core.v1.Pod"]
     server.config.executor.shutdown()
-    server.config.slow_lane.close()
+    server.config.threads.close()
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")

@@ -49,10 +49,7 @@ class Cluster:
             event_ttl=3600,
             authenticate_token=lambda *token: None,
         )
-        self.stores = {
-            (each.group, each.plural): Store(bind(each, self.services), self.storage, self.services.slow_lane)
-            for each in resources
-        }
+        self.stores = {(each.group, each.plural): Store(bind(each, self.services), self.storage) for each in resources}
 
     def objects(self, group: str, plural: str) -> StoreObjects:
         return StoreObjects(self.stores[group, plural])
@@ -128,7 +125,7 @@ async def cluster() -> AsyncIterator[Callable[..., Any]]:
         for store in made.stores.values():
             await store.start()
         if ("rbac.authorization.k8s.io", "roles") in made.stores:
-            feed(made.services.roles, lambda group, plural: made.stores[group, plural], made.services.slow_lane)
+            feed(made.services.roles, lambda group, plural: made.stores[group, plural])
         started.append(made)
         return made
 

@@ -13,7 +13,6 @@ from steersman.api.meta.v1 import ObjectMeta
 from steersman.kinds.built_in import built_in
 from steersman.kinds.stored_form import JSON, StoredForm
 from steersman.machinery.codec.protobuf.documents import MEDIA_TYPE as PROTOBUF
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.storage.interface import Conflict, Event, KeyExists, Undecodable
 from steersman.storage.memory import MemoryStorage
 from steersman.storage.translating import TranslatingStorage
@@ -45,18 +44,13 @@ async def inner() -> AsyncIterator[MemoryStorage]:
 
 
 @pytest.fixture
-def lane() -> SlowLane:
-    return SlowLane()
+def json_storage(inner: MemoryStorage) -> TranslatingStorage:
+    return TranslatingStorage(inner, form(JSON))
 
 
 @pytest.fixture
-def json_storage(inner: MemoryStorage, lane: SlowLane) -> TranslatingStorage:
-    return TranslatingStorage(inner, form(JSON), lane)
-
-
-@pytest.fixture
-def protobuf_storage(inner: MemoryStorage, lane: SlowLane) -> TranslatingStorage:
-    return TranslatingStorage(inner, form(PROTOBUF), lane)
+def protobuf_storage(inner: MemoryStorage) -> TranslatingStorage:
+    return TranslatingStorage(inner, form(PROTOBUF))
 
 
 class Told:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.rest.bound import bind
 from steersman.rest.resource import Resource
 from steersman.storage.interface import Storage
@@ -37,7 +36,7 @@ async def open_client(storage: Storage) -> AsyncIterator[OpenStore]:
     started: list[Store[Any]] = []
 
     async def start(resource: Resource[Any] = CONFIG_MAPS) -> StoreClient:
-        store: Store[Any] = Store(bind(resource), storage, SlowLane())
+        store: Store[Any] = Store(bind(resource), storage)
         await store.start()
         started.append(store)
         return StoreClient(store)

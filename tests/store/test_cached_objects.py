@@ -10,7 +10,6 @@ import pytest
 
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.rest.bound import bind
 from steersman.storage.interface import Event, FutureRevision, StorageUnavailable
 from steersman.storage.memory import MemoryStorage
@@ -49,7 +48,7 @@ async def storage() -> AsyncIterator[OfMany]:
 
 @pytest.fixture
 async def client(storage: OfMany) -> AsyncIterator[StoreClient]:
-    store: Store[Any] = Store(bind(CONFIG_MAPS), storage, SlowLane())
+    store: Store[Any] = Store(bind(CONFIG_MAPS), storage)
     await store.start()
     yield StoreClient(store)
     await store.stop()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.rest.bound import bind
 from steersman.store.store import Store
 from tests.store.store_client import CONFIG_MAPS, StoreClient
@@ -24,11 +23,11 @@ async def test_what_another_program_wrote_is_served_and_can_be_written(client: S
 
 
 async def test_objects_survive_a_restart_as_they_were(storage) -> None:
-    first: Store = Store(bind(CONFIG_MAPS), storage, SlowLane())
+    first: Store = Store(bind(CONFIG_MAPS), storage)
     await first.start()
     made = await StoreClient(first).create("a", data={"k": "v"}, labels={"x": "y"})
     await first.stop()
-    second: Store = Store(bind(CONFIG_MAPS), storage, SlowLane())
+    second: Store = Store(bind(CONFIG_MAPS), storage)
     await second.start()
     assert await StoreClient(second).get("a") == made
     await second.stop()

@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.rest.bound import bind
 from steersman.rest.capabilities import EXACT, ListOptions
 from steersman.storage.interface import Event, Storage
@@ -103,7 +102,7 @@ async def test_every_revision_that_is_kept_is_listed_and_watched_from(
         storage = await open_storage(kind, folder)
         history = History()
         await storage.subscribe("/", after_revision=1, deliver=history.deliver)
-        store: Store[Any] = Store(bind(CONFIG_MAPS), storage, SlowLane())
+        store: Store[Any] = Store(bind(CONFIG_MAPS), storage)
         client = StoreClient(store)
         await store.start()
         await write(client, before)

@@ -16,7 +16,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.rest.bound import bind
 from steersman.rest.capabilities import ListOptions
 from steersman.storage.memory import MemoryStorage
@@ -311,7 +310,7 @@ async def test_pages_add_up_to_the_list_at_their_revision(
     before: list[Any], during: list[list[Any]], limit: int, label: str, restart: bool
 ) -> None:
     storage = MemoryStorage(compaction_interval=0, lease_interval=0)
-    store: Store[Any] = Store(bind(CONFIG_MAPS), storage, SlowLane())
+    store: Store[Any] = Store(bind(CONFIG_MAPS), storage)
     await store.start()
     client = StoreClient(store)
 

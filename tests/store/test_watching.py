@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.rest.bound import bind
 from steersman.rest.capabilities import ListOptions, WatchStart
 from steersman.storage.memory import MemoryStorage
@@ -234,7 +233,7 @@ async def test_a_list_and_a_watch_from_it_lead_to_what_is_there(
     before: list[Any], unseen: list[Any], after: list[Any], label: str, restart: bool
 ) -> None:
     storage = MemoryStorage(compaction_interval=0, lease_interval=0)
-    store: Store[Any] = Store(bind(CONFIG_MAPS), storage, SlowLane())
+    store: Store[Any] = Store(bind(CONFIG_MAPS), storage)
     await store.start()
     client = StoreClient(store)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from steersman.work.offloading import expect_offloading
 from steersman.cel.access import dispatch, find_field, find_item, iterate
 from steersman.cel.ast import (
     ACCUMULATOR,
@@ -105,6 +106,7 @@ class Program:
 
         Raises EvaluationError, or CostLimitExceeded if it costs more than `limit`.
         """
+        expect_offloading()
         frame = Frame(dict(variables), limit)
         return self._run(frame), frame.cost
 
@@ -115,6 +117,7 @@ class Program:
 
         `begin` is told of the evaluation, whose limit it may change while that goes on.
         """
+        expect_offloading()
         try:
             return self._outcome(variables, limit, begin)
         except RecursionError:

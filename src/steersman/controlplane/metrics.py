@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from steersman.work.offloading import forgotten
 from steersman.controlplane.feature_gates import FEATURE_GATES
 from steersman.machinery.metrics import Computed, Labels, Registry
 from steersman.server.server import Server
@@ -58,6 +59,9 @@ def install_metrics(registry: Registry, stores: Iterable[Store[Any]], server: Se
                  "[BETA] This metric records the data about the stage and enablement of a k8s feature.",
                  ("name", "stage"),
                  lambda: (((name, gate.stage), gate.enabled) for name, gate in FEATURE_GATES.items())),
+        Computed("counter", "steersman_work_not_offloaded_total",
+                 "Work that may take long and was done on the event loop, as its caller did not offload it.", (),
+                 lambda: (((), forgotten.count),)),
         *process_series(),
         Computed("gauge", "process_start_time_seconds",
                  "Start time of the process since unix epoch in seconds.", (), lambda: [((), started)]),

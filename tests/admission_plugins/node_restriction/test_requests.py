@@ -17,7 +17,6 @@ from steersman.admission_plugins.node_restriction.requests import forbidden_in_r
 from steersman.api.certificates.v1 import CertificateSigningRequest, CertificateSigningRequestSpec
 from steersman.authentication.user import UserInfo
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.registry.certificates.certificatesigningrequests import CERTIFICATE_SIGNING_REQUESTS
 from tests.admission_plugins.writes import write_of
 
@@ -52,18 +51,15 @@ def test_what_cannot_be_read_is_refused():
     assert forbidden_in_request("n", CertificateSigningRequest(spec=spec)).startswith("unable to parse csr: ")
 
 
+@pytest.mark.usefixtures("large_request")
 async def test_a_large_request_is_read_beside_the_loop() -> None:
-    lane = SlowLane()
     made = a_request("system:node:n", *["other"] * 1000)
     made.metadata.name = "r"
     attributes = write_of(CERTIFICATE_SIGNING_REQUESTS, made)
-    attributes.user, attributes.lane = UserInfo("system:node:n", groups=("system:nodes",)), lane
+    attributes.user = UserInfo("system:node:n", groups=("system:nodes",))
     nothing: Any = None
     judged = asyncio.create_task(NodeRestriction(nothing, nothing, nothing, nothing).admit(attributes))
-    try:
-        await asyncio.sleep(0)
-        assert not judged.done()  # it waits for the lane
-        with pytest.raises(StatusError, match=FOREIGN):
-            await judged
-    finally:
-        lane.close()
+    await asyncio.sleep(0)
+    assert not judged.done()  # it waits for a worker thread
+    with pytest.raises(StatusError, match=FOREIGN):
+        await judged

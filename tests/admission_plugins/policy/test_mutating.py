@@ -10,7 +10,7 @@ import pytest
 
 from steersman.cel.regular import compile_pattern
 from steersman.kinds.structs import StructKind
-from steersman.machinery.large_work.slow_lane import is_large
+from steersman.machinery.large_work.sizes import is_large
 from steersman.testing import Client
 from tests.admission_plugins.policy.policies import CONFIG_MAPS, applying, create, define, enforce, patching
 

@@ -56,8 +56,8 @@ class Quotas:
     async def catches_up(self) -> bool:
         return True  # nobody else writes
 
-    def lane(self, namespace: str) -> None:
-        """They are small."""
+    def is_much(self, namespace: str) -> bool:
+        return False
 
     def changed(self) -> int:
         return self.version
@@ -279,7 +279,7 @@ async def test_a_request_that_is_given_up_takes_no_other_with_it() -> None:
 
 async def test_what_cannot_be_measured_is_told_to_who_waits() -> None:
     class Broken(Evaluator):
-        async def usage(self, obj: Any, namespace: str, lane: Any = None) -> Any:
+        async def usage(self, obj: Any, namespace: str) -> Any:
             raise RuntimeError("broken")
 
     configmaps = GroupResource("", "configmaps")

@@ -12,7 +12,6 @@ import pytest_asyncio
 import yaml
 
 from steersman.audit.backends.webhook import WebhookBackend
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.server.certificates import CertificateFiles
 from steersman.webhooks.client import WebhookClient
 from steersman.webhooks.kubeconfig import load_kubeconfig
@@ -60,7 +59,7 @@ def client(sink: Sink, folder: Path, waits: list[float]) -> WebhookClient:
 
 async def test_events_are_posted_as_a_list(sink: Sink, tmp_path: Path) -> None:
     errors, _ = counted()
-    backend = WebhookBackend(client(sink, tmp_path, []), SlowLane(), errors)
+    backend = WebhookBackend(client(sink, tmp_path, []), errors)
     assert await backend.process([record(1), record(2, requestURI="/a")])
     [found] = sink.lists
     assert found == {
@@ -73,7 +72,7 @@ async def test_events_are_posted_as_a_list(sink: Sink, tmp_path: Path) -> None:
 async def test_whatever_goes_wrong_is_tried_again_with_growing_waits(sink: Sink, tmp_path: Path) -> None:
     sink.refusals = 4
     waits: list[float] = []
-    backend = WebhookBackend(client(sink, tmp_path, waits), SlowLane(), counted()[0])
+    backend = WebhookBackend(client(sink, tmp_path, waits), counted()[0])
     assert await backend.process([record(1)])
     assert len(sink.lists) == 1
     for wait, least in zip(waits, (10, 15, 22.5, 33.75), strict=True):
@@ -86,7 +85,7 @@ async def test_events_that_nobody_takes_are_lost_and_counted(
 ) -> None:
     sink.refusals = 5
     errors, metrics = counted()
-    backend = WebhookBackend(client(sink, tmp_path, []), SlowLane(), errors)
+    backend = WebhookBackend(client(sink, tmp_path, []), errors)
     assert not await backend.process([record(1), record(2)])
     assert metrics.errors.value(("webhook",)) == 2
     assert "Error in audit plugin 'webhook' affecting 2 audit events" in caplog.text
@@ -98,7 +97,7 @@ async def test_a_webhook_that_is_not_there_is_told(sink: Sink, tmp_path: Path) -
     unreachable = client(sink, tmp_path, waits)
     await sink.stop()
     errors, metrics = counted()
-    backend = WebhookBackend(unreachable, SlowLane(), errors)
+    backend = WebhookBackend(unreachable, errors)
     assert not await backend.process([record(1)])
     assert (len(waits), metrics.errors.value(("webhook",))) == (4, 1)
     await backend.close()

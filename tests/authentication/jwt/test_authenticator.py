@@ -17,8 +17,8 @@ from steersman.authentication.jwt.authenticator import IssuerAuthenticator
 from steersman.authentication.jwt.configuration import JWTAuthenticator
 from steersman.authentication.jwt.id_token import ALGORITHMS
 from steersman.authentication.jwt.metrics import JWTMetrics
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.metrics import Registry
+from steersman.work.threads import WorkerThreads
 from tests.authentication.jwt.issuer import EC, RSA, STRANGER, URL, Issuer, token
 
 import msgspec  # isort: skip
@@ -35,9 +35,8 @@ class Known:
     def __init__(self, issuer: Issuer, configuration: Any = USUAL, algorithms: tuple[str, ...] = ALGORITHMS) -> None:
         self.registry = Registry()
         given = msgspec.convert(configuration, JWTAuthenticator)
-        self.lane = SlowLane()
         metrics = JWTMetrics(self.registry, "me").of(URL)
-        self.judge = IssuerAuthenticator(given, algorithms, issuer, metrics, self.lane)  # type: ignore[arg-type]
+        self.judge = IssuerAuthenticator(given, algorithms, issuer, metrics)  # type: ignore[arg-type]
 
     async def __aenter__(self) -> Known:
         await self.judge.discovered()
@@ -45,7 +44,6 @@ class Known:
 
     async def __aexit__(self, *_: object) -> None:
         await self.judge.close()
-        self.lane.close()
 
     async def of(self, text: str) -> TokenIdentity | None:
         found = self.judge.authenticate_token(text, ("api",))
@@ -259,16 +257,16 @@ async def test_a_rule_with_a_pattern_is_evaluated_beside_the_loop(rule: str) -> 
 
 async def test_an_expression_that_costs_much_is_evaluated_beside_the_loop() -> None:
     turns: list[bool] = []
-    run = SlowLane.run
+    run = WorkerThreads.run
 
-    async def noted(self: SlowLane, work: Any, *args: Any) -> Any:
+    async def noted(*args: Any) -> Any:
         turns.append(True)
-        return await run(self, work, *args)
+        return await run(*args)
 
     expression = "dyn(claims.groups).filter(each, dyn(claims.groups).exists(other, other == each))[0]"
     async with Known(Issuer(RSA), configured(username=expression)) as known:
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(SlowLane, "run", noted)
+            patched.setattr(WorkerThreads, "run", noted)
             found = await known.of(token(groups=["a", "b"]))
             assert found is not None
             assert (found.user.name, turns) == ("a", [])

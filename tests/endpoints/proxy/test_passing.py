@@ -10,7 +10,6 @@ import pytest
 from steersman.endpoints.proxy.passing import PassedBody, ended_with
 from steersman.endpoints.proxy.rewriting import PAGES_OF_A_USER, PageBody, Rewriter, rewritten_page
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.net.client.answer import Answer
 from steersman.net.message import BodyAborted, Response
 
@@ -54,23 +53,13 @@ class Page:
         return b"<a href=/x>"
 
 
-@pytest.fixture
-def lane():
-    lane = SlowLane()
-    yield lane
-    lane.close()
-
-
-async def test_pages_of_a_user_are_read_when_others_have_been_sent(lane: SlowLane) -> None:
+async def test_pages_of_a_user_are_read_when_others_have_been_sent() -> None:
     pages = [Page() for _ in range(PAGES_OF_A_USER + 2)]
-    asked = [
-        asyncio.ensure_future(rewritten_page(REWRITER, cast(Answer, page), "", lane.of("alice"), "alice"))
-        for page in pages
-    ]
+    asked = [asyncio.ensure_future(rewritten_page(REWRITER, cast(Answer, page), "", "alice")) for page in pages]
     bodies = [(await each)[0] for each in asked[:PAGES_OF_A_USER]]
     assert [page.was_read.is_set() for page in pages[PAGES_OF_A_USER:]] == [False, False]
     other = Page()
-    await rewritten_page(REWRITER, cast(Answer, other), "", lane.of("bob"), "bob")
+    await rewritten_page(REWRITER, cast(Answer, other), "", "bob")
     assert b"".join([piece async for piece in bodies[0]]) == b'<a href="/prefix/x">'
     await bodies[0].close()
     await bodies[0].close()

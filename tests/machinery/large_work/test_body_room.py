@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from steersman.machinery.errors.status import StatusError
-from steersman.work.threads import MAX_WAITING
 from steersman.machinery.large_work.body_room import MAX_BYTES, BodyRoom
+from steersman.work.threads import MAX_WAITING
 
 HALF = MAX_BYTES // 2
 

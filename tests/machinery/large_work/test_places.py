@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from steersman.machinery.large_work.places import Place, Places
-from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.work.offloading import Account
+from steersman.work.threads import WorkerThreads
 
 
 async def settled() -> None:
@@ -70,20 +71,21 @@ async def test_who_goes_away_takes_no_place_with_them() -> None:
     await asyncio.wait_for(last.take(), 1)
 
 
-async def test_the_lane_does_nothing_for_a_request_before_it_has_its_place() -> None:
-    lane = SlowLane()
+async def test_nothing_runs_for_a_request_before_it_has_its_place() -> None:
+    threads, places = WorkerThreads(), Places()
     try:
-        held = [Place(lane.places, f"user-{number}", 1) for number in range(6)]
+        held = [Place(places, f"user-{number}", 1) for number in range(6)]
         for each in held:
             await each.take()
         done: list[int] = []
-        place = Place(lane.places, "late", 1)
-        running = asyncio.ensure_future(lane.of("late", place).run(done.append, 1))
+        late = Account(threads, "late")
+        late.place = Place(places, "late", 1)
+        running = asyncio.ensure_future(late.offload_if(True, done.append, 1))
         await settled()
         assert not done
-        await lane.of("small").run(done.append, 0)
+        await Account(threads, "small").offload_if(True, done.append, 0)
         held[0].give_back()
         await running
         assert done == [0, 1]
     finally:
-        lane.close()
+        threads.close()

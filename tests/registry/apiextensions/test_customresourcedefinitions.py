@@ -111,8 +111,8 @@ def test_the_port_of_a_webhook_is_that_of_https() -> None:
     assert found.spec.conversion.webhook.client_config.service.port == 443
 
 
-def test_it_is_judged_in_the_slow_lane() -> None:
-    assert CUSTOM_RESOURCE_DEFINITIONS.in_slow_lane
+def test_it_is_judged_beside_the_loop() -> None:
+    assert CUSTOM_RESOURCE_DEFINITIONS.takes_long
 
 
 def test_only_the_first_established_condition_counts() -> None:

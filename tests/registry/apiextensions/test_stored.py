@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Thread, current_thread, main_thread
 from typing import Any
 
 import pytest
 
-from steersman.machinery.large_work import slow_lane
-from steersman.registry.apiextensions.customresourcedefinitions import CLEANUP_FINALIZER, CUSTOM_RESOURCE_DEFINITIONS
+from steersman.registry.apiextensions.customresourcedefinitions import (
+    CLEANUP_FINALIZER,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    CustomResourceDefinitionStrategy,
+)
 from tests.registry.apiextensions.definitions import definition
 
 GROUP = "apiextensions.k8s.io"
@@ -46,20 +50,24 @@ async def test_it_is_there_until_its_finalizer_is_gone(cluster: Callable[..., An
         await c.get(PLURAL, "foos.q.example.com", group=GROUP)
 
 
-async def test_even_a_small_one_is_judged_in_the_slow_lane(
+async def test_even_a_small_one_is_judged_beside_the_loop(
     cluster: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lanes: list[Any] = []
-    done = slow_lane.done
+    threads: list[Thread] = []
+    names = "prepare_for_create", "prepare_for_update"
+    prepare = {name: getattr(CustomResourceDefinitionStrategy, name) for name in names}
 
-    async def noted(lane: Any, function: Any, *arguments: Any) -> Any:
-        if function.__name__ in ("before_create", "before_update"):
-            lanes.append(lane)
-        return await done(lane, function, *arguments)
+    def noted(name: str) -> Any:
+        def hook(*args: Any) -> Any:
+            threads.append(current_thread())
+            return prepare[name](*args)
 
-    monkeypatch.setattr("steersman.store.write_rules.done", noted)
+        return hook
+
+    for name in names:
+        monkeypatch.setattr(CustomResourceDefinitionStrategy, name, noted(name))
     c = await cluster(CUSTOM_RESOURCE_DEFINITIONS)
     made = await c.create(PLURAL, definition(), group=GROUP)
     await c.update(PLURAL, made, group=GROUP)
-    assert len(lanes) == 2
-    assert None not in lanes
+    assert len(threads) == 2
+    assert main_thread() not in threads

@@ -14,7 +14,6 @@ from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import Decision, Verdict
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.action import Action
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.registry.authorization import (
     judgement,
     localsubjectaccessreviews,
@@ -36,15 +35,9 @@ class Judge:
         return Verdict(Decision.ALLOW, attributes.action.verb)
 
 
-@pytest.fixture
-def lane():
-    lane = SlowLane()
-    yield lane
-    lane.close()
-
-
+@pytest.mark.usefixtures("large_request")
 @pytest.mark.parametrize(("module", "kind", "who"), KINDS)
-async def test_what_is_wrong_with_a_large_review_is_found_beside_the_loop(module, kind, who, lane, monkeypatch):
+async def test_what_is_wrong_with_a_large_review_is_found_beside_the_loop(module, kind, who, monkeypatch):
     threads = []
 
     def valid(errors):
@@ -55,7 +48,7 @@ async def test_what_is_wrong_with_a_large_review_is_found_beside_the_loop(module
     requirements = [{"key": f"k{number}", "operator": "In", "values": ["!"]} for number in range(200)]
     asked = {"verb": "list", "namespace": "n", "labelSelector": {"requirements": requirements}}
     review = msgspec.convert({"spec": {**who, "resourceAttributes": asked}}, kind)
-    context = Context(UserInfo("u"), Action(namespace="n"), lane=lane)
+    context = Context(UserInfo("u"), Action(namespace="n"))
     with pytest.raises(StatusError) as refused:
         await module.create(SimpleNamespace(authorizer=Judge()), context, review)
     assert refused.value.code == 422

@@ -20,7 +20,6 @@ from steersman.api.resource.v1 import (
 )
 from steersman.machinery.codec.serializer import from_plain
 from steersman.machinery.errors.field import Path
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.registry.resource.claim_validation import validate_selector
 from steersman.registry.resource.device_selectors import Verdict, judge
 from steersman.registry.resource.deviceclasses import DEVICE_CLASSES
@@ -132,7 +131,7 @@ async def test_a_class_keeps_selectors_that_only_stored_ones_may_have(ahead: boo
     changed = from_plain(DEVICE_CLASSES.kind.cls, device_class('device.attributes["a"].b.includes("d")'))
     strategy: Any = DEVICE_CLASSES.strategy
     assert DEVICE_CLASSES.inquiry is not None
-    inquiry = DEVICE_CLASSES.inquiry(SimpleNamespace(slow_lane=SlowLane()))
+    inquiry = DEVICE_CLASSES.inquiry(SimpleNamespace())
     ctx = Context()
     if ahead:
         await inquiry.look_into(ctx, new, old)
@@ -171,7 +170,7 @@ async def test_selectors_are_judged_beside_the_loop() -> None:
             turns += 1
 
     counting = asyncio.create_task(count())
-    verdicts = await judge_selectors(SlowLane(), selectors)
+    verdicts = await judge_selectors(selectors)
     counting.cancel()
     assert len(verdicts) == 40
     assert set(verdicts.values()) == {Verdict()}

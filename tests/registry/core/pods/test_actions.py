@@ -68,7 +68,7 @@ async def services() -> AsyncIterator[Services]:
         authenticate_token=lambda token: None,
     )
     for resource in (PODS, NODES, POD_DISRUPTION_BUDGETS):
-        stores[resource.group, resource.plural] = store = Store(bind(resource, made), storage, made.slow_lane)
+        stores[resource.group, resource.plural] = store = Store(bind(resource, made), storage)
         await store.start()
     yield made
     for store in stores.values():

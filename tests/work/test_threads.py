@@ -1,4 +1,4 @@
-"""Whose turn it is in the slow lane, and what gives way there."""
+"""Whose turn it is in the slow threads, and what gives way there."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from steersman.machinery.codec.serializer import encode, from_plain, to_plain
 from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.field import FieldError
 from steersman.machinery.identity.schema import GroupKind
-from steersman.machinery.lane import threads as lane_threads
-from steersman.work.threads import give_way, paced
-from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.managed_fields.fields_v1 import decode_fields, encode_fields
 from steersman.machinery.managed_fields.typed_value import field_set, validate
 from steersman.machinery.patch import merge_patch
 from steersman.registry.pod_template.defaults import set_pod_defaults
 from steersman.registry.pod_template.validation.options import PodValidationOptions
 from steersman.registry.pod_template.validation.pods import validate_pod_create
+from steersman.work import threads as worker_threads
+from steersman.work.offloading import Account
+from steersman.work.threads import WorkerThreads, give_way, paced
 
 
 @pytest.fixture
-def lane(monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowLane]:
-    """One in which steps are done one at a time, however long they take."""
-    monkeypatch.setattr(lane_threads, "_LONG", 1000.0)
-    gc.enable()  # a lane of an earlier test that rests soon may hold it, and this one leaves alone what others hold
-    made = SlowLane()
+def threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[WorkerThreads]:
+    """Worker threads in which steps are done one at a time, however long they take."""
+    monkeypatch.setattr(worker_threads, "_LONG", 1000.0)
+    gc.enable()  # a threads of an earlier test that rests soon may hold it, and this one leaves alone what others hold
+    made = WorkerThreads()
     yield made
     made.close()
 
@@ -44,8 +44,8 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
         self.done: list[str] = []
-        monkeypatch.setattr(lane_threads, "thread_time", lambda: self.now)
-        monkeypatch.setattr(lane_threads, "_SLICE", -1.0)  # every call of give_way looks whose turn it is
+        monkeypatch.setattr(worker_threads, "thread_time", lambda: self.now)
+        monkeypatch.setattr(worker_threads, "_SLICE", -1.0)  # every call of give_way looks whose turn it is
 
     def step(self, name: str, seconds: float) -> None:
         self.now += seconds
@@ -63,16 +63,16 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 class Held:
-    """A lane in which nothing is done until `go` is called."""
+    """Worker threads in which nothing is done until `go` is called."""
 
-    def __init__(self, lane: SlowLane) -> None:
+    def __init__(self, threads: WorkerThreads) -> None:
         self._over = threading.Event()
-        self._held = asyncio.ensure_future(lane.run(self._over.wait))
-        self.lane = lane
+        self._held = asyncio.ensure_future(Account(threads).offload_if(True, self._over.wait))
+        self.threads = threads
         self.asked: list[asyncio.Future[Any]] = []
 
     async def ask(self, user: str, work: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
-        asked = asyncio.ensure_future(self.lane.of(user).run(work, *args))
+        asked = asyncio.ensure_future(Account(self.threads, user).offload_if(True, work, *args))
         self.asked.append(asked)
         await asyncio.sleep(0)
         return asked
@@ -82,14 +82,14 @@ class Held:
         await asyncio.gather(self._held, *self.asked, return_exceptions=True)
 
 
-async def held(lane: SlowLane) -> Held:
-    made = Held(lane)
+async def held(threads: WorkerThreads) -> Held:
+    made = Held(threads)
     await asyncio.sleep(0)
     return made
 
 
-async def test_turns_are_shared_by_the_time_used(lane: SlowLane, clock: Clock) -> None:
-    busy = await held(lane)
+async def test_turns_are_shared_by_the_time_used(threads: WorkerThreads, clock: Clock) -> None:
+    busy = await held(threads)
     for number in range(4):
         await busy.ask("alice", clock.step, f"a{number}", 1.0)
     for number in range(40):
@@ -99,8 +99,8 @@ async def test_turns_are_shared_by_the_time_used(lane: SlowLane, clock: Clock) -
     assert [sum(name[0] == "b" for name in each) for each in before] == [0, 10, 19, 28]
 
 
-async def test_who_comes_later_has_saved_nothing_up(lane: SlowLane, clock: Clock) -> None:
-    busy = await held(lane)
+async def test_who_comes_later_has_saved_nothing_up(threads: WorkerThreads, clock: Clock) -> None:
+    busy = await held(threads)
 
     def bob_comes() -> None:
         for number in range(3):
@@ -118,8 +118,8 @@ async def test_who_comes_later_has_saved_nothing_up(lane: SlowLane, clock: Clock
     assert clock.done == ["a0", "a1", "b0", "a2", "b1", "b2"]
 
 
-async def test_a_long_step_gives_way_to_those_of_others(lane: SlowLane, clock: Clock) -> None:
-    busy = await held(lane)
+async def test_a_long_step_gives_way_to_those_of_others(threads: WorkerThreads, clock: Clock) -> None:
+    busy = await held(threads)
     await busy.ask("alice", clock.long_step, "a", 4, 1.0)
     await busy.ask("alice", clock.step, "of the same user", 1.0)
     await busy.ask("bob", clock.step, "bob", 1.0)
@@ -128,8 +128,10 @@ async def test_a_long_step_gives_way_to_those_of_others(lane: SlowLane, clock: C
     assert clock.done == ["a0", "bob", "c0", "a1", "c1", "a2", "a3", "of the same user"]
 
 
-async def test_what_belongs_to_no_user_comes_first_and_gives_way_to_nobody(lane: SlowLane, clock: Clock) -> None:
-    busy = await held(lane)
+async def test_what_belongs_to_no_user_comes_first_and_gives_way_to_nobody(
+    threads: WorkerThreads, clock: Clock
+) -> None:
+    busy = await held(threads)
 
     def alice() -> None:
         asyncio.run_coroutine_threadsafe(busy.ask("", clock.long_step, "s", 2, 50.0), loop).result()
@@ -144,25 +146,25 @@ async def test_what_belongs_to_no_user_comes_first_and_gives_way_to_nobody(lane:
     assert clock.done == ["a0", "s0", "s1", "bob", "a1"]
 
 
-async def test_nobody_has_both_threads(lane: SlowLane, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lane_threads, "_LONG", 0.0)
+async def test_nobody_has_both_threads(threads: WorkerThreads, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_threads, "_LONG", 0.0)
     over = threading.Event()
     done: list[str] = []
-    alice = lane.of("alice")
-    first = asyncio.ensure_future(alice.run(over.wait))
-    second = asyncio.ensure_future(alice.run(done.append, "alice"))
+    alice = Account(threads, "alice")
+    first = asyncio.ensure_future(alice.offload_if(True, over.wait))
+    second = asyncio.ensure_future(alice.offload_if(True, done.append, "alice"))
     await asyncio.sleep(0)
     for number in range(3):
-        await lane.of("bob").run(done.append, str(number))
+        await Account(threads, "bob").offload_if(True, done.append, str(number))
     assert done == ["0", "1", "2"]
     over.set()
     await asyncio.gather(first, second)
     assert done[-1] == "alice"
 
 
-async def test_a_paused_step_that_nobody_waits_for_is_not_gone_on_with(lane: SlowLane, clock: Clock) -> None:
+async def test_a_paused_step_that_nobody_waits_for_is_not_gone_on_with(threads: WorkerThreads, clock: Clock) -> None:
     begun, over = threading.Event(), threading.Event()
-    ended: list[str] = []
+    ended = threading.Event()
 
     def alice() -> None:
         begun.set()
@@ -170,28 +172,28 @@ async def test_a_paused_step_that_nobody_waits_for_is_not_gone_on_with(lane: Slo
         try:
             clock.long_step("a", 3, 1.0)
         finally:
-            ended.append("alice")
+            ended.set()
 
-    asked = asyncio.ensure_future(lane.of("alice").run(alice))
+    asked = asyncio.ensure_future(Account(threads, "alice").offload_if(True, alice))
     await asyncio.to_thread(begun.wait)
     asked.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asked
     over.set()
-    await lane.of("bob").run(clock.step, "bob", 1.0)
+    await asyncio.to_thread(ended.wait)
+    await Account(threads, "bob").offload_if(True, clock.step, "bob", 1.0)
     assert clock.done == ["a0", "bob"]
-    assert ended == ["alice"]
 
 
-async def test_steps_that_have_begun_end_where_they_give_way_when_the_lane_is_closed(
-    lane: SlowLane, clock: Clock
+async def test_steps_that_have_begun_end_where_they_give_way_when_the_threads_are_closed(
+    threads: WorkerThreads, clock: Clock
 ) -> None:  # fmt: skip
     """Nobody waits for them any more: the server has answered its requests, or given them up."""
-    busy = await held(lane)
+    busy = await held(threads)
     closed, gave_way = threading.Event(), threading.Event()
 
     def bob() -> None:
-        loop.call_soon_threadsafe(lane.close)
+        loop.call_soon_threadsafe(threads.close)
         closed.wait()
         try:
             give_way()
@@ -214,12 +216,12 @@ async def test_steps_that_have_begun_end_where_they_give_way_when_the_lane_is_cl
     assert clock.done == ["a0"]
     await going
     with pytest.raises(RuntimeError, match="closed"):
-        await lane.run(int)
+        await Account(threads).offload_if(True, int)
 
 
 async def test_steps_that_nobody_waits_for_and_that_do_not_give_way_keep_nobody_waiting() -> None:
     """A request ends at its deadline; what it has begun may be in a call that nothing ends."""
-    lane = SlowLane()
+    threads = WorkerThreads()
     over = threading.Event()
     begun = [threading.Event() for _ in range(2)]
 
@@ -228,47 +230,49 @@ async def test_steps_that_nobody_waits_for_and_that_do_not_give_way_keep_nobody_
         over.wait()
 
     try:
-        requests = [asyncio.ensure_future(lane.of(f"u{number}").run(stuck, number)) for number in range(2)]
+        requests = [
+            asyncio.ensure_future(Account(threads, f"u{number}").offload_if(True, stuck, number)) for number in range(2)
+        ]
         for each in begun:
             await asyncio.to_thread(each.wait)
         for each in requests:
             each.cancel()
         await asyncio.gather(*requests, return_exceptions=True)
-        assert await asyncio.wait_for(lane.of("other").run(int, "7"), 30) == 7
+        assert await asyncio.wait_for(Account(threads, "other").offload_if(True, int, "7"), 30) == 7
     finally:
         over.set()
-        lane.close()
+        threads.close()
 
 
-async def test_so_many_steps_may_be_paused_as_there_are_threads(lane: SlowLane, clock: Clock) -> None:
-    busy = await held(lane)
+async def test_so_many_steps_may_be_paused_as_there_are_threads(threads: WorkerThreads, clock: Clock) -> None:
+    busy = await held(threads)
     for number in range(100):
         await busy.ask(f"user{number}", clock.long_step, f"u{number} ", 3, 1.0)
     await busy.go()
     assert len(clock.done) == 300
 
 
-async def test_users_are_forgotten(lane: SlowLane) -> None:
+async def test_users_are_forgotten(threads: WorkerThreads) -> None:
     for number in range(1000):
-        await lane.of(f"user{number}").run(int)
-    assert len(lane._threads._users) < 200
+        await Account(threads, f"user{number}").offload_if(True, int)
+    assert len(threads._users) < 200
 
 
-async def test_a_lane_that_does_not_rest_collects_when_little_is_alive_or_at_last(
-    lane: SlowLane, monkeypatch: pytest.MonkeyPatch
+async def test_threads_that_do_not_rest_collect_when_little_is_alive_or_at_last(
+    threads: WorkerThreads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     collected: list[int] = []
-    monkeypatch.setattr(lane_threads, "_LOOK_EVERY", -1.0)
+    monkeypatch.setattr(worker_threads, "_LOOK_EVERY", -1.0)
     monkeypatch.setattr(gc, "collect", collected.append)
-    monkeypatch.setattr(lane_threads, "_FEW", 0)
-    await lane.run(int)
+    monkeypatch.setattr(worker_threads, "_FEW", 0)
+    await Account(threads).offload_if(True, int)
     assert not collected
-    monkeypatch.setattr(lane_threads, "_FEW", 10**9)
-    await lane.run(int)
+    monkeypatch.setattr(worker_threads, "_FEW", 10**9)
+    await Account(threads).offload_if(True, int)
     assert collected == [0]
-    monkeypatch.setattr(lane_threads, "_FEW", 0)
-    monkeypatch.setattr(lane_threads, "_COLLECTION_AT_LAST", -1.0)
-    await lane.run(int)
+    monkeypatch.setattr(worker_threads, "_FEW", 0)
+    monkeypatch.setattr(worker_threads, "_COLLECTION_AT_LAST", -1.0)
+    await Account(threads).offload_if(True, int)
     assert collected == [0, 0]
 
 
@@ -276,7 +280,7 @@ async def test_a_lane_that_does_not_rest_collects_when_little_is_alive_or_at_las
 
 
 class Ways:
-    """Stands for a step of the lane, and counts how often it gave way."""
+    """Stands for a step in a worker thread, and counts how often it gave way."""
 
     def __init__(self) -> None:
         self.began = float("-inf")
@@ -290,7 +294,7 @@ class Ways:
 @pytest.fixture
 def ways(monkeypatch: pytest.MonkeyPatch) -> Ways:
     made = Ways()
-    monkeypatch.setattr(lane_threads._here, "step", made)
+    monkeypatch.setattr(worker_threads._here, "step", made)
     return made
 
 

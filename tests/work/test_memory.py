@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steersman.machinery.lane import memory
+from steersman.work import memory
 
 
 def test_memory_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:

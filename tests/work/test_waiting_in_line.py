@@ -1,0 +1,232 @@
+"""Waiting for a turn in the worker threads, room for what waits, and the interpreter meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import sys
+import threading
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.large_work.large_requests import check_room
+from steersman.work.offloading import Account
+from steersman.work.threads import MAX_WAITING, WorkerThreads, _Interpreter
+
+
+@pytest.fixture
+def threads() -> Iterator[WorkerThreads]:
+    made = WorkerThreads()
+    yield made
+    made.close()
+
+
+async def test_what_the_work_raises_is_raised(threads: WorkerThreads) -> None:
+    with pytest.raises(ValueError, match="no number"):
+        await Account(threads).offload_if(True, _raise, "no number")
+
+
+def _raise(text: str) -> None:
+    raise ValueError(text)
+
+
+async def test_the_loop_gets_its_turns_while_the_threads_works(threads: WorkerThreads) -> None:
+    over = threading.Event()
+    work = asyncio.ensure_future(Account(threads).offload_if(True, _spin, over))
+    turns = 0
+    while turns < 100:
+        await asyncio.sleep(0)
+        turns += 1
+    assert not work.done()
+    over.set()
+    assert await work > 0
+
+
+def _spin(over: threading.Event) -> int:
+    count = 0
+    while not over.is_set():
+        count += 1
+    return count
+
+
+async def test_garbage_is_not_collected_meanwhile_and_is_after_a_rest(threads: WorkerThreads, monkeypatch) -> None:
+    monkeypatch.setattr("steersman.work.threads._REST", 0.01)
+    before = sys.getswitchinterval()
+    assert not await Account(threads).offload_if(True, gc.isenabled)
+    assert await Account(threads).offload_if(True, sys.getswitchinterval) < before
+    assert sys.getswitchinterval() == before
+    assert not gc.isenabled()
+    for _ in range(1000):
+        if gc.isenabled():
+            break
+        await asyncio.sleep(0.01)
+    assert gc.isenabled()
+
+
+async def test_a_step_that_takes_long_does_not_keep_others_waiting(threads: WorkerThreads) -> None:
+    over = threading.Event()
+    long = asyncio.ensure_future(Account(threads).offload_if(True, over.wait))
+    assert await asyncio.wait_for(Account(threads).offload_if(True, int), 10) == 0
+    over.set()
+    assert await long
+
+
+async def test_closed_threads_let_garbage_be_collected() -> None:
+    threads = WorkerThreads()
+    await Account(threads).offload_if(True, int)
+    assert not gc.isenabled()
+    threads.close()
+    assert gc.isenabled()
+
+
+def test_a_step_that_goes_on_after_its_threads_are_closed_holds_no_collection() -> None:
+    interpreter = _Interpreter()
+    interpreter.works()
+    interpreter.worked()  # it rests soon
+    interpreter.close()
+    interpreter.works()
+    assert gc.isenabled()
+    interpreter.worked()
+    assert gc.isenabled()
+
+
+class Busy:
+    """Worker threads that are held until `over` is set, so that what is asked of it waits."""
+
+    def __init__(self, threads: WorkerThreads) -> None:
+        self.threads = threads
+        self.over = threading.Event()
+        self.done: list[str] = []
+        self._begun = [threading.Event(), threading.Event()]
+        self._held = [
+            asyncio.ensure_future(Account(threads).offload_if(True, self._hold, each)) for each in self._begun
+        ]
+
+    async def begun(self) -> Busy:
+        for each in self._begun:
+            await asyncio.to_thread(each.wait)
+        return self
+
+    def _hold(self, begun: threading.Event) -> None:
+        begun.set()
+        self.over.wait()
+
+    def ask(self, user: str, name: str) -> asyncio.Future[None]:
+        return asyncio.ensure_future(Account(self.threads, user).offload_if(True, self.done.append, name))
+
+
+async def asked(*waiting: asyncio.Future[None]) -> None:
+    """Lets what was asked for get in line."""
+    await asyncio.sleep(0)
+
+
+async def test_users_take_turns_whatever_one_of_them_has_asked_for_before(threads: WorkerThreads, monkeypatch) -> None:
+    busy = await Busy(threads).begun()
+    waiting = [busy.ask("alice", f"a{number}") for number in range(50)]
+    await asked(*waiting)
+    waiting += [busy.ask("bob", "b0"), busy.ask("bob", "b1"), busy.ask("carol", "c0"), busy.ask("", "server")]
+    await asked(*waiting)
+    busy.over.set()
+    await asyncio.gather(*waiting)
+    # two threads may end neighbours in another order
+    assert busy.done.index("server") <= 1
+    assert max(busy.done.index("b0"), busy.done.index("c0")) <= 4
+    assert busy.done.index("b1") <= 7
+    alice = [name for name in busy.done if name[0] == "a"]
+    assert all(abs(int(name[1:]) - at) <= 1 for at, name in enumerate(alice))
+
+
+async def test_a_request_is_finished_before_others_of_its_user_are_begun(threads: WorkerThreads) -> None:
+    busy = await Busy(threads).begun()
+    first, second = Account(threads, "alice"), Account(threads, "alice")
+    waiting = [asyncio.ensure_future(second.offload_if(True, busy.done.append, "second")) for _ in range(4)]
+    waiting += [asyncio.ensure_future(first.offload_if(True, busy.done.append, "first")) for _ in range(4)]
+    await asked(*waiting)
+    busy.over.set()
+    await asyncio.gather(*waiting)
+    assert busy.done[:3] == ["first"] * 3
+    assert busy.done[5:] == ["second"] * 3
+
+
+async def test_a_user_of_whom_much_waits_is_told_to_try_again_and_others_are_not(threads: WorkerThreads) -> None:
+    busy = await Busy(threads).begun()
+    for number in range(MAX_WAITING):
+        check_room(Account(threads, "alice"))
+        await asked(busy.ask("alice", str(number)))
+    with pytest.raises(StatusError) as caught:
+        check_room(Account(threads, "alice"))
+    assert (caught.value.code, caught.value.reason, caught.value.retry_after) == (429, "TooManyRequests", 1)
+    assert caught.value.message == "too many requests, please try again later"
+    check_room(Account(threads, "bob"))
+    await asked(*(busy.ask(f"user{number}", "") for number in range(20)))
+    for number in range(20):
+        check_room(Account(threads, f"user{number}"))
+    # what a request needs once it has begun is done all the same
+    last = busy.ask("alice", "last")
+    busy.over.set()
+    await last
+    assert busy.done.count("last") == 1
+
+
+async def test_many_users_have_less_room_each(threads: WorkerThreads) -> None:
+    busy = await Busy(threads).begun()
+    waiting = [busy.ask(f"user{number}", "") for number in range(30) for _ in range(8)]
+    await asked(*waiting)
+    with pytest.raises(StatusError, match="too many requests"):
+        check_room(Account(threads, "user7"))
+    check_room(Account(threads, "another"))
+    busy.over.set()
+    await asyncio.gather(*waiting)
+    check_room(Account(threads, "user7"))
+
+
+async def test_what_nobody_waits_for_any_more_is_forgotten_and_not_done(threads: WorkerThreads) -> None:
+    busy = await Busy(threads).begun()
+    waiting = [busy.ask("alice", str(number)) for number in range(MAX_WAITING)]
+    await asked(*waiting)
+    for each in waiting[1:]:
+        each.cancel()
+    await asyncio.gather(*waiting[1:], return_exceptions=True)
+    check_room(Account(threads, "alice"))
+    busy.over.set()
+    await waiting[0]
+    assert await Account(threads).offload_if(True, len, busy.done) == 1
+
+
+async def test_closed_threads_keep_nobody_waiting(threads: WorkerThreads) -> None:
+    busy = await Busy(threads).begun()
+    waiting = busy.ask("alice", "never")
+    await asked(waiting)
+    threads.close()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    busy.over.set()
+    assert not busy.done
+
+
+async def test_an_error_does_not_outlive_its_request(threads: WorkerThreads) -> None:
+    class Large:
+        pass
+
+    def fail() -> None:
+        large = Large()
+        alive.append(weakref.ref(large))
+        raise ValueError("no number")
+
+    alive: list[weakref.ref[Large]] = []
+    gc.disable()
+    try:
+        with contextlib.suppress(ValueError):
+            await Account(threads).offload_if(True, fail)
+        # a thread has let go of it before it takes what is next; the other may take that in its place for a while
+        for _ in range(100):
+            await asyncio.gather(Account(threads).offload_if(True, int), Account(threads).offload_if(True, int))
+            if alive[0]() is None:
+                break
+        assert alive[0]() is None
+    finally:
+        gc.enable()
