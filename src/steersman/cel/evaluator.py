@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from steersman.work.offloading import expect_offloading
 from steersman.cel.access import dispatch, find_field, find_item, iterate
 from steersman.cel.ast import (
     ACCUMULATOR,
@@ -42,6 +41,7 @@ from steersman.cel.values import (
     print_value,
 )
 from steersman.cel.work import HERE
+from steersman.work.offloading import expect_offloading
 from steersman.work.threads import give_way
 
 

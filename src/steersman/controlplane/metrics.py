@@ -10,12 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from steersman.work.offloading import forgotten
 from steersman.controlplane.feature_gates import FEATURE_GATES
 from steersman.machinery.metrics import Computed, Labels, Registry
 from steersman.server.server import Server
 from steersman.server.version import version_info
 from steersman.store.store import Store
+from steersman.work.offloading import forgotten
 
 _BUILD: Final = {
     "major": "major", "minor": "minor", "git_version": "gitVersion", "git_commit": "gitCommit",
