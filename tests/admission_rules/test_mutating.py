@@ -30,7 +30,7 @@ async def _made(obj: Any, *, apply: str = "", patch: str = "") -> Any:
     ((mutate, is_patch),) = rules.mutations
     assert is_patch is bool(patch)
     answers = Answers(Authorizer().ask)
-    return await answers.settled(None, mutate, inputs(obj), answers, SCHEMA)
+    return await answers.settled(mutate, inputs(obj), answers, SCHEMA)
 
 
 async def test_what_is_merged_leaves_the_object_as_it_is() -> None:

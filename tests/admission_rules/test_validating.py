@@ -19,7 +19,7 @@ OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further
 async def _judged(spec: dict[str, Any], obj: Any, authorizer: Authorizer | None = None, **other: Any) -> Judgement:
     rules = ValidatingRules(from_plain(ValidatingAdmissionPolicySpec, spec))
     answers = Answers((authorizer or Authorizer()).ask)
-    return await answers.settled(None, rules.judge, inputs(obj, **other), answers)
+    return await answers.settled(rules.judge, inputs(obj, **other), answers)
 
 
 def _messages(judgement: Judgement) -> list[str]:
