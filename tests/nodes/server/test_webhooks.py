@@ -30,7 +30,7 @@ from steersman.client.resources import (
     VALIDATING_WEBHOOK_CONFIGURATIONS,
 )
 from steersman.machinery.errors.status import StatusError
-from steersman.nodes.webhook_certificates import certificates_of
+from steersman.nodes.certificates import certificates_of
 from tests.controllers.waiting import eventually
 from tests.nodes.server.asking import Node
 
