@@ -37,6 +37,7 @@ from steersman.nodes.node_set import NodeSet
 from steersman.nodes.place import Happened, Memory, Place, Ran
 from steersman.nodes.pod_life import Step, is_over, step, takes_long
 from steersman.nodes.pod_status import rejected
+from steersman.nodes.rehearsal import Unknown
 from steersman.nodes.resize import Room
 from steersman.nodes.secret_makers import ClientOf, made_secrets
 from steersman.nodes.server.servers import WEBHOOKS, NodeServers
@@ -106,6 +107,7 @@ class Kubelets:
         containers.look = self._queue.add
         self._servers.refused = self._tell_of_refusal
         containers.contents.volume_of = self._volumes.volume_of
+        containers.contents.unknown_of = self._unknown_of
         containers.contents.full = partial(self._volume_is_full, asyncio.get_running_loop())
         self._persistent.on_change(self._volume_changed)
         self._node_objects.on_change(self._node_changed)
@@ -145,6 +147,10 @@ class Kubelets:
     def _volume_changed(self, old: PersistentVolume | None, new: PersistentVolume | None) -> None:
         if new is None and old is not None:
             self._servers.containers.contents.forget_volume(old)
+
+    def _unknown_of(self, pod: Pod) -> Unknown | None:
+        node = self._nodes.get(pod.spec.node_name)
+        return None if node is None else node.template.unknown_programs
 
     def _joined(self, node: SimulatedNode, obj: Node) -> None:
         """Sees to a node that is simulated from now on, and to its pods."""

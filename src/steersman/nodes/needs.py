@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -27,6 +27,8 @@ from steersman.nodes.unsimulated import REASON
 
 _PATIENCE: Final = 5.0
 """Seconds after a pod's start until it is told that nobody may make what it waits for."""
+_MOST_TOLD: Final = 4
+"""Names and keys that are told."""
 
 
 class Needed(NamedTuple):
@@ -102,7 +104,7 @@ class Needs:
         if not missing:
             return ()
         self._told.add(uid)
-        return (Happened("Warning", REASON, _advice_about(missing[0], pod.metadata.namespace)),)
+        return (Happened("Warning", REASON, _advice_about(missing, pod.metadata.namespace)),)
 
     def _wait(self, pod: Pod, *, waits: bool) -> None:
         self._sources.wait_for(key_of(pod), sources_of(pod) if waits else ())
@@ -118,12 +120,15 @@ def earliest(one: float | None, other: float | None) -> float | None:
     return min(one, other)
 
 
-def _advice_about(missing: Source, namespace: str) -> str:
-    kind = "secret generic" if missing.kind == SECRET else "configmap"
+def _advice_about(missing: Mapping[Source, set[str]], namespace: str) -> str:
+    first, keys = next(iter(missing.items()))
+    names = ", ".join(f'{each.kind.lower()} "{each.name}"' for each in [*missing][:_MOST_TOLD])
+    kind = "secret generic" if first.kind == SECRET else "configmap"
+    values = "".join(f" --from-literal={key}=..." for key in sorted(keys)[:_MOST_TOLD])
     return (
-        f'{kind.partition(" ")[0]} "{missing.name}" is not there, and programs that are not simulated, such as '
-        "operators, cert-manager and Jobs of charts, make none: if one of them is to make it, make it yourself "
-        f"(kubectl create {kind} {missing.name} --namespace={namespace}), and the pod goes on"
+        f"not there: {names}. Programs that are not simulated, such as operators, cert-manager and Jobs of charts, "
+        f"make none: what one of them is to make, make yourself (kubectl create {kind} {first.name} "
+        f"--namespace={namespace}{values}), and the pod goes on"
     )
 
 

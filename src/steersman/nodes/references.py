@@ -58,12 +58,16 @@ def missing_pull_secrets(pod: Pod, find: Find) -> list[str]:
     return [name for name in names if find(Source(SECRET, name)) is None]
 
 
-def missing_sources(pod: Pod, find: Find) -> list[Source]:
-    """Return the ConfigMaps and Secrets that are not there and without which a pod does not start."""
-    wanted = [*(each for volume in pod.spec.volumes for each in _of_volume(volume))]
-    wanted += (each for container in all_containers(pod.spec) for each in _of_variables(container))
-    sources = dict.fromkeys(each.source for each in wanted if not each.optional)
-    return [each for each in sources if find(each) is None]
+def missing_sources(pod: Pod, find: Find) -> dict[Source, set[str]]:
+    """Return the ConfigMaps and Secrets that are not there and without which a pod does not start, with the keys that
+    it names."""
+    wanted = [each for volume in pod.spec.volumes for each in _of_volume(volume)]
+    wanted += [each for container in all_containers(pod.spec) for each in _of_variables(container)]
+    found: dict[Source, set[str]] = {}
+    for each in wanted:
+        if not each.optional and find(each.source) is None:
+            found.setdefault(each.source, set()).update(each.keys)
+    return found
 
 
 def wrong_with(container: AnyContainer, namespace: str, find: Find) -> str:

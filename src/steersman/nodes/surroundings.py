@@ -193,6 +193,7 @@ async def surroundings(
         world.files.update(cgroup_files(container.resources, status, whole))
     world.files.update(await reader.files())
     mounts = {each.mount_path.rstrip("/") or "/" for each in container.volume_mounts}
+    world.mounts = frozenset(mounts)
     world.folders = world.folders | frozenset(mounts - world.files.keys())
     world.identity = identity_of(pod, container)
     world.modes.update(modes(pod, container, world.files))

@@ -15,6 +15,7 @@ from steersman.nodes.shell.effects import (
     MOST_FILE_BYTES,
     Buffer,
     Course,
+    Link,
     Missing,
     NoSpace,
     Read,
@@ -26,7 +27,7 @@ from steersman.nodes.shell.effects import (
 )
 from steersman.nodes.shell.formats import filled
 from steersman.nodes.shell.options import options_of
-from steersman.nodes.shell.paths import absolute, entries, make_folder, may_be_folder, tree
+from steersman.nodes.shell.paths import absolute, entries, make_folder, may_be_folder, may_be_of_image, tree
 from steersman.nodes.shell.patterns import glob, glob_work
 
 _AT_ONCE: Final = 64
@@ -35,6 +36,8 @@ _UNITS: Final = {"": 1, "c": 1, "w": 2, "b": 512, "k": 1 << 10, "K": 1 << 10, "M
 _DISK: Final = 1 << 30
 """KiB of each file system, as `df` shows it."""
 _MODE: Final = re.compile("([ugoa]*)([-+=])([rwxX]*)", re.ASCII)
+_LETTERS: Final = {"--all": "a", "--archive": "a", "--directory": "d", "--force": "f", "--recursive": "r",
+            "--symbolic": "s"}  # fmt: skip
 _NO_FILE: Final = "No such file or directory"
 _NO_SPACE: Final = "No space left on device"
 
@@ -48,9 +51,20 @@ def _looked(world: World) -> Work[None]:
     yield from world.spend(files=world.many_files + 64)
 
 
+def _flags(words: list[str]) -> set[str]:
+    """Return the letters of flags; a long flag counts as its letter, if it has one."""
+    found: set[str] = set()
+    for each in words:
+        if each.startswith("--"):
+            found.update(_LETTERS.get(each.partition("=")[0], ""))
+        elif each.startswith("-"):
+            found.update(each[1:])
+    return found
+
+
 def ls(world: World, words: list[str]) -> Course:
     """`ls [-1aAdl] [PATH...]`."""
-    flags = {letter for each in words if each.startswith("-") for letter in each[1:]}
+    flags = _flags(words)
     paths = [each for each in words if not each.startswith("-")] or ["."]
     code = 0
     for path in paths:
@@ -135,7 +149,7 @@ def touch(world: World, words: list[str]) -> Course:
 
 def rm(world: World, words: list[str]) -> Course:
     """`rm [-f] [-r] PATH...`, and `rmdir`."""
-    flags = {letter for each in words if each.startswith("-") for letter in each[1:]}
+    flags = _flags(words)
     code = 0
     for each in words:
         if each.startswith("-"):
@@ -178,7 +192,7 @@ def mv(world: World, words: list[str]) -> Course:
 
 
 def _moved(world: World, name: str, words: list[str]) -> Course:
-    flags = {letter for each in words if each.startswith("-") for letter in each[1:]}
+    flags = _flags(words)
     paths = [each for each in words if not each.startswith("-")]
     if len(paths) < 2:
         yield _told(name, "missing file operand")
@@ -189,7 +203,11 @@ def _moved(world: World, name: str, words: list[str]) -> Course:
     for each in paths[:-1]:
         place = absolute(world, each)
         goal = posixpath.join(target, posixpath.basename(place)) if into else target
-        why = yield from _carried(world, place, goal, whole=name == "mv" or bool(flags & {"r", "R", "a"}))
+        whole = name == "mv" or bool(flags & {"r", "R", "a"})
+        if world.read(place) is None and not world.is_folder(place) and may_be_of_image(world, place):
+            why = yield from _unpacked(world, place, goal, whole=bool(flags & {"r", "R", "a"}))
+        else:
+            why = yield from _carried(world, place, goal, whole=whole)
         if why:
             yield _told(name, f"can't stat '{each}': {why}" if why == _NO_FILE else f"{each}: {why}")
             code = 1
@@ -197,6 +215,41 @@ def _moved(world: World, name: str, words: list[str]) -> Course:
             for path in [path for path in world.files if path == place or path.startswith(f"{place}/")]:
                 del world.files[path]
     return code
+
+
+def ln(world: World, words: list[str]) -> Course:
+    """`ln [-s] [-f] TARGET... NAME`; a hard link is a copy."""
+    flags = _flags(words)
+    paths = [each for each in words if not each.startswith("-")] or [""]
+    name = absolute(world, paths[-1] if len(paths) > 1 else posixpath.basename(paths[0]))
+    yield from _looked(world)
+    into = world.is_folder(name) and "n" not in flags
+    for each in paths[:-1] or paths:
+        place = posixpath.join(name, posixpath.basename(each)) if into else name
+        source = absolute(world, each)
+        data: bytes | None = Link(each.encode(errors="surrogateescape"))
+        if "s" not in flags:
+            data = b"" if world.read(source) is None and may_be_of_image(world, source) else world.read(source)
+        why = ""
+        if data is None:
+            why = _NO_FILE
+        elif place in world.files and "f" not in flags:
+            why = "File exists"
+        elif not world.put(place, data):
+            why = _NO_SPACE
+        if why:
+            yield _told("ln", f"{each if why == _NO_FILE else place}: {why}")
+            return 1
+    return 0
+
+
+def _unpacked(world: World, place: str, goal: str, *, whole: bool) -> Work[str]:
+    """Copy from the image: a file is empty, and nothing is in a folder. A pattern stands for files with any names."""
+    if any(each in posixpath.basename(place) for each in "*?["):
+        return "" if world.is_folder(posixpath.dirname(goal)) else _NO_FILE
+    if whole:
+        return "" if (yield from make_folder(world, goal)) else _NO_SPACE
+    return "" if world.put(goal, b"") else _NO_SPACE
 
 
 def _carried(world: World, place: str, goal: str, *, whole: bool) -> Work[str]:
@@ -237,6 +290,8 @@ def chmod(world: World, words: list[str]) -> Course:
         place = absolute(world, each)
         yield from _looked(world)
         mode = world.mode_of(place)
+        if mode is None and may_be_of_image(world, place):
+            continue
         if mode is None:
             yield _told("chmod", f"{each}: {_NO_FILE}")
             code = 1
