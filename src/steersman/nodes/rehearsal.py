@@ -278,7 +278,7 @@ def _run(words: tuple[str, ...], setting: Setting) -> Outcome:
 
 def _message(world: World, setting: Setting, code: int, printed: bytes) -> str:
     """The message of a container that has ended, bounded as a kubelet bounds it (pkg/kubelet/kuberuntime)."""
-    data = world.files.get(setting.message_path, b"")[:_MOST_MESSAGE]
+    data = (world.read(setting.message_path) or b"")[:_MOST_MESSAGE]
     if not data and setting.prints_message and code:
         data = b"".join(printed.splitlines(keepends=True)[-_MOST_MESSAGE_LINES:])
     return data.decode(errors="replace")

@@ -44,6 +44,17 @@ def test_programs_that_change_text(program: str, stdin: bytes, out: str) -> None
     ("dd if=/dev/zero of=/tmp/z bs=1k count=3 2>/dev/null; wc -c < /tmp/z; du /tmp | cut -f1", "3072\n3\n"),
     ("df | tail -n 1 | awk '{print $1, $6}'", "overlay /\n"), ("ps | tail -n 1 | awk '{print $4}'", "ps\n"),
     ("ps -o pid,comm | head -n 2", "PID   COMMAND\n    1 sh\n"), ("basename /a/b.txt .txt; dirname /a/b", "b\n/a\n"),
+    ("cd /tmp; echo 1 > a; ln -s a b; cat b; echo 2 >> b; cat a; readlink b; realpath b; ls",
+     "1\n1\n2\na\n/tmp/a\na\nb\n"),
+    ("mkdir -p /data/v1; ln -s v1 /data/current; echo x > /data/current/f; ls -l /data | cut -c1-10; cat /data/v1/f;"
+     " cd /data/current; pwd; ls; ls /data/current/", "lrwxrwxrwx\ndrwxr-xr-x\nx\n/data/current\nf\nf\n"),
+    ("cd /tmp; mkdir one two; ln -s one l; ln -sfn two l; readlink l; ln -s /etc/hostname l; ls two; rm l; ls",
+     "two\nhostname\none\ntwo\n"),
+    ("cd /tmp; ln -s gone l; test -e l || test -L l && find . -type l; stat -c %F l; mv l m; readlink m",
+     "./l\nsymbolic link\ngone\n"),
+    ("cd /tmp; echo 1 > a; ln a b; ln -s a c; cp c d; cp -d c e; find . -type f; readlink e",
+     "./a\n./b\n./d\na\n"),
+    ("cd /tmp; ln -s b a; ln -s a b; cat a 2>/dev/null || echo loops; rm -r a b; ls", "loops\n"),
     ("echo '#!/bin/sh\necho ran $1' > /tmp/s; chmod +x /tmp/s; /tmp/s it", "ran it\n"),
     ("command -v sed; type nosuch || echo none", "/bin/sed\nnone\n"), ("timeout 2 sleep 9; echo $?", "124\n"),
     ("printf '%s=%03d\\n' a 5 b 6", "a=005\nb=006\n"), ("[ -f /etc/hostname -a ! -d /nope ] && echo both", "both\n"),
@@ -55,6 +66,9 @@ def test_programs_on_files(script: str, out: str) -> None:
 
 @pytest.mark.parametrize(("script", "err"), [
     ("mkdir /nodir/a", "mkdir: can't create directory '/nodir/a': No such file or directory\n"),
+    ("ln -s a /etc/hostname", "ln: /etc/hostname: File exists\n"),
+    ("ln /no /tmp", "ln: /no: No such file or directory\n"),
+    ("ln -s a /nodir/b", "ln: /nodir/b: No such file or directory\n"),
     ("cp /nope /tmp", "cp: can't stat '/nope': No such file or directory\n"),
     ("dd if=/dev/zero of=/tmp/z", "dd: error writing '/tmp/z': No space left on device\n"),
     ("grep '\\(a' /etc/hostname", "grep: bad regex '\\(a': missing ): (a\n"),

@@ -454,7 +454,7 @@ class Shell(Expansion):
             return ""
         if self.world.is_folder(path):
             return "can't create {}: Is a directory"
-        data = self.world.files.get(path, b"") + data if more else data
+        data = (self.world.read(path) or b"") + data if more else data
         return "" if self.world.put(path, data) else "write error: No space left on device"
 
     def output(self, output: Output) -> Work[str]:
