@@ -22,6 +22,8 @@ PIECE: Final = 32 << 10
 """Bytes of standard input that a program is given at once, and of a text that it works on between two effects."""
 MOST_PATH: Final = 4096
 """Characters of a path, as Linux has it."""
+TERMINATED: Final = 143
+"""Exit code of what SIGTERM has ended."""
 _FILE_ITSELF: Final = 128
 _MOST_LINKS: Final = 8
 """That a path leads through."""

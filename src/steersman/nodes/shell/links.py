@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 
-from steersman.nodes.shell.effects import MOST_PATH, Course, Link, Work, World, Write, line
+from steersman.nodes.shell.effects import MOST_PATH, Course, Link, Missing, Work, World, Write, line
 from steersman.nodes.shell.options import options_of
 from steersman.nodes.shell.paths import absolute, may_be_folder
 
@@ -12,8 +12,11 @@ from steersman.nodes.shell.paths import absolute, may_be_folder
 def ln(world: World, words: list[str]) -> Course:
     """`ln [-s] [-f] [-n] [-T] TARGET... [LINK|FOLDER]`: a link that is not symbolic is a copy."""
     options = options_of(words, "sfnTv", "")
-    if options is None or not options.rest:
-        yield _told("missing operand" if options else f"not known here: {' '.join(words)}"[:1024])
+    if options is None:
+        answer = yield Missing("ln")
+        return answer if isinstance(answer, int) else 1
+    if not options.rest:
+        yield _told("missing operand")
         return 1
     flags, targets, last = options.flags, options.rest[:-1], options.rest[-1]
     if not targets:
