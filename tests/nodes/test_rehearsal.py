@@ -33,6 +33,18 @@ def test_how_a_command_ends(script: str, ends: Outcome) -> None:
     assert outcome(("sh", "-c", script), Setting()) == ends
 
 
+@pytest.mark.parametrize(("script", "ends"), [
+    ("_term() { sleep 5; exit 143; }\ntrap _term SIGTERM\nwhile true; do sleep 1; done", (5.0, 143)),
+    ("trap 'sleep 2; exit 0' 15; sleep infinity", (2.0, 0)), ("trap 'exit 3' TERM; server & wait", (0.0, 3)),
+    ("trap 'exit 4' TERM; trap 'sleep 1' EXIT; sleep infinity", (1.0, 4)), ("sleep infinity", (0.0, 143)),
+    ("trap : TERM INT; sleep infinity & wait", (0.0, 143)), ("trap 'exit 3' INT; sleep infinity", (0.0, 143)),
+    ("trap 'sleep infinity' TERM; sleep infinity", (float("inf"), 143)), ("trap 'select' TERM; sleep inf", (0.0, 143)),
+])  # fmt: skip
+def test_a_trap_says_how_a_script_ends_that_is_told_to(script: str, ends: tuple[float, int]) -> None:
+    found = outcome(("sh", "-c", script), Setting())
+    assert (found.seconds, found.stops_after, found.stop_code) == (None, *ends)
+
+
 def test_what_reads_waits_for_its_input() -> None:
     assert outcome(("cat",), Setting(stdin=True)) == Outcome(None)
     assert outcome(("cat",), Setting()) == Outcome(0.0, 0)

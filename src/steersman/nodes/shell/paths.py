@@ -18,7 +18,12 @@ _AT_ONCE: Final = 256
 
 
 def absolute(world: World, path: str) -> str:
-    """Return a path from the root, cleaned."""
+    """Return a path from the root, cleaned, without links but for the last part of it."""
+    return world.resolved(logical(world, path), last=False)
+
+
+def logical(world: World, path: str) -> str:
+    """Return a path from the root, cleaned, with the links in it."""
     joined = posixpath.normpath(posixpath.join(world.folder, path))
     return "/" + joined.lstrip("/")
 
