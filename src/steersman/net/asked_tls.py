@@ -45,7 +45,8 @@ def asking_context(
         context.use_certificate_chain_file(cert_file)
         with open(key_file, "rb") as file:
             # Without a password OpenSSL would ask for that of an encrypted key on the terminal, and wait.
-            context.use_privatekey(crypto.load_privatekey(crypto.FILETYPE_PEM, file.read(), b"").to_cryptography_key())
+            key: Any = crypto.load_privatekey(crypto.FILETYPE_PEM, file.read(), b"").to_cryptography_key()
+        context.use_privatekey(key)
         context.check_privatekey()
         context.set_cipher_list((ciphers or _USUAL_CIPHERS).encode())
         _take_curves(context, curves)
