@@ -36,6 +36,8 @@ class MessageConnection:
         """The next message, text as its bytes; None when the client has closed or gone."""
         message = bytearray()  # may come in parts of a byte
         while (frame := await self.receive_frame()) is not None:
+            if frame[1] and not message:
+                return frame[0]  # as most are: a large one is not copied
             message += frame[0]
             if frame[1]:
                 return bytes(message)
