@@ -19,6 +19,7 @@ from steersman.machinery.errors.status import StatusError
 from steersman.net.client.dial import DialError
 from steersman.net.client.http1 import send
 from steersman.net.client.transport import Address
+from steersman.net.message import Upgraded
 from steersman.nodes.container_status import sandbox_id
 from steersman.registry.core.services.locating import locate_service
 from tests.controllers.waiting import eventually
@@ -199,20 +200,38 @@ async def test_ports_are_forwarded(node: Node) -> None:
         await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_messages_to_a_port_that_refuses_are_dropped(node: Node) -> None:
-    await node.pod("p", ports=(8080,))
+async def websocket(node: Node, target: str) -> tuple[Upgraded, bytes]:
+    """A WebSocket to the kubelet, and what has come of it."""
     connection = await node.connect(KUBELET)
     fields = [("Host", "node"), ("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13"),
               ("Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA=="),
               ("Sec-WebSocket-Protocol", "v4.channel.k8s.io")]  # fmt: skip
-    answer = await send(connection, "GET", "/portForward/default/p?port=81,8080", fields)
+    answer = await send(connection, "GET", target, fields)
     assert answer.status == 101
+    return connection, answer.leftover
+
+
+@pytest.mark.parametrize("target", ["/portForward/default/p?port=80", "/exec/default/p/c?command=cat&input=1"])
+async def test_a_message_that_is_too_large_ends_a_websocket(node: Node, target: str) -> None:
+    await node.pod("p")
+    connection, read = await websocket(node, target)
+    await connection.write(b"\x82\xff" + (5 << 20).to_bytes(8, "big") + bytes(4))
+    async with asyncio.timeout(10):
+        while piece := await connection.read():
+            read += piece
+    assert b"\x03\xf1" in read  # 1009
+    connection.close()
+
+
+async def test_messages_to_a_port_that_refuses_are_dropped(node: Node) -> None:
+    await node.pod("p", ports=(8080,))
+    connection, leftover = await websocket(node, "/portForward/default/p?port=81,8080")
     for _ in range(200):
         await connection.write(b"\x82\x82\x00\x00\x00\x00\x00x")
     request = b"GET /hostname HTTP/1.1\r\nHost: a\r\n\r\n"
     await connection.write(bytes((0x82, 0x80 | len(request) + 1)) + bytes(4) + b"\x02" + request)
     async with asyncio.timeout(10):
-        read = bytearray(answer.leftover)
+        read = bytearray(leftover)
         while b"\r\n\r\np\n" not in read:
             piece = await connection.read()
             assert piece

@@ -94,6 +94,6 @@ class MessageConnection:
             await self._connection.write(data)
 
 
-async def open_messages(connection: Upgraded) -> MessageConnection:
-    """The connection as messages, after the handshake (`net.websocket.streams.handshake`)."""
-    return MessageConnection(connection, await asyncio.to_thread(new_protocol, MAX_MESSAGE_BYTES))
+async def open_messages(connection: Upgraded, most: int = MAX_MESSAGE_BYTES) -> MessageConnection:
+    """The connection as messages of `most` bytes, after the handshake (`net.websocket.streams.handshake`)."""
+    return MessageConnection(connection, await asyncio.to_thread(new_protocol, most))

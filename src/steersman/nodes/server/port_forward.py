@@ -21,7 +21,7 @@ from steersman.net.spdy import Session, SpdyError, Stream
 from steersman.net.websocket.messages import MessageConnection, open_messages
 from steersman.net.websocket.streams import handshake, is_websocket_request, requested_protocols
 from steersman.nodes.server.kubelet import Kubelet, Query, is_running, text
-from steersman.nodes.server.streams import negotiated, upgraded
+from steersman.nodes.server.streams import MOST_MESSAGE, negotiated, upgraded
 
 logger = logging.getLogger(__name__)
 
@@ -154,7 +154,7 @@ def _websocket(kubelet: Kubelet, pod: Pod, request: Request, query: Query) -> Re
 
 
 async def _over_websocket(kubelet: Kubelet, pod: Pod, ports: list[int], connection: Upgraded) -> None:
-    client = await open_messages(connection)
+    client = await open_messages(connection, MOST_MESSAGE)
     incoming = [_Incoming() for _ in ports]
     tasks = [asyncio.create_task(_channel(kubelet, pod, port, client, number, incoming[number]))
              for number, port in enumerate(ports)]  # fmt: skip
