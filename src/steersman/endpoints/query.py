@@ -119,9 +119,9 @@ def _possible_parts(text: str, name: str) -> Iterator[str]:
 def first_parameters(text: str, names: Iterable[str]) -> Query:
     """Return a query with at least these parameters of `text`, if they are there.
 
-    Others are left out where that is cheaper: not of a text of many escapes, any of which may be one of a name.
+    Others are left out where that is cheaper: not of many parts with many escapes, any of which may be one of a name.
     """
-    if text.count("%") > _FEW_ESCAPES:
+    if text.count("&") > _FEW_PARTS and text.count("%") > _FEW_ESCAPES:
         return parse_query(text)
     found = ((name, first_parameter(text, name)) for name in names)
     return query_of((name, value) for name, value in found if value is not None)
