@@ -56,9 +56,9 @@ def filters(config: CompletedConfig, lifecycle: Lifecycle, requests: WaitGroup) 
         with_cors(config.cors_allowed_origins) if config.cors_allowed_origins else None,
         with_authentication(config.authenticator, metrics, config.proxy_headers, config.auditor),
         with_audit(config.auditor) if config.auditor is not None else None,
-        with_impersonation(config.authorizer, metrics),
+        with_impersonation(config.authorizer, metrics, config.slow_lane),
         _with_seats(config),
-        with_authorization(config.authorizer, metrics),
+        with_authorization(config.authorizer, metrics, config.slow_lane),
     )
     return tuple(each for each in chain if each is not None)
 
