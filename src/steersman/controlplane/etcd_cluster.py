@@ -84,6 +84,10 @@ class EtcdClusters:
         """Where a resource is stored; its calls are counted."""
         return MeasuredStorage(self._of(resource), resource, self._calls)
 
+    def is_apart(self, resource: GroupResource) -> bool:
+        """Return True for a resource that is not stored in the cluster for everything else."""
+        return resource in self._of_resources
+
     @property
     def storages(self) -> Sequence[Storage]:
         """All clusters, that for everything else first."""

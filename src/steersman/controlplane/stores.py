@@ -33,14 +33,17 @@ _RETRY: Final = 1.0
 
 class Stores:
     """The stores, by the group of their stored version and their plural; `encryption` seals values, and `media_type` is
-    how objects of the built-in kinds are stored. They lie in one storage, unless `located` says in which each does."""
+    how objects of the built-in kinds are stored. They lie in one storage, unless `located` says in which each does, and
+    `is_apart` that this is another one."""
 
     def __init__(
         self, storage: Storage, slow_lane: SlowLane, encryption: Encryption | None = None, media_type: str = JSON,
         located: Callable[[GroupResource], Storage] | None = None,
+        is_apart: Callable[[GroupResource], bool] | None = None,
     ) -> None:  # fmt: skip
         self._storage = storage
         self._located = located
+        self._is_apart = is_apart
         self._encryption = encryption
         self._media_type = media_type
         self._slow_lane = slow_lane
@@ -76,7 +79,9 @@ class Stores:
         if form is not None:
             self.forms[bound.resource.group_resource] = form
             storage = TranslatingStorage(storage, form, self._slow_lane)
-        return kind(bound, storage, self._slow_lane)
+        store: Store[Any] = kind(bound, storage, self._slow_lane)
+        store.is_apart = self._is_apart is not None and self._is_apart(bound.resource.group_resource)
+        return store
 
     def storage_of(self, resource: GroupResource) -> Storage:
         """Where the values of a resource are stored: sealed, if they are to be."""

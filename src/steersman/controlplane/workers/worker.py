@@ -100,8 +100,7 @@ class Worker:
         server.parting = _PARTING
         server.add_checks(HealthCheck("workers", self._unready), only_ready=True)
         if isinstance(storage, SharedStorage):
-            # Rights too, and what admission looks at, are those that were acknowledged before a request came.
-            server.first = storage.catching_up
+            server.arrived = storage.arrived
 
     def _unready(self) -> str | None:
         return None if self._words[messages.ALL_WERE_READY] else "not all workers have been ready yet"

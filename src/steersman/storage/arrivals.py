@@ -1,0 +1,135 @@
+"""Requests that wait, before anything of them is judged, for all that was committed before they came.
+
+Where several servers write to one storage, each knows of the others' writes some milliseconds late. The objects that a
+server judges requests by (rights, policies, webhooks, quotas, definitions, accounts) lie in that storage, too. So a
+request first asks for the newest revision there is, together with all that come at the same time. It goes on once
+everything up to there has been told of, which it nearly always has been.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from steersman.storage.interface import Storage, StorageUnavailable
+
+logger = logging.getLogger(__name__)
+
+PATIENCE: Final = 3.0
+"""Seconds that a request waits, as long as a read waits for a cache."""
+_WOKEN: Final = 8
+"""Requests that go on in one turn of the loop."""
+
+
+class Arrivals:
+    """Questions for the newest revision of `storage`, one at a time.
+
+    While the storage does not answer, or does not tell of what is committed, no request waits: they are judged by what
+    is known, and each that comes has it tried again, one at a time.
+    """
+
+    def __init__(self, storage: Storage, *, patience: float = PATIENCE) -> None:
+        self._storage = storage
+        self._patience = patience
+        self._next: list[asyncio.Future[int]] = []
+        """Requests that the next question is for."""
+        self._is_wanted = False
+        self._asker: asyncio.Task[None] | None = None
+        self._catching_up: set[asyncio.Task[None]] = set()
+        self.is_silent = False
+        """Whether the last requests that have waited did so in vain."""
+
+    def arrived(self) -> asyncio.Future[int] | int:
+        """Return the newest revision of now once everything up to there has been told of, 0 if that is not to be found
+        out in time."""
+        if self.is_silent:
+            if self._asker is None and not self._catching_up:
+                self._is_wanted = True
+                self._begin()
+            return 0
+        arrival: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._next.append(arrival)
+        if self._asker is None:
+            self._begin()
+        return arrival
+
+    async def stop(self) -> None:
+        """End what is under way, and let everybody go on."""
+        tasks = [*self._catching_up, *([] if self._asker is None else [self._asker])]
+        for each in tasks:
+            each.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _begin(self) -> None:
+        self._asker = asyncio.get_running_loop().create_task(self._ask(), name="newest revision")
+
+    async def _ask(self) -> None:
+        arrivals: list[asyncio.Future[int]] = []
+        try:
+            while self._next or self._is_wanted:
+                arrivals, self._next, self._is_wanted = self._next, [], False
+                await self._ask_for(arrivals)
+        finally:
+            self._asker = None
+            if self._next:  # it was ended
+                _let_go(self._next, 0)
+
+    async def _ask_for(self, arrivals: list[asyncio.Future[int]]) -> None:
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(self._patience, self._give_up, arrivals, "it does not answer")
+        is_followed = False
+        try:
+            newest = await self._storage.current_revision()
+            if newest > self._storage.revision:
+                catching_up = loop.create_task(self._catch_up(newest, arrivals, timer), name="catching up")
+                self._catching_up.add(catching_up)
+                catching_up.add_done_callback(self._catching_up.discard)
+                is_followed = True
+                return
+            self._is_told(newest, arrivals)
+        except StorageUnavailable as error:
+            arrivals, self._next = arrivals + self._next, []
+            self._give_up(arrivals, str(error))
+        finally:
+            if not is_followed:
+                timer.cancel()
+                _let_go(arrivals, 0)  # if it was ended
+
+    async def _catch_up(self, newest: int, arrivals: list[asyncio.Future[int]], timer: asyncio.TimerHandle) -> None:
+        try:
+            await self._storage.wait_until(newest)
+            self._is_told(newest, arrivals)
+        except StorageUnavailable as error:
+            self._give_up(arrivals, str(error))
+        finally:
+            timer.cancel()
+            _let_go(arrivals, 0)
+
+    def _is_told(self, newest: int, arrivals: list[asyncio.Future[int]]) -> None:
+        if self.is_silent:
+            self.is_silent = False
+            logger.info("requests wait again for what other servers have acknowledged")
+        _let_go(arrivals, newest)
+
+    def _give_up(self, arrivals: list[asyncio.Future[int]], why: str) -> None:
+        if not self.is_silent:
+            self.is_silent = True
+            logger.warning("storage does not tell what is newest: requests are judged by what is known: %s", why)
+        _let_go(arrivals, 0)
+
+
+def _let_go(arrivals: list[asyncio.Future[int]], newest: int) -> None:
+    """Let requests go on, few of many in one turn of the loop, and forget them."""
+    waiting = arrivals[::-1]
+    arrivals.clear()
+    _let_few_go(waiting, newest)
+
+
+def _let_few_go(waiting: list[asyncio.Future[int]], newest: int) -> None:
+    for _ in range(min(_WOKEN, len(waiting))):
+        arrival = waiting.pop()
+        if not arrival.done():
+            arrival.set_result(newest)
+    if waiting:
+        asyncio.get_running_loop().call_soon(_let_few_go, waiting, newest)
