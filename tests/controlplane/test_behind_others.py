@@ -317,9 +317,9 @@ async def codes_of_a_change(
     return before.status, (await late.post(f"{path}?dryRun=All", body)).status
 
 
-async def give(servers: Servers) -> None:
-    """Give alice the right to make ConfigMaps."""
-    rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]}]
+async def give(servers: Servers, verb: str = "create") -> None:
+    """Give alice a right to ConfigMaps."""
+    rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": [verb]}]
     await servers.make(f"{RBAC}/roles", "maker", rules=rules)
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "maker"}
     alice = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "alice"}
@@ -408,6 +408,25 @@ async def test_a_definition_of_another_is_served_and_judged_by(servers: Servers)
     assert (await servers.late.post(path, thing)).status == 422
 
 
+async def test_a_large_definition_of_another_is_judged_by_however_long_it_takes_to_read(servers: Servers) -> None:
+    """Definitions are stored in an older version, so that large ones are read beside the loop."""
+    properties: dict[str, Any] = {"a": {"type": "integer"}, "large": {"type": "string", "description": "x" * 200_000}}
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    names = {"plural": "things", "kind": "Thing"}
+    spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
+    await servers.make(definitions, "things.example.com", spec=spec)
+    path = "/apis/example.com/v1/namespaces/default/things"
+    assert (await servers.late.get(path)).status == 200
+    servers.view.hold()
+    properties["a"]["maximum"] = 0
+    tightened = await servers.other.patch(f"{definitions}/things.example.com", {"spec": {"versions": [version]}})
+    assert tightened.status == 200, tightened.json()
+    thing = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": {"a": 1}}
+    assert (await servers.late.post(path, thing)).status == 422
+
+
 async def test_a_class_of_priority_made_by_another_is_known(servers: Servers) -> None:
     await servers.make("/api/v1/namespaces/default/serviceaccounts", "default")
     await servers.make("/apis/scheduling.k8s.io/v1/priorityclasses", "high", value=1000)
@@ -431,6 +450,27 @@ async def test_reading_asks_for_the_newest_revision_once(servers: Servers, monke
         asked = 0
         assert (await servers.late.get(path)).status == status
         assert asked == 1, path
+
+
+async def test_reading_what_may_be_old_asks_before_it_is_refused_only(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await servers.make(CONFIG_MAPS, "c")
+    servers.view.hold()
+    waited = servers.view.waited
+    old = f"{CONFIG_MAPS}?resourceVersion=0"
+    assert (await servers.late.get(old)).status == 200
+    assert servers.view.waited == waited
+    alice = servers.late.as_user("alice")
+    assert (await alice.get(old)).status == 403
+    await give(servers, verb="list")
+    assert (await alice.get(old)).status == 200
+    names = {"plural": "things", "kind": "Thing"}
+    schema = {"openAPIV3Schema": {"type": "object"}}
+    versions = [{"name": "v1", "served": True, "storage": True, "schema": schema}]
+    spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": versions}
+    await servers.make("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "things.example.com", spec=spec)
+    assert (await servers.late.get("/apis/example.com/v1/things?resourceVersion=0")).status == 200
 
 
 async def test_probes_are_answered_whatever_becomes_of_storage(

@@ -79,6 +79,7 @@ from steersman.controlplane.stored_versions.rewriting import agreement_on
 from steersman.controlplane.stores import Stores
 from steersman.controlplane.token_keys import OwnTokenKeys, TokenKeys
 from steersman.controlplane.upkeep import Upkeep
+from steersman.endpoints.filters.arrival import Arrival
 from steersman.endpoints.filters.observation import Observe
 from steersman.machinery.large_work import nesting
 from steersman.machinery.large_work.slow_lane import SlowLane
@@ -437,11 +438,11 @@ class ControlPlane:
         bootstrap.install_registration()
         aggregator.install_openapi()
         if worker is not None:
-            worker.install(server, storage)
+            worker.install(server, storage, stores.late.behind)
         if storage.has_other_servers:
-            arrivals = Arrivals(storage)
+            arrivals = Arrivals(storage, None if clusters is None else clusters.ask)
             running.push_async_callback(arrivals.stop)
-            server.arrived = arrivals.arrived
+            server.arrival = Arrival(arrivals.arrived, stores.late.behind, costs=True)
         server.prepare_run()
         Discovery(server).install(defined=True)
         await keys.made()

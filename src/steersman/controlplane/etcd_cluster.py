@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -83,6 +84,10 @@ class EtcdClusters:
     def storage_of(self, resource: GroupResource) -> Storage:
         """Where a resource is stored; its calls are counted."""
         return MeasuredStorage(self._of(resource), resource, self._calls)
+
+    def ask(self) -> asyncio.Future[int]:
+        """Ask the cluster for everything for its newest revision. Raises StorageUnavailable, as the future does."""
+        return self._storages[0].ask()
 
     def is_apart(self, resource: GroupResource) -> bool:
         """Return True for a resource that is not stored in the cluster for everything else."""

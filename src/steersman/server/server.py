@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from steersman.catalogue.catalogue import Catalogue
-from steersman.endpoints.filters.arrival import Arrived
+from steersman.endpoints.filters.arrival import Arrival
 from steersman.endpoints.filters.wait_group import WaitGroup
 from steersman.endpoints.instrument import instrumented
 from steersman.endpoints.request import Handler, Request, chain
@@ -83,8 +83,8 @@ class Server:
 
         Of the group, and the plural ("" for what is about a whole group).
         """
-        self.arrived: Arrived | None = None
-        """What requests wait for, where other processes write to storage, too; to be set before `prepare_run`."""
+        self.arrival: Arrival | None = None
+        """What requests wait for where other processes write to storage, too; to be set before `prepare_run`."""
         self.parting = 0.0
         """Seconds in which kept connections are answered on at the end, where others answer in this server's place."""
         self._http: HttpServer | None = None
@@ -149,6 +149,8 @@ class Server:
         if self.delegated and (delegate := self._delegate(info.path)) is not None:
             return await delegate(request)
         route = self.catalogue.routes.get(info.template)
+        if route is None and self.arrival is not None and not request.newest and self.behind is not None:
+            await self.arrival.wait(request)  # what it asks for may have been defined elsewhere
         if (route is None or route.by_definition) and (waiting := self._is_behind(request)) is not None:
             await waiting
             route = self.catalogue.routes.get(info.template)
@@ -220,7 +222,7 @@ class Server:
 
     def prepare_run(self) -> None:
         """Puts the filters around everything."""
-        self._handler = _front(chain(filters(self.config, self.lifecycle, self.requests, self.arrived), self.handle))
+        self._handler = _front(chain(filters(self.config, self.lifecycle, self.requests, self.arrival), self.handle))
         self.readyz.add(HealthCheck("shutdown", lambda: "shutting down" if self.lifecycle.shutting_down else None))
 
     @property

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Final
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
 
 from steersman.storage.interface import Storage, StorageUnavailable
 
@@ -29,14 +31,18 @@ class Arrivals:
     is known, and each that comes has it tried again, one at a time.
     """
 
-    def __init__(self, storage: Storage, *, patience: float = PATIENCE) -> None:
+    def __init__(
+        self, storage: Storage, ask: Callable[[], asyncio.Future[int]] | None = None, *, patience: float = PATIENCE
+    ) -> None:  # fmt: skip
+        """`ask` asks `storage` for its newest revision, by default as anybody does."""
         self._storage = storage
+        self._ask = ask or (lambda: asyncio.ensure_future(storage.current_revision()))
         self._patience = patience
         self._next: list[asyncio.Future[int]] = []
         """Requests that the next question is for."""
-        self._is_wanted = False
-        self._asker: asyncio.Task[None] | None = None
+        self._question: asyncio.Future[int] | None = None
         self._catching_up: set[asyncio.Task[None]] = set()
+        self._is_closed = False
         self.is_silent = False
         """Whether the last requests that have waited did so in vain."""
 
@@ -44,57 +50,63 @@ class Arrivals:
         """Return the newest revision of now once everything up to there has been told of, 0 if that is not to be found
         out in time."""
         if self.is_silent:
-            if self._asker is None and not self._catching_up:
-                self._is_wanted = True
-                self._begin()
+            if self._question is None and not self._catching_up:
+                self._ask_for([])
             return 0
         arrival: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._next.append(arrival)
-        if self._asker is None:
-            self._begin()
+        if self._question is None:
+            self._ask_next()
         return arrival
 
     async def stop(self) -> None:
-        """End what is under way, and let everybody go on."""
-        tasks = [*self._catching_up, *([] if self._asker is None else [self._asker])]
-        for each in tasks:
+        """Ask nothing any more, and let everybody go on."""
+        self._is_closed = True
+        self.is_silent = True
+        ended: list[asyncio.Future[Any]] = [*self._catching_up]
+        if self._question is not None:
+            ended.append(self._question)
+        for each in ended:
             each.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*ended, return_exceptions=True)
 
-    def _begin(self) -> None:
-        self._asker = asyncio.get_running_loop().create_task(self._ask(), name="newest revision")
+    def _ask_next(self) -> None:
+        arrivals, self._next = self._next, []
+        self._ask_for(arrivals)
 
-    async def _ask(self) -> None:
-        arrivals: list[asyncio.Future[int]] = []
+    def _ask_for(self, arrivals: list[asyncio.Future[int]]) -> None:
+        if self._is_closed:
+            _let_go(arrivals, 0)
+            return
         try:
-            while self._next or self._is_wanted:
-                arrivals, self._next, self._is_wanted = self._next, [], False
-                await self._ask_for(arrivals)
-        finally:
-            self._asker = None
-            if self._next:  # it was ended
-                _let_go(self._next, 0)
-
-    async def _ask_for(self, arrivals: list[asyncio.Future[int]]) -> None:
-        loop = asyncio.get_running_loop()
-        timer = loop.call_later(self._patience, self._give_up, arrivals, "it does not answer")
-        is_followed = False
-        try:
-            newest = await self._storage.current_revision()
-            if newest > self._storage.revision:
-                catching_up = loop.create_task(self._catch_up(newest, arrivals, timer), name="catching up")
-                self._catching_up.add(catching_up)
-                catching_up.add_done_callback(self._catching_up.discard)
-                is_followed = True
-                return
-            self._is_told(newest, arrivals)
+            question = self._question = self._ask()
         except StorageUnavailable as error:
-            arrivals, self._next = arrivals + self._next, []
             self._give_up(arrivals, str(error))
-        finally:
-            if not is_followed:
-                timer.cancel()
-                _let_go(arrivals, 0)  # if it was ended
+            return
+        timer = asyncio.get_running_loop().call_later(self._patience, self._give_up, arrivals, "it does not answer")
+        question.add_done_callback(partial(self._answered, arrivals, timer))
+
+    def _answered(
+        self, arrivals: list[asyncio.Future[int]], timer: asyncio.TimerHandle, question: asyncio.Future[int]
+    ) -> None:  # fmt: skip
+        self._question = None
+        error = asyncio.CancelledError() if question.cancelled() else question.exception()
+        if error is not None:
+            timer.cancel()
+            waiting, self._next = arrivals + self._next, []
+            arrivals.clear()
+            self._give_up(waiting, str(error))
+            return
+        newest = question.result()
+        if newest > self._storage.revision:
+            catching_up = asyncio.get_running_loop().create_task(self._catch_up(newest, arrivals, timer))
+            self._catching_up.add(catching_up)
+            catching_up.add_done_callback(self._catching_up.discard)
+        else:
+            timer.cancel()
+            self._is_told(newest, arrivals)
+        if self._next:
+            self._ask_next()
 
     async def _catch_up(self, newest: int, arrivals: list[asyncio.Future[int]], timer: asyncio.TimerHandle) -> None:
         try:
@@ -107,7 +119,7 @@ class Arrivals:
             _let_go(arrivals, 0)
 
     def _is_told(self, newest: int, arrivals: list[asyncio.Future[int]]) -> None:
-        if self.is_silent:
+        if self.is_silent and not self._is_closed:
             self.is_silent = False
             logger.info("requests wait again for what other servers have acknowledged")
         _let_go(arrivals, newest)

@@ -10,6 +10,7 @@ from steersman.audit.trail import Trail
 from steersman.authorization.attributes import LONGEST_SELECTOR, Attributes, read_selectors
 from steersman.authorization.forbidden import forbidden_error, internal_error_text
 from steersman.authorization.interface import Authorizer, Decision, Verdict
+from steersman.endpoints.filters.arrival import Arrival
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Filter, Handler, Request
 from steersman.endpoints.responses import NOSNIFF, error_response, text_response
@@ -22,8 +23,11 @@ _DECISION: Final = "authorization.k8s.io/decision"
 _REASON: Final = "authorization.k8s.io/reason"
 
 
-def with_authorization(authorizer: Authorizer, metrics: RequestMetrics) -> Filter:
-    """403 for what is not allowed; 500 where that could not be found out."""
+def with_authorization(authorizer: Authorizer, metrics: RequestMetrics, arrival: Arrival | None = None) -> Filter:
+    """403 for what is not allowed; 500 where that could not be found out.
+
+    A request that has not waited for rights to be current (`arrival`) does so before it is refused.
+    """
 
     async def authorization(request: Request, next_: Handler) -> Response:
         attributes = request_attributes(request)
@@ -32,6 +36,10 @@ def with_authorization(authorizer: Authorizer, metrics: RequestMetrics) -> Filte
         verdict = authorizer.authorize(attributes)
         if not isinstance(verdict, Verdict):
             verdict = await verdict
+        if verdict.decision is not Decision.ALLOW and arrival is not None and not request.newest:
+            await arrival.wait(request)
+            again = authorizer.authorize(attributes)
+            verdict = again if isinstance(again, Verdict) else await again
         if trail is not None:
             trail.took(AUTHORIZATION, monotonic() - began)
         if verdict.decision is Decision.ALLOW:

@@ -234,6 +234,9 @@ class EtcdStorage:
         return False
 
     async def current_revision(self) -> int:
+        return await self.ask()
+
+    def ask(self) -> asyncio.Future[int]:
         """Those who ask while a question is under way share the next one: its answer is newer than they are. If that
         question fails, they need not wait as long for the same."""
         self._check_open()
@@ -241,7 +244,7 @@ class EtcdStorage:
         self._asking.append(future)
         if self._asker is None:
             self._asker = asyncio.get_running_loop().create_task(self._answer_all())
-        return await future
+        return future
 
     async def _answer_all(self) -> None:
         try:
