@@ -12,9 +12,9 @@ import asyncio
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-from steersman.storage.interface import Storage, StorageUnavailable
+from steersman.storage.interface import Answered, Storage, StorageUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -32,15 +32,16 @@ class Arrivals:
     """
 
     def __init__(
-        self, storage: Storage, ask: Callable[[], asyncio.Future[int]] | None = None, *, patience: float = PATIENCE
+        self, storage: Storage, ask: Callable[[Answered], None] | None = None, *, patience: float = PATIENCE
     ) -> None:  # fmt: skip
-        """`ask` asks `storage` for its newest revision, by default as anybody does."""
+        """`ask` asks `storage` for its newest revision, by default as anybody does; it may raise StorageUnavailable."""
         self._storage = storage
-        self._ask = ask or (lambda: asyncio.ensure_future(storage.current_revision()))
+        self._ask = ask or self._ask_as_anybody
         self._patience = patience
         self._next: list[asyncio.Future[int]] = []
         """Requests that the next question is for."""
-        self._question: asyncio.Future[int] | None = None
+        self._is_asking = False
+        self._question: asyncio.Task[None] | None = None
         self._catching_up: set[asyncio.Task[None]] = set()
         self._is_closed = False
         self.is_silent = False
@@ -50,12 +51,12 @@ class Arrivals:
         """Return the newest revision of now once everything up to there has been told of, 0 if that is not to be found
         out in time."""
         if self.is_silent:
-            if self._question is None and not self._catching_up:
+            if not self._is_asking and not self._catching_up:
                 self._ask_for([])
             return 0
         arrival: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._next.append(arrival)
-        if self._question is None:
+        if not self._is_asking:
             self._ask_next()
         return arrival
 
@@ -63,12 +64,13 @@ class Arrivals:
         """Ask nothing any more, and let everybody go on."""
         self._is_closed = True
         self.is_silent = True
-        ended: list[asyncio.Future[Any]] = [*self._catching_up]
+        ended = list(self._catching_up)
         if self._question is not None:
             ended.append(self._question)
         for each in ended:
             each.cancel()
         await asyncio.gather(*ended, return_exceptions=True)
+        _let_go(self._next, 0)
 
     def _ask_next(self) -> None:
         arrivals, self._next = self._next, []
@@ -78,26 +80,35 @@ class Arrivals:
         if self._is_closed:
             _let_go(arrivals, 0)
             return
-        try:
-            question = self._question = self._ask()
-        except StorageUnavailable as error:
-            self._give_up(arrivals, str(error))
-            return
         timer = asyncio.get_running_loop().call_later(self._patience, self._give_up, arrivals, "it does not answer")
-        question.add_done_callback(partial(self._answered, arrivals, timer))
+        self._is_asking = True
+        try:
+            self._ask(partial(self._answered, arrivals, timer))
+        except StorageUnavailable as error:
+            self._answered(arrivals, timer, error)
+
+    def _ask_as_anybody(self, answered: Answered) -> None:
+        self._question = asyncio.get_running_loop().create_task(self._ask_storage(answered))
+
+    async def _ask_storage(self, answered: Answered) -> None:
+        found: int | StorageUnavailable = StorageUnavailable("the server ends")
+        try:
+            found = await self._storage.current_revision()
+        except StorageUnavailable as error:
+            found = error
+        finally:
+            answered(found)
 
     def _answered(
-        self, arrivals: list[asyncio.Future[int]], timer: asyncio.TimerHandle, question: asyncio.Future[int]
+        self, arrivals: list[asyncio.Future[int]], timer: asyncio.TimerHandle, newest: int | StorageUnavailable
     ) -> None:  # fmt: skip
-        self._question = None
-        error = asyncio.CancelledError() if question.cancelled() else question.exception()
-        if error is not None:
+        self._is_asking = False
+        if not isinstance(newest, int):
             timer.cancel()
             waiting, self._next = arrivals + self._next, []
             arrivals.clear()
-            self._give_up(waiting, str(error))
+            self._give_up(waiting, str(newest))
             return
-        newest = question.result()
         if newest > self._storage.revision:
             catching_up = asyncio.get_running_loop().create_task(self._catch_up(newest, arrivals, timer))
             self._catching_up.add(catching_up)
