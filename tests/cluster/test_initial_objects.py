@@ -64,7 +64,7 @@ async def test_an_object_that_is_refused_ends_the_start(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("text", "told"), [
-    ("a: [", "1.yaml: while parsing"), ("- 1", "says its kind and apiVersion"),
+    ("a: [", "1.yaml: line 2, column 1: did not find expected node content"), ("- 1", "says its kind and apiVersion"),
     ("{kind: A, apiVersion: v1}", "A has no name"),
 ])  # fmt: skip
 def test_files_that_are_no_manifests_are_told(text: str, told: str, tmp_path: Path) -> None:

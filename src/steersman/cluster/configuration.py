@@ -82,20 +82,20 @@ class Configuration:
     @classmethod
     def load(cls, path: Path) -> Configuration:
         """Reads a file in YAML; paths in it are relative to its folder. Raises ConfigurationError."""
-        import yaml
+        from steersman.machinery.codec.yaml_files import YAMLFileError, read_documents
 
         try:
-            documents: list[Any] = [each for each in yaml.safe_load_all(path.read_text()) if each is not None]
+            documents = [each for each in read_documents(path) if each is not None]
             own = [each for each in documents if not _is_object(each)]
             if len(own) > 1:
                 raise ConfigurationError(f"{len(own)} documents say what the cluster is")
             plain = own[0] if own else {}
             found = msgspec.convert(plain, _File)
-        except OSError as error:
-            raise ConfigurationError(f"{path}: {error.strerror}") from None
+        except YAMLFileError as error:
+            raise ConfigurationError(str(error)) from None
         except msgspec.ValidationError as error:
             raise ConfigurationError(f"{path}: {explained(error, _File)}") from None
-        except (ConfigurationError, yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        except ConfigurationError as error:
             raise ConfigurationError(f"{path}: {error}") from None
         objects = tuple(path.parent / each for each in found.objects)
         stages = tuple(path.parent / each for each in found.stages)

@@ -33,12 +33,12 @@ def read_manifests(paths: Iterable[Path]) -> list[tuple[Path, Manifest]]:
 
 def documents_of(file: Path) -> list[Any]:
     """The documents of a file in YAML or JSON. Raises ConfigurationError."""
-    import yaml
+    from steersman.machinery.codec.yaml_files import YAMLFileError, read_documents
 
     try:
-        return list(yaml.safe_load_all(file.read_text()))
-    except (OSError, yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise ConfigurationError(f"{file}: {error}") from None
+        return read_documents(file)
+    except YAMLFileError as error:
+        raise ConfigurationError(str(error)) from None
 
 
 def _objects(file: Path, document: Any) -> Iterator[Manifest]:
