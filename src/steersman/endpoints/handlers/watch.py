@@ -87,12 +87,10 @@ def _over_websocket(request: Request, stream: WatchStream, wanted: Representatio
     if response.status != 101:
         stream.closed()
         return response
-    message: Callable[[bytes], str | bytes] = bytes.decode
-    if wanted.media == PROTOBUF:
-        message = protobuf.unframe
+    binary = protobuf.unframe if wanted.media == PROTOBUF else None
 
     async def take_over(connection: Upgraded) -> None:
-        await serve_stream(connection, stream, message)
+        await serve_stream(connection, stream, binary)
 
     response.upgrade = take_over
     return response
