@@ -27,11 +27,10 @@ DECISION = "authorizer.path('/a').check('get')"
         (f"dyn({DECISION}).exists(x, true)", "got 'library.decisionVal', expected iterable type"),
     ],
 )  # fmt: skip
-def test_what_comparing_them_comes_to(text: str, expected: bool | str) -> None:
+async def test_what_comparing_them_comes_to(text: str, expected: bool | str) -> None:
     compiled = compile_admission(text, environment(params=False, authorizer=True), ANYTHING)
     answers = Answers(Authorizer().ask)
-    answers._on_loop = True
-    found = Activation(inputs(), answers, BUDGET).evaluate(compiled)
+    found = await answers.settled(lambda: Activation(inputs(), answers, BUDGET).evaluate(compiled))
     if isinstance(expected, str):
         assert found.error == f"expression '{text}' resulted in error: {expected}"
     else:

@@ -28,6 +28,7 @@ from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.controllers import beside, own
 from steersman.controlplane.options import Options
 from steersman.endpoints.filters.observation import Observe
+from steersman.machinery.errors.status import StatusError
 from steersman.nodes.containers import Containers
 from steersman.nodes.server.servers import NodeServers
 from steersman.storage.memory import Snapshot
@@ -41,6 +42,8 @@ _METRICS: Final = UserInfo("steersman:metrics", groups=("system:masters",))
 _MOVER: Final = "steersman:movers"
 """The user on whose account controllers, scheduler and nodes work in the worker threads."""
 _SIMULATION: Final = UserInfo("steersman:simulation", groups=("system:masters",))
+_REFUSED: Final = frozenset({400, 403, 422})
+"""Codes of answers about objects that cannot be."""
 _QUIET: Final = 5
 """Turns of the loop in a row in which nothing was written and nobody had anything to do, after which nothing moves."""
 
@@ -113,8 +116,13 @@ class Cluster:
             self, self._settings, controllers, self._configuration.node_set(self._nodes), self._servers, self._stages,
             schedules=self._configuration.schedules,
         )  # fmt: skip
-        with bound(self.plane.account(_MOVER)):
-            await self._movers.start()
+        try:
+            with bound(self.plane.account(_MOVER)):
+                await self._movers.start()
+        except StatusError as error:
+            if error.code not in _REFUSED:
+                raise
+            raise self._configuration.told(error) from None  # a node with a name, a label or a taint that cannot be
 
     def _informers(self) -> Informers:
         assert self._movers is not None

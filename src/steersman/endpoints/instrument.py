@@ -14,7 +14,7 @@ from steersman.endpoints.compression import COMPRESS_OVER, compressed
 from steersman.endpoints.installer import Handle
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Handler, Request
-from steersman.endpoints.responses import error_response
+from steersman.endpoints.responses import long_error_response
 from steersman.endpoints.streamed import StreamedBody
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.body_room import MAX_BYTES
@@ -23,13 +23,11 @@ from steersman.machinery.large_work.places import Place
 from steersman.machinery.metrics import Labels
 from steersman.machinery.values.times import monotonic
 from steersman.net.message import Body, Response
-from steersman.work.offloading import current, offload_if
+from steersman.work.offloading import current
 
 logger = logging.getLogger(__name__)
 
 _REMOVED_IN: Final = re.compile(r"unavailable in v([0-9]+\.[0-9]+)\+", re.ASCII).search
-_MANY_CAUSES: Final = 1_000
-_LONG_MESSAGE: Final = 64 << 10
 _WITH_BODIES: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _UNTOLD: Final = 3 << 20
 """Bytes for which room is made where the length is not told."""
@@ -76,8 +74,7 @@ async def instrumented(config: Instruments, route: Routed, request: Request) -> 
         size = _size_of_large_body(request) if request.method in _WITH_BODIES else 0
         response = await (_with_room(config, handle, request, size) if size else handle(request))
     except StatusError as error:
-        is_large = len(error.causes) > _MANY_CAUSES or len(error.message) > _LONG_MESSAGE
-        response = await offload_if(is_large, error_response, request, error)
+        response = await long_error_response(request, error)
     body = response.body
     if (type(body) is not bytes or len(body) > COMPRESS_OVER) and not info.long_running:
         response = await compressed(request, response, config.executor)

@@ -13,7 +13,7 @@ from steersman.endpoints.request_info import RequestInfo
 from steersman.machinery.identity.action import NO_ACTION
 from steersman.net.message import Headers, Response
 from steersman.net.message import Request as HttpRequest
-from steersman.work.offloading import current
+from steersman.work.offloading import current, offload_if
 
 if TYPE_CHECKING:
     from steersman.audit.trail import Trail
@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from steersman.flowcontrol.fairness import Flow
     from steersman.flowcontrol.queue_set import Ticket
 
-_SHORT: Final = 512
+SHORT_QUERY: Final = 512
 """Characters of a query that is read at once."""
+_LONG: Final = 4 << 10
+"""Characters of a query that may take more than a few milliseconds to read."""
 
 
 class Request:
@@ -37,11 +39,12 @@ class Request:
     answer waits for; `remarks` are those of who judged who sends it, which took some `authentication_seconds`. `flow`
     is where it stands in priority and fairness, None without; what begins a watch calls `initialized` when its first
     objects are out. With a flow come its `estimate` and its `ticket`, which is None for a request that was refused at
-    once. `refused` is True once the authorizer has not allowed the request.
+    once. `refused` is True once the authorizer has not allowed the request. Everything up to the revision `newest` has
+    been told of, and nothing newer was committed when the request came; 0 where that was not asked.
     """
 
     __slots__ = ("action", "audit", "audit_id", "authentication_seconds", "deadline", "estimate", "flow", "headers",
-                 "http", "info", "initialized", "method", "path", "query", "received", "recorded", "refused",
+                 "http", "info", "initialized", "method", "newest", "path", "query", "received", "recorded", "refused",
                  "remarks", "subpath", "ticket", "user", "warnings")  # fmt: skip
 
     info: RequestInfo
@@ -66,6 +69,7 @@ class Request:
         self.authentication_seconds = 0.0
         self.recorded: Awaitable[bool] | None = None
         self.refused = False
+        self.newest = 0
         self.flow: Flow | None = None
         self.initialized: Callable[[], None] | None = None
         accept = http.headers.get("accept")
@@ -74,7 +78,7 @@ class Request:
         query = http.query
         if not query:
             self.query = NO_QUERY
-        elif len(query) < _SHORT:
+        elif len(query) < SHORT_QUERY:
             self.query = parse_query(query)
 
     def identify(self, user: UserInfo) -> None:
@@ -82,17 +86,21 @@ class Request:
         self.user = user
         current().user = user.name
 
-    def read_query(self) -> None:
-        """Reads the query of somebody who may send it, if it has not been read at once."""
-        if len(self.http.query) >= _SHORT:
-            self.query = parse_query(self.http.query)
+    @property
+    def has_long_query(self) -> bool:
+        """Return True if the query, or an option of it, may take more than a few milliseconds to read."""
+        return len(self.http.query) > _LONG
+
+    async def read_query(self) -> None:
+        """Reads the query of somebody who may send it, where it has not been read at once."""
+        self.query = await offload_if(self.has_long_query, parse_query, self.http.query)
 
     def parameter(self, name: str) -> str | None:
         """The first value of one parameter of the query, without reading the others of a long one."""
         text = self.http.query
         if not text:
             return None
-        return self.query.get(name) if len(text) < _SHORT else first_parameter(text, name)
+        return self.query.get(name) if len(text) < SHORT_QUERY else first_parameter(text, name)
 
     def parameters(self, names: Iterable[str]) -> Query:
         """Return a query with the first value of each of these parameters, without reading the others of a long one.
@@ -100,7 +108,7 @@ class Request:
         A short query is returned as it is, with all that it has.
         """
         text = self.http.query
-        if len(text) < _SHORT:
+        if len(text) < SHORT_QUERY:
             return self.query
         return first_parameters(text, names)
 

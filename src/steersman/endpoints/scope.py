@@ -164,4 +164,6 @@ class Scope(Generic[C]):
 
     def context(self, request: Request, *, dry_run: bool = False) -> Context:
         """The request as the floors below see it."""
-        return Context(request.user, request.action, dry_run, request.warnings, audit=request.audit)
+        return Context(
+            request.user, request.action, dry_run, request.warnings, audit=request.audit, newest=request.newest
+        )

@@ -84,10 +84,10 @@ async def parse(
     wanted = representation(scope, request)
     media = media_of(scope, request)
     data = await read_body(scope, request)
-    options = options_of(request)
+    options = await offload_if(request.has_long_query, options_of, request)
     if is_large_body(scope, request, data, media):
         mark_large()
-    ctx = Context(request.user, request.action, bool(options.dry_run), request.warnings, audit=request.audit)
+    ctx = scope.context(request, dry_run=bool(options.dry_run))
     return Write(scope, request, wanted, media, data, options, ctx)
 
 

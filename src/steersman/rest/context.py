@@ -26,7 +26,8 @@ class Context:
 
     `action` is what it does, and to what. `dry_run` goes the whole way but the commit.
     `warnings` are sent to the client as Warning headers. `found` is what an Inquiry found out for validation, which
-    cannot wait. `audit` is what is recorded of the request, None for nothing.
+    cannot wait. `audit` is what is recorded of the request, None for nothing. `newest` is the revision of storage when
+    the request came, 0 if unknown: a cache that shows it has everything that was acknowledged before.
     """
 
     user: UserInfo = ANONYMOUS
@@ -35,6 +36,7 @@ class Context:
     warnings: list[str] = field(default_factory=list)
     found: Any = None
     audit: Trail | None = None
+    newest: int = 0
     _told: dict[str, int] = field(default_factory=dict)
     """The warnings, each with how long they were so far if each is cut."""
 

@@ -411,8 +411,8 @@ class _Interpreter:
     """How the interpreter is set while threads work, and what is done once they rest.
 
     Threads give it up more often. Garbage is collected only at good moments until the worker threads have rested: a
-    collection walks all that has been made since the last one and is still alive, with the interpreter held. What worker
-    threads make has no cycles, and is forgotten without.
+    collection walks all that has been made since the last one and is still alive, with the interpreter held. Worker
+    threads make nothing that has cycles, and so nothing that needs one.
     """
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from steersman.authorization.interface import Authorizer
 from steersman.endpoints.filters.authorization import request_attributes
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Filter, Handler, Request
-from steersman.endpoints.responses import NOSNIFF, error_response
+from steersman.endpoints.responses import NOSNIFF, long_error_response
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError, bad_request
 from steersman.machinery.go.urls import path_unescaped
@@ -55,7 +55,7 @@ def with_impersonation(authorizer: Authorizer, metrics: RequestMetrics) -> Filte
                 _count(request, metrics, "", "denied", began)
                 raise
         except StatusError as error:
-            response = error_response(request, error)
+            response = await long_error_response(request, error)
             response.headers.append(NOSNIFF)
             return response
         _count(request, metrics, impersonated.constraint.partition(":")[2] or "legacy", "allowed", began)

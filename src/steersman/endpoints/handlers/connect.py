@@ -12,6 +12,7 @@ from steersman.net.message import Response
 from steersman.rest.bound import Connect
 from steersman.rest.context import Context
 from steersman.rest.resource import Subresource
+from steersman.work.offloading import offload_if
 
 
 async def connect(scope: Scope, subresource: Subresource, connecting: Connect, request: Request) -> Response:
@@ -37,7 +38,7 @@ async def _admit(scope: Scope, subresource: Subresource, request: Request, ctx: 
     assert kind is not None
     record = attributes(scope, request, ctx, CONNECT)
     record.kind = kind.gvk
-    options = record.obj = read_options(subresource, kind, request)
+    options = record.obj = await offload_if(request.has_long_query, read_options, subresource, kind, request)
     await scope.shared.admission.admit(record)
     await scope.shared.admission.validate(record)
     if record.obj != options:

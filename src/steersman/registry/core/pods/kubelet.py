@@ -30,6 +30,7 @@ from steersman.net.message import Response
 from steersman.registry.core.proxy_names import proxied_path, proxied_port, split_scheme_name_port
 from steersman.registry.services import Services
 from steersman.rest.context import Context
+from steersman.work.offloading import offload_if
 
 _PODS: Final = GroupResource("", "pods")
 _LOG_OPTIONS: Final = GroupKind("", "PodLogOptions")
@@ -126,15 +127,20 @@ async def _command_streams(
 
 async def pod_port_forward(services: Services, ctx: Context, name: str, request: Request) -> Response:
     """Connects to ports of a pod through its node. Raises StatusError."""
-    ports = decode_parameters(core.PodPortForwardOptions, request.query).ports
+    query = await offload_if(request.has_long_query, _ports_query, request)
     await _check_may_create(services, ctx, name)
     pod: core.Pod = await services.objects("", "pods").get(ctx, name)
-    query = encoded_query([("port", ",".join(map(str, ports)))]) if ports else ""
     path = f"/portForward/{pod.metadata.namespace}/{name}"
     location, node = await _with_node(services, ctx, pod, path, query)
     if is_tunneled(request) and not _speaks_websockets(node):
         return await tunnel(request, location)
     return await proxy(request, location, upgrade_required=True)
+
+
+def _ports_query(request: Request) -> str:
+    """Return the ports that a request names, as a kubelet is told of them. Raises StatusError 400."""
+    ports = decode_parameters(core.PodPortForwardOptions, request.query).ports
+    return encoded_query([("port", ",".join(map(str, ports)))]) if ports else ""
 
 
 def _speaks_websockets(node: core.Node) -> bool:
