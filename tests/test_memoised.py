@@ -61,6 +61,7 @@ OF_THE_PACKAGE = {
     "machinery.go.printable.unprintable",
     "machinery.go.template.evaluation._arity",
     "work.memory._trim",
+    "work.offloading._of_process",
     "machinery.managed_fields.builtin._builder",
     "machinery.managed_fields.builtin._builder_on_request",
     "machinery.managed_fields.builtin.schema_of_kind",
