@@ -20,7 +20,7 @@ from steersman.client.resources import MUTATING_WEBHOOK_CONFIGURATIONS, SECRETS,
 from steersman.machinery.built_in.pod_resources import AnyContainer, all_containers
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
-from steersman.nodes.container_status import all_statuses
+from steersman.nodes.container_status import MOST_IMAGE, all_statuses
 from steersman.nodes.surroundings import unexpanded_command_of
 
 ClientOf = Callable[[str, str], Client]
@@ -34,7 +34,9 @@ _YEARS: Final = timedelta(days=36500)
 
 def is_certificate_maker(container: AnyContainer) -> bool:
     """Return True for a container of kube-webhook-certgen that has something to do."""
-    return bool(_IMAGE.search(container.image)) and bool(_COMMANDS & {*unexpanded_command_of(container)[:2]})
+    return bool(_IMAGE.search(container.image[:MOST_IMAGE])) and bool(
+        _COMMANDS & {*unexpanded_command_of(container)[:2]}
+    )
 
 
 async def made_certificates(client_of: ClientOf, pod: Pod) -> dict[str, str]:
