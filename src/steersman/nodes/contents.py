@@ -29,7 +29,7 @@ from steersman.nodes.env_file import EnvFile, EnvFileError
 from steersman.nodes.mounted_files import Mount, MountedFiles
 from steersman.nodes.naming import hostname_of
 from steersman.nodes.place import NOTHING, Memory, Progress, Start, moment_of
-from steersman.nodes.rehearsal import LONGEST, Printed, rehearsed
+from steersman.nodes.rehearsal import LONGEST, Printed, Unknown, rehearsed
 from steersman.nodes.shares import Shares, Slices
 from steersman.nodes.shell.effects import World, taken_by
 from steersman.nodes.surroundings import command_of, plain_variables
@@ -37,7 +37,9 @@ from steersman.nodes.variables import ArgumentsTooLong, expanded
 from steersman.nodes.volume_places import SERVER, of_persistent, of_pod, place_of
 from steersman.nodes.volume_store import VolumeFiles, VolumeKey, VolumeStore
 
-_CHANGES_FILES: Final = re.compile(r">|\b(touch|rm|tar|tee|dd|mkdir|rmdir|cp|mv|sed|truncate|new_file\w*)\b", re.ASCII)
+_CHANGES_FILES: Final = re.compile(
+    r">|\b(touch|rm|tar|tee|dd|mkdir|rmdir|cp|ln|mv|sed|truncate|new_file\w*)\b", re.ASCII
+)
 """Of commands: any other need not be followed."""
 _WAITS: Final = re.compile(r"\b(while|until|tail)\b", re.ASCII)
 _MOST_FOUND: Final = 64 << 10
@@ -113,6 +115,8 @@ class Contents:
         self.lock: Final = threading.RLock()
         """Held for some milliseconds at most: pods that take long are looked at beside the loop."""
         self.volume_of: Callable[[Key], PersistentVolume | None] = _none
+        self.unknown_of: Callable[[Pod], Unknown | None] = _unsaid
+        """Gives the fate of programs that are not simulated on a pod's node."""
         self._pods: dict[str, _OfPod] = {}
         self.full: Callable[[Pod, str], None] = _nobody
         """Called once with a pod and the name of a volume of it for whose files there is no room."""
@@ -296,7 +300,8 @@ class PodContents:
                 variables = plain_variables(self._pod, container)
             except ArgumentsTooLong:  # nor does this one
                 return
-            world = World(hostname_of(self._pod), variables, times.moment)
+            folders = frozenset(each.mount_path.rstrip("/") or "/" for each in container.volume_mounts)
+            world = World(hostname_of(self._pod), variables, times.moment, mounts=folders)
         given = 0
         for path, data in world.files.items():
             given += len(data)
@@ -309,7 +314,8 @@ class PodContents:
         there = world.copy(files=self.view(container, own), environment=found)
         words = command_of(container, found)
         keys = {each.files.key for each in mounts if each.files is not None}
-        rest = rehearsed(words, there, at, times.moment(), unknown_programs(self._pod, container))
+        unknown = unknown_programs(self._pod, container, self._all.unknown_of(self._pod))
+        rest = rehearsed(words, there, at, times.moment(), unknown)
         self._all.add_course(self._known, container_id, Course(rest, at, tuple(keys), self._all.lock))
 
     def _is_followed(self, container: AnyContainer) -> bool:
@@ -507,3 +513,7 @@ def _nobody(_: Pod, __: str) -> None:
 
 def _none(_: Key) -> None:
     """No claim is bound."""
+
+
+def _unsaid(_: Pod) -> None:
+    """Each container has what suits it."""
