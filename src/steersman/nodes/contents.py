@@ -59,6 +59,10 @@ _MOST_ENV_FILES: Final = 128 << 10
 """Bytes of files of variables that are read in a look at a pod."""
 _MOST_VOLUMES: Final = 256
 """Of a pod; what is in the others is its containers' own."""
+_MOST_MOUNTS: Final = 1024
+"""Of a container."""
+_MOST_EXPRESSIONS: Final = 16 << 10
+"""Characters of all expressions in the mounts of a container."""
 _MOST_SERVERS: Final = 256
 """Servers of files; the volumes of others live as long as their pods."""
 _MOST_NAME: Final = 253
@@ -220,18 +224,23 @@ class PodContents:
     # Sight
 
     def mounts(self, container: AnyContainer) -> list[Mount]:
-        """Return the mounts of a container; those of volumes that nobody else writes into have no files."""
+        """Return the mounts of a container; those of volumes that nobody else writes into, and those beyond the bounds
+        of a container's, have no files."""
         found = []
-        for mount in container.volume_mounts:
+        variables: Mapping[str, str] | None = None
+        left = _MOST_EXPRESSIONS
+        for mount in container.volume_mounts[:_MOST_MOUNTS]:
             volume = self._volumes.get(mount.name)
             at = posixpath.normpath(mount.mount_path)
-            if volume is None or volume.files is None:
+            left -= len(mount.sub_path_expr)
+            if volume is None or volume.files is None or (mount.sub_path_expr and left < 0):
                 found.append(Mount(at, None, name=mount.name))
                 continue
             inside = mount.sub_path
             if mount.sub_path_expr:
                 with contextlib.suppress(ArgumentsTooLong):  # a container of which this is true does not start
-                    inside = expanded(mount.sub_path_expr, plain_variables(self._pod, container))
+                    variables = plain_variables(self._pod, container) if variables is None else variables
+                    inside = expanded(mount.sub_path_expr, variables)
             inside = posixpath.normpath(posixpath.join("/", volume.inside, inside.lstrip("/"))).strip("/")
             found.append(Mount(at, volume.files, inside, mount.name))
         return found

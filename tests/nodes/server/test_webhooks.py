@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from typing import Any
 
+import msgspec
 import pytest
 from cryptography import x509
 
@@ -44,6 +47,7 @@ from steersman.client.resources import (
 )
 from steersman.machinery.errors.status import StatusError
 from steersman.nodes.certificates import certificates_of
+from steersman.nodes.server.reviews import answer_of_reviewer
 from tests.controllers.waiting import eventually
 from tests.nodes.server.asking import Node
 
@@ -245,3 +249,22 @@ async def test_apis_of_pods_have_no_resources_then(node: Node) -> None:
         return False
 
     assert await eventually(is_gone)
+
+
+def test_a_review_is_read_as_far_as_its_answer_needs_it() -> None:
+    def answer(body: bytes) -> Any:
+        response = answer_of_reviewer("/convert", body)
+        return None if response is None else msgspec.json.decode(response.body)
+
+    many = b"{}," * 400_000 + b"{}"
+    began = time.thread_time()
+    found = answer(b'{"kind":"AdmissionReview","request":{"uid":"u","object":{"a":[%b]}}}' % many)
+    assert found["response"] == {"uid": "u", "allowed": True}
+    review = b'{"kind":"ConversionReview","request":{"uid":"u","desiredAPIVersion":"a/v2","objects":%b}}'
+    assert answer(review % (b"[%b]" % many)) is None
+    assert answer(review % b'{"a":1}') is None
+    assert answer(b"[%b]" % many) is None
+    assert time.thread_time() - began < 0.2  # values of the objects alone would take 1 s
+    found = answer(review % b'[{"apiVersion":"a/v1","kind":"A"},{"b":[1]}]')["response"]["convertedObjects"]
+    assert [each["apiVersion"] for each in found] == ["a/v2", "a/v2"]
+    assert answer(review % b"null")["response"]["convertedObjects"] == []
