@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steersman.nodes.rehearsal import Outcome, Printed, Setting, outcome, rehearsed
+from steersman.nodes.rehearsal import Outcome, Printed, Setting, Unknown, outcome, rehearsed
 from steersman.nodes.shell.effects import World
 from tests.counted_work import calls
 
@@ -96,6 +96,22 @@ def test_long_scripts_are_not_read() -> None:
 def test_what_is_in_volumes_is_found() -> None:
     setting = Setting(mounts=("/data",), files=(("/data/n", b"7"),))
     assert outcome(("sh", "-c", "exit $(cat /data/n)"), setting).exit_code == 7
+
+
+@pytest.mark.parametrize(("script", "code"), [
+    ("cp --update=none /usr/local/bin/tool /data/tool && ln -sf /data/tool /data/link && cat /data/link", 0),
+    ("cp -r /autoinstrumentation/. /data/all && ls /data/all", 0), ("cp /plugins/*.so /data/", 0),
+    ("mv /entrypoint /data/e && chmod +x /data/e /other", 0), ("cp /data/missing /data/b", 1),
+    ("cp /tmp/missing /data/b", 1), ("chmod +x /data/missing", 1), ("cp /plugins/*.so /data/nowhere/x/", 1),
+])  # fmt: skip
+def test_files_of_the_image_are_copied_and_none_of_volumes(script: str, code: int) -> None:
+    setting = Setting(mounts=("/data",))
+    assert outcome(("sh", "-c", script), setting) == Outcome(0.0, code)
+
+
+def test_images_have_no_files_where_programs_that_are_not_simulated_fail() -> None:
+    setting = Setting(mounts=("/data",), unknown=Unknown.FAIL)
+    assert outcome(("cp", "/tool", "/data/tool"), setting).exit_code == 1
 
 
 @pytest.mark.parametrize("script", [

@@ -26,7 +26,7 @@ from steersman.nodes.shell.effects import (
 from steersman.nodes.shell.shell import Shell
 
 ASSUMED: Final = frozenset({
-    "apk", "apt-get", "awk", "curl", "dig", "find", "getent", "ln", "nc", "nslookup", "ping", "sed", "timeout", "wget",
+    "apk", "apt-get", "awk", "curl", "dig", "find", "getent", "nc", "nslookup", "ping", "sed", "timeout", "wget",
 })  # fmt: skip
 """Programs that scripts use on their way, which a rehearsal takes to have ended well; any other runs for ever."""
 _KEPT_REPETITIONS: Final = 1000
@@ -86,6 +86,7 @@ def rehearsed(
     """
     at = start
     world.now = lambda: at
+    world.has_image = unknown is not Unknown.FAIL
     course = Shell(world).run(words)
     answer: Answer = None
     effects = 0
@@ -148,6 +149,7 @@ def attempt(words: Sequence[str], world: World) -> Attempt:
     """Runs a command on the files of a world. Programs that there are not count as done well, and so does a script that
     cannot be followed to its end."""
     world.most_work = _MOST_WORK
+    world.has_image = True
     course = Shell(world).run(words)
     answer: Answer = None
     seconds, signal, printed = 0.0, None, {1: bytearray(), 2: bytearray()}
@@ -237,7 +239,7 @@ def _run(words: tuple[str, ...], setting: Setting) -> Outcome:
     at = 0.0
     world = World(
         "localhost", dict(setting.variables), lambda: at, unread=setting.unread, identity=setting.identity,
-        most_work=_MOST_WORK,
+        most_work=_MOST_WORK, mounts=frozenset(setting.mounts), has_image=setting.unknown is not Unknown.FAIL,
     )  # fmt: skip
     world.folders |= frozenset(setting.mounts)
     world.files.update(setting.files)

@@ -38,6 +38,9 @@ def test_programs_that_change_text(program: str, stdin: bytes, out: str) -> None
 @pytest.mark.parametrize(("script", "out"), [
     ("mkdir -p /tmp/a/b; ls /tmp; rmdir /tmp/a/b; ls /tmp/a; test -d /tmp/a && echo still", "a\nstill\n"),
     ("cd /tmp; echo 1 > a; cp a b; mv b c; ls; rm a; ls; cat c", "a\nc\nc\n1\n"),
+    ("cd /tmp; echo 1 > a; ln -s a b; ln a c; mkdir d; ln -sf /tmp/a d; ls . d; cat b c d/a; ln a b 2>&1",
+     ".:\na\nb\nc\nd\nd:\na\n1\n1\n1\nln: b: File exists\n"),
+    ("cd /tmp; echo 1 > a; cp --force --update=none a b; rm --force nope b; ls --all", "a\n"),
     ("mkdir /tmp/d; echo 1 > /tmp/d/f; cp -r /tmp/d /tmp/e; rm -r /tmp/d; find /tmp", "/tmp\n/tmp/e\n/tmp/e/f\n"),
     ("mkdir /tmp/d; touch /tmp/d/x.txt /tmp/d/y; find /tmp -type f -name '*.txt'", "/tmp/d/x.txt\n"),
     ("touch /tmp/f; chmod u+x,go= /tmp/f; stat -c '%a %n' /tmp/f; test -x /tmp/f && echo runs", "700 /tmp/f\nruns\n"),

@@ -199,6 +199,10 @@ class World:
     identity: Identity = ROOT
     unread: tuple[str, ...] = ()
     """Folders, and single files, whose contents nobody has looked up: each file in them is taken to be there, empty."""
+    mounts: frozenset[str] = frozenset()
+    """Folders where volumes are."""
+    has_image: bool = False
+    """Files that nobody has written, and that are in no volume, are taken to be those of the image."""
     processes: tuple[Process, ...] = ()
     """Processes in the container before this command; none where nobody has said."""
     memory: Memory = field(default_factory=Unshared)

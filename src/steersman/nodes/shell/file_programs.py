@@ -27,7 +27,7 @@ from steersman.nodes.shell.effects import (
 )
 from steersman.nodes.shell.formats import filled
 from steersman.nodes.shell.options import options_of
-from steersman.nodes.shell.paths import absolute, entries, logical, make_folder, may_be_folder, tree
+from steersman.nodes.shell.paths import absolute, entries, logical, make_folder, may_be_folder, may_be_of_image, tree
 from steersman.nodes.shell.patterns import glob, glob_work
 
 _AT_ONCE: Final = 64
@@ -36,6 +36,8 @@ _UNITS: Final = {"": 1, "c": 1, "w": 2, "b": 512, "k": 1 << 10, "K": 1 << 10, "M
 _DISK: Final = 1 << 30
 """KiB of each file system, as `df` shows it."""
 _MODE: Final = re.compile("([ugoa]*)([-+=])([rwxX]*)", re.ASCII)
+_LETTERS: Final = {"--all": "a", "--archive": "a", "--directory": "d", "--force": "f", "--recursive": "r",
+            "--symbolic": "s"}  # fmt: skip
 _NO_FILE: Final = "No such file or directory"
 _NO_SPACE: Final = "No space left on device"
 
@@ -49,9 +51,20 @@ def _looked(world: World) -> Work[None]:
     yield from world.spend(files=world.many_files + 64)
 
 
+def _flags(words: list[str]) -> set[str]:
+    """Return the letters of flags; a long flag counts as its letter, if it has one."""
+    found: set[str] = set()
+    for each in words:
+        if each.startswith("--"):
+            found.update(_LETTERS.get(each.partition("=")[0], ""))
+        elif each.startswith("-"):
+            found.update(each[1:])
+    return found
+
+
 def ls(world: World, words: list[str]) -> Course:
     """`ls [-1aAdl] [PATH...]`."""
-    flags = {letter for each in words if each.startswith("-") for letter in each[1:]}
+    flags = _flags(words)
     paths = [each for each in words if not each.startswith("-")] or ["."]
     code = 0
     for path in paths:
@@ -141,7 +154,7 @@ def touch(world: World, words: list[str]) -> Course:
 
 def rm(world: World, words: list[str]) -> Course:
     """`rm [-f] [-r] PATH...`, and `rmdir`."""
-    flags = {letter for each in words if each.startswith("-") for letter in each[1:]}
+    flags = _flags(words)
     code = 0
     for each in words:
         if each.startswith("-"):
@@ -184,7 +197,7 @@ def mv(world: World, words: list[str]) -> Course:
 
 
 def _moved(world: World, name: str, words: list[str]) -> Course:
-    flags = {letter for each in words if each.startswith("-") for letter in each[1:]}
+    flags = _flags(words)
     paths = [each for each in words if not each.startswith("-")]
     if len(paths) < 2:
         yield _told(name, "missing file operand")
@@ -195,10 +208,12 @@ def _moved(world: World, name: str, words: list[str]) -> Course:
     for each in paths[:-1]:
         place = absolute(world, each)
         goal = posixpath.join(target, posixpath.basename(place)) if into else target
-        why = yield from _carried(
-            world, place, goal, whole=name == "mv" or bool(flags & {"r", "R", "a"}),
-            keeps_links=name == "mv" or bool(flags & {"a", "d", "P"}),
-        )  # fmt: skip
+        whole = name == "mv" or bool(flags & {"r", "R", "a"})
+        keeps_links = name == "mv" or bool(flags & {"a", "d", "P"})
+        if world.read(place) is None and not world.is_folder(place) and may_be_of_image(world, place):
+            why = yield from _unpacked(world, place, goal, whole=bool(flags & {"r", "R", "a"}))
+        else:
+            why = yield from _carried(world, place, goal, whole=whole, keeps_links=keeps_links)
         if why:
             yield _told(name, f"can't stat '{each}': {why}" if why == _NO_FILE else f"{each}: {why}")
             code = 1
@@ -206,6 +221,15 @@ def _moved(world: World, name: str, words: list[str]) -> Course:
             for path in [path for path in world.files if path == place or path.startswith(f"{place}/")]:
                 del world.files[path]
     return code
+
+
+def _unpacked(world: World, place: str, goal: str, *, whole: bool) -> Work[str]:
+    """Copy from the image: a file is empty, and nothing is in a folder. A pattern stands for files with any names."""
+    if any(each in posixpath.basename(place) for each in "*?["):
+        return "" if world.is_folder(posixpath.dirname(goal)) else _NO_FILE
+    if whole:
+        return "" if (yield from make_folder(world, goal)) else _NO_SPACE
+    return "" if world.put(goal, b"") else _NO_SPACE
 
 
 def _carried(world: World, place: str, goal: str, *, whole: bool, keeps_links: bool) -> Work[str]:
@@ -248,6 +272,8 @@ def chmod(world: World, words: list[str]) -> Course:
         place = absolute(world, each)
         yield from _looked(world)
         mode = world.mode_of(place)
+        if mode is None and may_be_of_image(world, place):
+            continue
         if mode is None:
             yield _told("chmod", f"{each}: {_NO_FILE}")
             code = 1

@@ -6,7 +6,7 @@ import posixpath
 
 from steersman.nodes.shell.effects import MOST_PATH, Course, Link, Missing, Work, World, Write, line
 from steersman.nodes.shell.options import options_of
-from steersman.nodes.shell.paths import absolute, may_be_folder
+from steersman.nodes.shell.paths import absolute, may_be_folder, may_be_of_image
 
 
 def ln(world: World, words: list[str]) -> Course:
@@ -46,7 +46,7 @@ def _linked(world: World, target: str, path: str, flags: set[str]) -> Work[str]:
         source = absolute(world, target)
         if world.is_folder(source):
             return f"{target}: Operation not permitted"
-        data = world.read(source)
+        data = b"" if world.read(source) is None and may_be_of_image(world, source) else world.read(source)
     if data is None:
         return f"{target}: No such file or directory"
     if len(target) > MOST_PATH:
