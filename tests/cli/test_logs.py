@@ -96,8 +96,16 @@ def test_a_form_that_there_is_not_is_refused_as_upstream_does(tmp_path: Path) ->
 
 def test_flags_and_storage_are_told_without_secrets(tmp_path: Path) -> None:
     options = parse(["--etcd-servers=https://me:secret@a:1,https://b:2", "-v3", "--profiling=true"], tmp_path)
-    assert flags_that_differ(options) == ["--v=3"]
+    assert flags_that_differ(options, {}) == ["--v=3"]
     assert storage_of(options) == "https://me:***@a:1,https://b:2"
+
+
+def test_defaults_of_a_command_are_no_flags_that_were_given(tmp_path: Path) -> None:
+    defaults = {"bind-address": "127.0.0.1", "allow-privileged": "true"}
+    given = [f"--{name}={value}" for name, value in defaults.items()]
+    assert flags_that_differ(parse(given, tmp_path), defaults) == []
+    options = parse([*given, "--allow-privileged=false"], tmp_path)
+    assert flags_that_differ(options, defaults) == ["--allow-privileged=false"]
 
 
 @pytest.mark.parametrize("is_abstract", [False, True])

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import traceback
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -139,16 +140,22 @@ def _valid(text: str) -> str:
     return _bounded(text).encode("utf-8", "replace").decode()
 
 
-def log_start(options: Options, url: str, seconds: float) -> None:
-    """Log one line about a server that is ready: version, address, folder, storage, flags that differ from defaults."""
+def log_start(
+    options: Options, url: str, seconds: float, usual: Mapping[str, str], own: Mapping[str, str]
+) -> None:  # fmt: skip
+    """Log one line about a server that is ready: version, address, folder, storage, flags that differ from defaults.
+
+    `usual` are defaults of the command that are not those of Options, `own` flags of the command that Options has not.
+    """
     from steersman.server.version import MAJOR, MINOR, PATCH
 
+    flags = [*(f"--{name}={value}" for name, value in own.items()), *flags_that_differ(options, usual)]
     logger.log(
         NOTICE,
         "steersman %s (Kubernetes v%s.%s.%s, Python %s) serves on %s, ready after %.1f s: process=%d folder=%s "
         "storage=%s flags=[%s]",
         steersman.__version__, MAJOR, MINOR, PATCH, sys.version.split(" ", 1)[0], url, seconds, os.getpid(),
-        options.data_dir, storage_of(options), " ".join(flags_that_differ(options)),
+        options.data_dir, storage_of(options), " ".join(flags),
     )  # fmt: skip
 
 
@@ -165,12 +172,12 @@ def storage_of(options: Options) -> str:
     return ",".join(map(shown_url, options.etcd_servers)) or options.storage
 
 
-def flags_that_differ(options: Options) -> list[str]:
-    """Return the flags whose values are not the defaults, as a command line has them. Of URLs, what may be secret is
-    left out."""
+def flags_that_differ(options: Options, defaults: Mapping[str, str]) -> list[str]:
+    """Return the flags whose values are not the defaults, as a command line has them. `defaults` are those that are
+    others than the defaults of Options. Of URLs, what may be secret is left out."""
     from steersman.controlplane.options import Options
 
-    usual = Options(data_dir=options.data_dir).as_flags()
+    usual = {**Options(data_dir=options.data_dir).as_flags(), **defaults}
     return [
         f"--{name}={','.join(map(shown_url, value.split(','))) if '://' in value else value}"
         for name, value in options.as_flags().items()

@@ -38,6 +38,10 @@ _EVENT_SIZE: Final = 500
 """Bytes that an event takes beside its object."""
 _BUFFER_LIMIT: Final = 8 * 1024 * 1024
 """Bytes that may wait for a slow watcher before it is ended; it starts over from its last version, as any client."""
+_MUCH_UNREAD: Final = 1 << 20
+"""Bytes that may wait for as long as the watch goes on."""
+_LONG_UNREAD: Final = 30.0
+"""Seconds in which a client for whom more than that waits has to take something."""
 _SLICE: Final = 64
 _SLICE_BYTES: Final = 64 << 10
 _SEAT_SECONDS: Final = 1.0
@@ -89,12 +93,10 @@ def _over_websocket(request: Request, stream: WatchStream, wanted: Representatio
     if response.status != 101:
         stream.closed()
         return response
-    message: Callable[[bytes], str | bytes] = bytes.decode
-    if wanted.media == PROTOBUF:
-        message = protobuf.unframe
+    binary = protobuf.unframe if wanted.media == PROTOBUF else None
 
     async def take_over(connection: Upgraded) -> None:
-        await serve_stream(connection, stream, message)
+        await serve_stream(connection, stream, binary)
 
     response.upgrade = take_over
     return response
@@ -127,6 +129,10 @@ class WatchStream:
         self._open = asyncio.Event()
         """Whether the answer's body is open, or over."""
         self._timers: list[asyncio.TimerHandle] = []
+        self._written = 0
+        """Bytes of events."""
+        self._is_behind = False
+        """Whether a timer looks if the client reads."""
         self._filler: asyncio.Task[None] | None = None
         self._counted = (scope.group, scope.version, scope.resource.plural)
         self._events = scope.shared.metrics.watch_events
@@ -313,8 +319,27 @@ class WatchStream:
         assert writer is not None
         writer.write(data)
         self._events.inc(self._counted)
+        self._written += len(data)
+        if writer.buffered > _MUCH_UNREAD and not self._is_behind:
+            self._look_later(writer)
         if writer.buffered > _BUFFER_LIMIT:
             writer.abort()
+
+    def _look_later(self, writer: BodyWriter) -> None:
+        self._is_behind = True
+        taken = self._written - writer.buffered
+        self._timers.append(asyncio.get_running_loop().call_later(_LONG_UNREAD, self._look, taken))
+
+    def _look(self, taken_before: int) -> None:
+        """Ends a watch of which much is unread and nothing has been taken: others' watches may hold other objects."""
+        writer = self._writer
+        self._is_behind = False
+        if writer is None or writer.buffered <= _MUCH_UNREAD:
+            return
+        if self._written - writer.buffered <= taken_before:
+            writer.abort()
+        else:
+            self._look_later(writer)
 
     async def _catch_up(self) -> None:
         """Delivers what waits, of which some takes long to encode; what comes meanwhile waits too: order is kept."""
