@@ -40,12 +40,13 @@ class Request:
     answer waits for; `remarks` are those of who judged who sends it, which took some `authentication_seconds`. `flow`
     is where it stands in priority and fairness, None without; what begins a watch calls `initialized` when its first
     objects are out. With a flow come its `estimate` and its `ticket`, which is None for a request that was refused at
-    once. `refused` is True once the authorizer has not allowed the request.
+    once. `refused` is True once the authorizer has not allowed the request. Everything up to the revision `newest` has
+    been told of, and nothing newer was committed when the request came; 0 where that was not asked.
     """
 
     __slots__ = ("action", "audit", "audit_id", "authentication_seconds", "deadline", "estimate", "flow", "headers",
-                 "http", "info", "initialized", "method", "path", "place", "query", "received", "recorded", "refused",
-                 "remarks", "subpath", "ticket", "user", "warnings")  # fmt: skip
+                 "http", "info", "initialized", "method", "newest", "path", "place", "query", "received", "recorded",
+                 "refused", "remarks", "subpath", "ticket", "user", "warnings")  # fmt: skip
 
     info: RequestInfo
     user: UserInfo
@@ -70,6 +71,7 @@ class Request:
         self.recorded: Awaitable[bool] | None = None
         self.place: Place | None = None
         self.refused = False
+        self.newest = 0
         self.flow: Flow | None = None
         self.initialized: Callable[[], None] | None = None
         accept = http.headers.get("accept")

@@ -10,6 +10,7 @@ from steersman.audit.trail import Trail
 from steersman.authorization.attributes import LONGEST_SELECTOR, Attributes, read_selectors
 from steersman.authorization.forbidden import forbidden_error, internal_error_text
 from steersman.authorization.interface import Authorizer, Decision, Verdict
+from steersman.endpoints.filters.arrival import Arrival
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import SHORT_QUERY, Filter, Handler, Request
 from steersman.endpoints.responses import NOSNIFF, error_response, text_response
@@ -27,8 +28,13 @@ _LONG: Final = 16 << 10
 """Characters of a path and a user's name from which a refusal, which quotes them, is worded in the slow lane."""
 
 
-def with_authorization(authorizer: Authorizer, metrics: RequestMetrics, slow_lane: SlowLane) -> Filter:
-    """403 for what is not allowed; 500 where that could not be found out."""
+def with_authorization(
+    authorizer: Authorizer, metrics: RequestMetrics, slow_lane: SlowLane, arrival: Arrival | None = None
+) -> Filter:
+    """403 for what is not allowed; 500 where that could not be found out.
+
+    A request that has not waited for rights to be current (`arrival`) does so before it is refused.
+    """
 
     async def authorization(request: Request, next_: Handler) -> Response:
         attributes = request_attributes(request)
@@ -37,6 +43,10 @@ def with_authorization(authorizer: Authorizer, metrics: RequestMetrics, slow_lan
         verdict = authorizer.authorize(attributes)
         if not isinstance(verdict, Verdict):
             verdict = await verdict
+        if verdict.decision is not Decision.ALLOW and arrival is not None and not request.newest:
+            await arrival.wait(request)
+            again = authorizer.authorize(attributes)
+            verdict = again if isinstance(again, Verdict) else await again
         if trail is not None:
             trail.took(AUTHORIZATION, monotonic() - began)
         if verdict.decision is Decision.ALLOW:
