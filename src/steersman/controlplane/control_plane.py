@@ -19,6 +19,7 @@ from steersman.authentication.issued_tokens import IssuedTokens
 from steersman.authentication.user import UserInfo
 from steersman.controlplane.addresses import (
     Address,
+    check_port,
     listen,
     public_address,
     reachable_address,
@@ -342,6 +343,8 @@ class ControlPlane:
             raise OptionsError(f"--controllers: {error}") from None
         check_kubelet_files(options)
         check_proxy_client(options)
+        if worker is None:
+            check_port(options)
         make_data_folder(options)
         ranges = service_ranges(options)
         host = public_address(options)

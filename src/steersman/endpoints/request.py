@@ -11,6 +11,7 @@ from steersman.endpoints.negotiation import LONGEST_ACCEPT, bounded
 from steersman.endpoints.query import NO_QUERY, Query, first_parameter, first_parameters, parse_query
 from steersman.endpoints.request_info import RequestInfo
 from steersman.machinery.identity.action import NO_ACTION
+from steersman.machinery.large_work.slow_lane import SlowLane, done
 from steersman.net.message import Headers, Response
 from steersman.net.message import Request as HttpRequest
 
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
     from steersman.flowcontrol.queue_set import Ticket
     from steersman.machinery.large_work.places import Place
 
-_SHORT: Final = 512
+SHORT_QUERY: Final = 512
 """Characters of a query that is read at once."""
+_LONG: Final = 4 << 10
+"""Characters of a query that may take more than a few milliseconds to read."""
 
 
 class Request:
@@ -77,20 +80,25 @@ class Request:
         query = http.query
         if not query:
             self.query = NO_QUERY
-        elif len(query) < _SHORT:
+        elif len(query) < SHORT_QUERY:
             self.query = parse_query(query)
 
-    def read_query(self) -> None:
-        """Reads the query of somebody who may send it, if it has not been read at once."""
-        if len(self.http.query) >= _SHORT:
-            self.query = parse_query(self.http.query)
+    @property
+    def has_long_query(self) -> bool:
+        """Return True if the query, or an option of it, may take more than a few milliseconds to read."""
+        return len(self.http.query) > _LONG
+
+    async def read_query(self, slow_lane: SlowLane) -> None:
+        """Reads the query of somebody who may send it, where it has not been read at once."""
+        lane = slow_lane.of(self.user.name) if self.has_long_query else None
+        self.query = await done(lane, parse_query, self.http.query)
 
     def parameter(self, name: str) -> str | None:
         """The first value of one parameter of the query, without reading the others of a long one."""
         text = self.http.query
         if not text:
             return None
-        return self.query.get(name) if len(text) < _SHORT else first_parameter(text, name)
+        return self.query.get(name) if len(text) < SHORT_QUERY else first_parameter(text, name)
 
     def parameters(self, names: Iterable[str]) -> Query:
         """Return a query with the first value of each of these parameters, without reading the others of a long one.
@@ -98,7 +106,7 @@ class Request:
         A short query is returned as it is, with all that it has.
         """
         text = self.http.query
-        if len(text) < _SHORT:
+        if len(text) < SHORT_QUERY:
             return self.query
         return first_parameters(text, names)
 

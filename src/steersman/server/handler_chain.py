@@ -60,9 +60,9 @@ def filters(
         with_arrival(arrival) if arrival is not None else None,
         with_authentication(config.authenticator, metrics, config.proxy_headers, config.auditor),
         with_audit(config.auditor) if config.auditor is not None else None,
-        with_impersonation(config.authorizer, metrics),
+        with_impersonation(config.authorizer, metrics, config.slow_lane),
         _with_seats(config),
-        with_authorization(config.authorizer, metrics, arrival),
+        with_authorization(config.authorizer, metrics, config.slow_lane, arrival),
     )
     return tuple(each for each in chain if each is not None)
 

@@ -12,8 +12,9 @@ from steersman.authorization.forbidden import forbidden_error, internal_error_te
 from steersman.authorization.interface import Authorizer, Decision, Verdict
 from steersman.endpoints.filters.arrival import Arrival
 from steersman.endpoints.metrics import RequestMetrics
-from steersman.endpoints.request import Filter, Handler, Request
+from steersman.endpoints.request import SHORT_QUERY, Filter, Handler, Request
 from steersman.endpoints.responses import NOSNIFF, error_response, text_response
+from steersman.machinery.large_work.slow_lane import SlowLane, done
 from steersman.machinery.values.times import monotonic
 from steersman.net.message import Response
 
@@ -23,7 +24,13 @@ _DECISION: Final = "authorization.k8s.io/decision"
 _REASON: Final = "authorization.k8s.io/reason"
 
 
-def with_authorization(authorizer: Authorizer, metrics: RequestMetrics, arrival: Arrival | None = None) -> Filter:
+_LONG: Final = 16 << 10
+"""Characters of a path and a user's name from which a refusal, which quotes them, is worded in the slow lane."""
+
+
+def with_authorization(
+    authorizer: Authorizer, metrics: RequestMetrics, slow_lane: SlowLane, arrival: Arrival | None = None
+) -> Filter:
     """403 for what is not allowed; 500 where that could not be found out.
 
     A request that has not waited for rights to be current (`arrival`) does so before it is refused.
@@ -46,7 +53,8 @@ def with_authorization(authorizer: Authorizer, metrics: RequestMetrics, arrival:
             if trail is not None:
                 _record(trail, "allow", verdict.reason)
             metrics.authorization_attempts.inc(("allowed",))
-            request.read_query()
+            if len(request.http.query) >= SHORT_QUERY:
+                await request.read_query(slow_lane)
             return await next_(request)
         request.refused = True
         if verdict.error:
@@ -58,11 +66,17 @@ def with_authorization(authorizer: Authorizer, metrics: RequestMetrics, arrival:
         if trail is not None:
             _record(trail, "forbid", verdict.reason)
         metrics.authorization_attempts.inc(("denied" if verdict.denied else "no-opinion",))
-        response = error_response(request, forbidden_error(attributes, verdict.reason))
-        response.headers.append(NOSNIFF)
-        return response
+        user = request.user.name
+        lane = slow_lane.of(user) if len(request.path) + len(user) > _LONG else None
+        return await done(lane, _refusal, request, attributes, verdict.reason)
 
     return authorization
+
+
+def _refusal(request: Request, attributes: Attributes, reason: str) -> Response:
+    response = error_response(request, forbidden_error(attributes, reason))
+    response.headers.append(NOSNIFF)
+    return response
 
 
 def _record(trail: Trail, decision: str, reason: str) -> None:
