@@ -506,7 +506,7 @@ async def test_kept_connections_are_answered_at_the_end_while_another_server_goe
     stopping = asyncio.ensure_future(ending.stop())
     with pytest.raises((ConnectionRefusedError, ConnectionResetError)):
         await refused(where.hostname, where.port)
-    writer.write(b"GET /livez/ping HTTP/1.1\r\nHost: a\r\n\r\n")
+    writer.write(b"GET /version HTTP/1.1\r\nHost: a\r\n\r\n")
     answer = await reader.read()
     assert answer.startswith(b"HTTP/1.1 200 OK\r\n"), answer
     assert b"connection: close\r\n" in answer.lower()
