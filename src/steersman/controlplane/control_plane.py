@@ -96,7 +96,7 @@ from steersman.server.certificates import CertificateFiles, admin_kubeconfig
 from steersman.server.debug_paths import install_debug_paths
 from steersman.server.discovery import Discovery
 from steersman.server.health import HealthCheck
-from steersman.server.server import Server
+from steersman.server.server import PARTING, Server
 from steersman.storage.arrivals import Arrivals
 from steersman.storage.interface import Storage, StorageUnavailable
 from steersman.storage.memory import MemoryStorage, Snapshot
@@ -317,8 +317,17 @@ class ControlPlane:
         """The orderly end; what was acknowledged is on disk."""
         if self._worker is not None and self._worker.is_replaced and self.server is not None:
             self.server.hooks.forget_pre_shutdown()
+        if await self._has_successors():
+            assert self.server is not None
+            self.server.parting = PARTING
         await self._running.aclose()
         self.server = self.storage = None
+
+    async def _has_successors(self) -> bool:
+        """Return True if other servers go on, and nobody has set for how long this one does."""
+        if self._agreement is None or self.server is None or self.options.shutdown_delay_duration:
+            return False
+        return self.server.http is not None and await self._agreement.has_others()
 
     async def _start(self, running: AsyncExitStack) -> Address:
         """Makes one part after the other. `running` ends those that run, the last of them first."""
