@@ -7,6 +7,7 @@ import logging
 import re
 import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -138,6 +139,14 @@ def test_a_text_of_others_makes_no_lines_and_no_escape_codes() -> None:
     formatter = _TextFormatter(0)
     line = formatter.format(a_record(logging.ERROR, "found \x1b[2J\x9b1m\r\nI 2026-01-01 00:00:00,000 forged\u2028é\t"))
     assert line.endswith(r": found \x1b[2J\x9b1m\r\nI 2026-01-01 00:00:00,000 forged\u2028é\t")
+
+
+@pytest.mark.parametrize("make", [_TextFormatter, _JsonFormatter])
+def test_a_long_text_of_others_is_cut_off(make: Callable[[int], logging.Formatter]) -> None:
+    error = ValueError("x" * 3_000_000)
+    line = make(0).format(a_record(logging.ERROR, "answered " + "\0" * 3_000_000, error=error))
+    assert "... (3000" in line
+    assert len(line) < 500_000
 
 
 def test_lines_of_an_error_are_not_those_of_records() -> None:

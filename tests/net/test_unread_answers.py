@@ -12,6 +12,7 @@ from steersman.net.connection import Core
 from steersman.net.http1 import exchange as http1_exchange
 from steersman.net.http1.connection import Http1Connection
 from steersman.net.http2 import frames, hpack
+from steersman.net.http2.connection import Http2Connection
 from steersman.net.http2.frames import ErrorCode, Setting
 from steersman.net.in_process import InProcessClient
 from steersman.net.limits import Limits
@@ -20,6 +21,7 @@ from tests.net.wire import Undated, Wire
 
 LARGE = b"x" * (2 << 20)
 CLOSED = {Setting.INITIAL_WINDOW_SIZE: 0}
+HEAD = [(":method", "GET"), (":path", "/"), (":scheme", "https"), (":authority", "a")]
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 IMPATIENT = Limits(send_timeout=0.2)
 
@@ -206,6 +208,8 @@ async def test_what_many_are_told_at_once_is_written_in_many_turns():
         connection = Http1Connection(core)
         connection.connection_made(wire)
         connection.data_received(GET)
+    while len(writers) < len(wires):  # noqa: ASYNC110
+        await asyncio.sleep(0)
     before = core.flushes.count
     for writer in writers:
         writer.write(LARGE)
@@ -217,44 +221,97 @@ async def test_what_many_are_told_at_once_is_written_in_many_turns():
     assert core.flushes.count - before >= batches / 10
 
 
-async def test_what_a_connection_keeps_of_its_own_for_a_client_that_does_not_read_is_bounded():
-    """What is shared waits as it is; what has been joined and handed to the transport is there once more."""
-    shared = b"x" * (1 << 20)
+class Pushed:
+    """A body that is written when the test says so."""
 
-    class Full(Wire):
-        """A transport of which nobody reads."""
+    def start(self, writer) -> None:
+        self.writer = writer
 
-        def set_write_buffer_limits(self, high=None, low=None) -> None:
-            self.high = high
+    def closed(self) -> None:
+        pass
 
-        def write(self, data) -> None:
-            super().write(data)
-            if len(self.written) > self.high:
-                connection.pause_writing()
 
-    class Watch:
-        def start(self, writer) -> None:
-            self.writer = writer
+class Full(Wire):
+    """A transport of which nobody reads."""
 
-        def closed(self) -> None:
-            pass
+    connection = None
+    high = 0
 
-    watch = Watch()
+    def set_write_buffer_limits(self, high=None, low=None) -> None:
+        self.high = high
+
+    def write(self, data) -> None:
+        super().write(data)
+        if self.connection is not None and len(self.written) > self.high:
+            self.connection.pause_writing()
+
+
+def unread(kind, body) -> tuple[Full, Http1Connection | Http2Connection]:
+    """A connection to a client that has asked once, and reads nothing of its answer."""
 
     async def handler(request: Request) -> Response:
-        return Response(200, [], watch)
+        return Response(200, [], body)
 
     fields = [Undated(encode) for encode in (http1_exchange.field, hpack.field)]
     core = Core(
         handler, Limits(), asyncio.get_running_loop(), eager=True, h1_fields=fields[0], h2_fields=fields[1]
     )  # fmt: skip
-    connection, wire = Http1Connection(core), Full()
+    connection, wire = kind(core), Full()
     connection.connection_made(wire)
-    connection.data_received(GET)
-    for _ in range(8):
+    wire.connection = connection
+    if kind is Http1Connection:
+        connection.data_received(GET)
+    else:
+        connection.data_received(frames.PREFACE + frames.settings({Setting.INITIAL_WINDOW_SIZE: 1 << 30}))
+        connection.data_received(frames.window_update(0, 1 << 30))
+        block = b"".join(hpack.field(*each) for each in HEAD)
+        connection.data_received(frames.headers(1, block, frames.END_STREAM, 16384))
+    return wire, connection
+
+
+@pytest.mark.parametrize("kind", [Http1Connection, Http2Connection])
+@pytest.mark.parametrize("size", [1 << 20, 60_000, 1000])
+async def test_what_a_connection_keeps_of_its_own_for_a_client_that_does_not_read_is_bounded(kind, size):
+    """What is shared waits as it is; what has been joined and handed to the transport is there once more."""
+    shared, watch = b"x" * size, Pushed()
+    wire, connection = unread(kind, watch)
+    for _ in range((8 << 20) // size):
         watch.writer.write(shared)
     for _ in range(100):
         await asyncio.sleep(0)
-    assert len(wire.written) <= 200 << 10
-    assert watch.writer.buffered >= 7 << 20
-    assert all(piece is shared for piece in watch.writer.pending if len(piece) > 10)
+    assert len(wire.written) <= 48 << 10
+    wire.connection = None  # somebody reads
+    connection.resume_writing()
+    for _ in range(1000):
+        await asyncio.sleep(0)
+    assert wire.written.count(b"x") == (8 << 20) // size * size
+
+
+@pytest.mark.parametrize("kind", [Http1Connection, Http2Connection])
+async def test_of_a_large_answer_the_transport_is_given_no_more_than_it_takes(kind):
+    wire, connection = unread(kind, LARGE)
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert len(wire.written) <= 80 << 10
+    wire.connection = None
+    connection.resume_writing()
+    for _ in range(1000):
+        await asyncio.sleep(0)
+    assert wire.written.count(b"x") == len(LARGE)
+
+
+async def test_what_the_transport_has_not_taken_leaves_when_the_connection_is_closed():
+    answer = b"x" * (60 << 10)
+    wire, connection = unread(Http1Connection, Pushed())
+    watch = connection._current
+    for _ in range(10):
+        watch.write(answer)
+    await asyncio.sleep(0)
+    assert connection.blocked
+    watch.end()
+    wire.connection = None
+    connection.resume_writing()
+    for _ in range(1000):
+        await asyncio.sleep(0)
+    assert wire.written.count(b"x") == 10 * len(answer)
+    assert wire.written.endswith(b"0\r\n\r\n")

@@ -31,6 +31,8 @@ _V_OF_INFO: Final = 2
 _V_OF_DEBUG: Final = 6
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _CONTROL_IN_LINES: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
+_LONGEST: Final = 32 << 10
+"""Characters of a message, and of the text of an error, before control characters are escaped."""
 _SHOWN_APART: Final = ("data-dir", "storage", "etcd-servers")
 """Flags that the line at the start tells under other names, or in any case."""
 
@@ -72,11 +74,16 @@ class _TextFormatter(logging.Formatter):
     def formatMessage(self, record: logging.LogRecord) -> str:
         """Keep a message on its line: what clients and other servers have sent may be in it, and could else make lines
         of its own, or write escape codes to a terminal."""
-        return escaped(super().formatMessage(record), _CONTROL, _as_escape)
+        return escaped(_bounded(super().formatMessage(record)), _CONTROL, _as_escape)
 
     def formatException(self, ei: Any) -> str:
         """Keep escape codes out of the lines of an error, and begin each line so that none looks like a record."""
-        return escaped(super().formatException(ei), _CONTROL_IN_LINES, _as_escape).replace("\n", "\n  ")
+        return escaped(_bounded(super().formatException(ei)), _CONTROL_IN_LINES, _as_escape).replace("\n", "\n  ")
+
+
+def _bounded(text: str) -> str:
+    """Cut off a long text: what other servers answer may be megabytes, and may come with every request."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text)} characters)"
 
 
 def _as_escape(char: str) -> str:
@@ -129,8 +136,8 @@ def _verbosity(level: int) -> int:
 
 
 def _valid(text: str) -> str:
-    """Replace surrogates, which no UTF-8 has."""
-    return text.encode("utf-8", "replace").decode()
+    """Cut off a long text, and replace surrogates, which no UTF-8 has."""
+    return _bounded(text).encode("utf-8", "replace").decode()
 
 
 def log_start(

@@ -23,6 +23,14 @@ BATCH: Final = 128 << 10
 
 More than this would be a mapping of its own to the allocator: a page fault for every 4 KB sent.
 """
+PIECE: Final = 64 << 10
+"""Bytes given to the transport at a time, so that it can say that it has enough.
+
+TLS encrypts all that it is given at once, and keeps the buffer for it as long as the connection is there.
+"""
+PIECE_OF_STREAM: Final = 16 << 10
+"""The same where a `Stream` is sent, which many clients may leave unread: dearer, as each piece is a record of TLS, and
+the transport is left with less that is this connection's own."""
 
 _IPV4_IN_IPV6: Final = "::ffff:"
 """What stands before an IPv4 address that the C library prints as one of IPv6: `::ffff:192.0.2.1`."""
@@ -109,6 +117,10 @@ class Receiver(asyncio.BufferedProtocol):
         """flush() will be called soon."""
         self.blocked = False
         """The transport has enough: what is to be sent waits."""
+        self.piece = PIECE
+        """Bytes that the transport is given at a time."""
+        self._unsent: list[bytes] = []
+        """Pieces from `out` that the transport is yet to take; empty unless it has enough."""
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
         self._lost = False
 
@@ -143,12 +155,56 @@ class Receiver(asyncio.BufferedProtocol):
         self.scheduled = False
         if self._lost:
             self.out.clear()
+            self._unsent.clear()
         else:
             self._write_out()
 
     def _write_out(self) -> None:
         """Writes what is collected and what may follow it; the connection is there."""
         raise NotImplementedError
+
+    def _send(self, out: list[bytes]) -> None:
+        """Gives the transport what is in `out`, which is empty afterwards, until it has enough.
+
+        The rest waits as it came, in bytes that other connections may share.
+        """
+        if not self._unsent and not self.blocked and sum(map(len, out)) <= self.piece:
+            data = b"".join(out)
+            out.clear()
+            self._transport.write(data)
+            return
+        unsent = self._unsent
+        unsent += out
+        out.clear()
+        at = offset = 0
+        while at < len(unsent) and not self.blocked:
+            parts: list[bytes] = []
+            at, offset = _take(unsent, at, offset, self.piece, parts)
+            self._transport.write(parts[0] if len(parts) == 1 else b"".join(parts))
+        del unsent[:at]
+        if offset:
+            unsent[0] = cast(bytes, memoryview(unsent[0])[offset:])
+
+    def _send_rest(self) -> None:
+        """Gives the transport what it is yet to take, as the connection is closed or taken over."""
+        if self._unsent:
+            data = b"".join(self._unsent)
+            self._unsent.clear()
+            self._transport.write(data)
+
+
+def _take(pieces: list[bytes], at: int, offset: int, room: int, parts: list[bytes]) -> tuple[int, int]:
+    """Appends up to `room` bytes of `pieces`, from an offset in the one at `at` on, to `parts`; tells where it ends."""
+    while at < len(pieces) and room:
+        piece = pieces[at]
+        size = len(piece) - offset
+        if size > room:
+            parts.append(cast(bytes, memoryview(piece)[offset : offset + room]))
+            return at, offset + room
+        parts.append(piece if not offset else cast(bytes, memoryview(piece)[offset:]))
+        room -= size
+        at, offset = at + 1, 0
+    return at, offset
 
 
 class Exchange(Protocol):

@@ -13,6 +13,7 @@ from steersman.endpoints.handlers import watch as watch_module
 from steersman.net.message import BodyAborted
 from steersman.storage.interface import StorageUnavailable
 from steersman.store import listing
+from steersman.testing.clock import Clock
 from tests.endpoints.small_server import SmallServer, Watch
 
 NOTES = "/api/v1/namespaces/ns/configmaps"
@@ -236,6 +237,28 @@ async def test_a_watcher_that_stops_reading_is_given_up_and_others_go_on(small: 
     assert small.stores["configmaps"].cacher.watchers == 1
     with pytest.raises(BodyAborted):
         await slow.response.read()
+
+
+async def test_a_watcher_that_has_much_unread_and_takes_nothing_for_long_is_given_up(
+    small: SmallServer, monkeypatch
+) -> None:
+    """One that takes something now and then goes on."""
+    monkeypatch.setattr(watch_module, "_MUCH_UNREAD", 300_000)
+    clock = Clock()
+    await small.note("a", text="x" * 40_000)
+    watches = [await watching(small) for _ in range(2)]
+    for number in range(15):
+        await patch(small, "a", more=str(number))
+    await clock.advance(seconds=20)
+    assert small.stores["configmaps"].cacher.watchers == 2
+    assert await watches[0].told() == "ADDED a"
+    await clock.advance(seconds=15)
+    assert small.stores["configmaps"].cacher.watchers == 1
+    assert [await watches[0].told() for _ in range(15)] == ["MODIFIED a"] * 15
+    with pytest.raises(BodyAborted):
+        await watches[1].response.read()
+    await clock.advance(seconds=60)
+    assert small.stores["configmaps"].cacher.watchers == 1
 
 
 async def test_a_first_object_that_cannot_be_encoded_ends_the_watch(small: SmallServer, monkeypatch, caplog) -> None:

@@ -96,7 +96,7 @@ async def until_idle(pieces: Counter[int], wanted: int) -> None:
 
 async def test_frames_of_all_connections_are_read_a_piece_in_a_turn(pieces: Counter[int]) -> None:
     connections = [Connection(BYTE * 5_000) for _ in range(20)]
-    serving = [asyncio.ensure_future(serve_stream(each, Silent(), bytes.decode)) for each in connections]
+    serving = [asyncio.ensure_future(serve_stream(each, Silent())) for each in connections]
     messages = [await open_messages(Connection(parts(5_000))) for _ in range(5)]
     reading = [asyncio.ensure_future(each.receive()) for each in messages]
     await until_idle(pieces, 25 * 5_000 * len(BYTE) // 1024)
@@ -119,7 +119,7 @@ async def test_answers_to_pings_that_nobody_reads_are_not_piled_up(monkeypatch: 
     monkeypatch.setattr(websocket, "_HIGH_WATER", 50_000)
     connection = Connection(PING * 500_000, stuck=True)
     stream = Silent()
-    serving = asyncio.ensure_future(serve_stream(connection, stream, bytes.decode))
+    serving = asyncio.ensure_future(serve_stream(connection, stream))
     read = -1
     async with asyncio.timeout(60):
         while not connection.read_bytes:  # noqa: ASYNC110
@@ -150,5 +150,5 @@ async def test_what_follows_the_end_is_not_waited_for(last: bytes) -> None:
         async with asyncio.timeout(10):
             await serving
 
-    await ended(serve_stream(connection, Silent(), bytes.decode))
+    await ended(serve_stream(connection, Silent()))
     assert connection.written[:1] == b"\x88"

@@ -37,7 +37,7 @@ class Told:
 
 
 async def opened(
-    serve, told: Told, message: Callable[[bytes], str | bytes] = bytes.decode, **options
+    serve, told: Told, binary: Callable[[bytes], bytes] | None = None, **options
 ) -> tuple[HttpServer, ClientConnection]:
     """A server that hands `told` to its client, and the client."""
 
@@ -46,7 +46,7 @@ async def opened(
         response = handshake(request.headers)
 
         async def take_over(connection: Upgraded) -> None:
-            await serve_stream(connection, told, message)
+            await serve_stream(connection, told, binary)
 
         if response.status == 101:
             response.upgrade = take_over
@@ -77,6 +77,43 @@ async def test_bytes_are_binary_messages(serve) -> None:
     (await told.writer).write(b"\0\0\0\2\xff\xfe")
     assert await client.recv() == b"\xff\xfe"
     await client.close()
+
+
+@pytest.mark.parametrize("size", [125, 126, 65535, 65536, 200_000])
+async def test_messages_of_any_length(serve, size) -> None:
+    told = Told()
+    _, client = await opened(serve, told)
+    (await told.writer).write(b"x" * size)
+    assert await client.recv() == "x" * size
+    await client.close()
+
+
+async def test_what_waits_for_clients_that_do_not_read_is_shared_by_them() -> None:
+    """Each holds the pieces themselves, and one write of its own."""
+    shared, written = b"x" * (1 << 20), []
+
+    class Full:
+        async def write(self, data: bytes) -> None:
+            written.append(len(data))
+            await asyncio.Event().wait()
+
+        async def read(self) -> bytes:
+            await asyncio.Event().wait()
+            return b""
+
+    told = Told()
+    serving = asyncio.ensure_future(serve_stream(Full(), told))
+    writer = await told.writer
+    for _ in range(4):
+        writer.write(shared)
+    while not written:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    assert written[0] <= 64 << 10
+    assert [piece for piece in writer._pieces if len(piece) == len(shared)] == [shared] * 3
+    assert all(piece is shared or isinstance(piece, memoryview) or len(piece) < 20 for piece in writer._pieces)
+    assert writer.buffered > 3 << 20
+    serving.cancel()
+    await asyncio.gather(serving, return_exceptions=True)
 
 
 async def test_the_client_may_close_and_ping_and_talk(serve) -> None:

@@ -38,8 +38,14 @@ _EVENT_SIZE: Final = 500
 """Bytes that an event takes beside its object."""
 _BUFFER_LIMIT: Final = 8 * 1024 * 1024
 """Bytes that may wait for a slow watcher before it is ended; it starts over from its last version, as any client."""
+_MUCH_UNREAD: Final = 1 << 20
+"""Bytes that may wait for as long as the watch goes on."""
+_LONG_UNREAD: Final = 30.0
+"""Seconds in which a client for whom more than that waits has to take something."""
 _SLICE: Final = 64
 _SLICE_BYTES: Final = 64 << 10
+_SEAT_SECONDS: Final = 1.0
+"""How long a client may take for some of the first objects while the watch keeps its seat."""
 _BOOKMARK_EVERY: Final = 60.0
 _BOOKMARK_BEFORE_END: Final = 2.0
 _STREAM_TYPE: Final = ("content-type", protobuf.STREAM_MEDIA_TYPE)
@@ -87,12 +93,10 @@ def _over_websocket(request: Request, stream: WatchStream, wanted: Representatio
     if response.status != 101:
         stream.closed()
         return response
-    message: Callable[[bytes], str | bytes] = bytes.decode
-    if wanted.media == PROTOBUF:
-        message = protobuf.unframe
+    binary = protobuf.unframe if wanted.media == PROTOBUF else None
 
     async def take_over(connection: Upgraded) -> None:
-        await serve_stream(connection, stream, message)
+        await serve_stream(connection, stream, binary)
 
     response.upgrade = take_over
     return response
@@ -125,6 +129,10 @@ class WatchStream:
         self._open = asyncio.Event()
         """Whether the answer's body is open, or over."""
         self._timers: list[asyncio.TimerHandle] = []
+        self._written = 0
+        """Bytes of events."""
+        self._is_behind = False
+        """Whether a timer looks if the client reads."""
         self._filler: asyncio.Task[None] | None = None
         self._counted = (scope.group, scope.version, scope.resource.plural)
         self._events = scope.shared.metrics.watch_events
@@ -208,12 +216,29 @@ class WatchStream:
                     self._write_initial(encoded)
                 else:
                     self._send_initial(some)
-                await writer.drain()
+                await self._taken(writer)
             self._live()
         except BodyAborted:
             return
         except (asyncio.CancelledError, Exception) as error:
             self._broken_off(error)
+
+    async def _taken(self, writer: BodyWriter) -> None:
+        """Return once the client has taken what was written. One that takes its time gives the seat of the beginning
+        back, as nothing is done for it meanwhile: others would wait for who does not read. Raises BodyAborted."""
+        if self._initialized is None:
+            await writer.drain()
+            return
+        slow = asyncio.get_running_loop().call_later(_SEAT_SECONDS, self._give_seat_back)
+        try:
+            await writer.drain()
+        finally:
+            slow.cancel()
+
+    def _give_seat_back(self) -> None:
+        initialized, self._initialized = self._initialized, None
+        if initialized is not None:
+            initialized()
 
     def _broken_off(self, error: BaseException) -> None:
         """What a task of this watch did not get done. Where the lane is closed, the watch ends as the server does."""
@@ -254,8 +279,7 @@ class WatchStream:
         assert self._start is not None
         if self._start.initial is not None and self._bookmarks and self._initial_bookmark:
             self._send_bookmark(self._start.revision, _INITIAL_END)
-        if self._initialized is not None:
-            self._initialized()
+        self._give_seat_back()
         waiting, self._waiting = self._waiting or [], None
         for event in waiting:
             self.deliver(event)
@@ -295,8 +319,27 @@ class WatchStream:
         assert writer is not None
         writer.write(data)
         self._events.inc(self._counted)
+        self._written += len(data)
+        if writer.buffered > _MUCH_UNREAD and not self._is_behind:
+            self._look_later(writer)
         if writer.buffered > _BUFFER_LIMIT:
             writer.abort()
+
+    def _look_later(self, writer: BodyWriter) -> None:
+        self._is_behind = True
+        taken = self._written - writer.buffered
+        self._timers.append(asyncio.get_running_loop().call_later(_LONG_UNREAD, self._look, taken))
+
+    def _look(self, taken_before: int) -> None:
+        """Ends a watch of which much is unread and nothing has been taken: others' watches may hold other objects."""
+        writer = self._writer
+        self._is_behind = False
+        if writer is None or writer.buffered <= _MUCH_UNREAD:
+            return
+        if self._written - writer.buffered <= taken_before:
+            writer.abort()
+        else:
+            self._look_later(writer)
 
     async def _catch_up(self) -> None:
         """Delivers what waits, of which some takes long to encode; what comes meanwhile waits too: order is kept."""

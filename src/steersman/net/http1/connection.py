@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final, cast
 
 from steersman.net.body import EMPTY_BODY, EmptyBody, IncomingBody
-from steersman.net.connection import BATCH, CLOSED, LONGEST_AT_THE_END, Core, Receiver, peer_of
+from steersman.net.connection import BATCH, CLOSED, LONGEST_AT_THE_END, PIECE, Core, Receiver, peer_of
 from steersman.net.http1.body import ChunkReader, KnownLength, MalformedChunks
 from steersman.net.http1.exchange import Http1Exchange
 from steersman.net.http1.head import END_OF_HEAD, Fault, HeadReader, RequestHead, request_line, too_large
@@ -82,6 +82,7 @@ class Http1Connection(Receiver):
         else:
             self.dropped()
         self.out.clear()
+        self._unsent.clear()
         self._forget_input()
         self._transport = CLOSED
 
@@ -384,6 +385,7 @@ class Http1Connection(Receiver):
         if exchange.done:
             return
         exchange.close(None)
+        self.piece = PIECE
         self._leaving_since = None
         if self._current is exchange:
             self._current = None
@@ -401,12 +403,10 @@ class Http1Connection(Receiver):
         out = self.out
         if exchange is not None and exchange.pending and not self.blocked:
             exchange.take(out, BATCH)
-        if out:
-            data = b"".join(out)
-            out.clear()
-            self._transport.write(data)
+        if out or self._unsent:
+            self._send(out)
         if exchange is not None and exchange.responded and not exchange.done:
-            if exchange.pending:
+            if exchange.pending or self._unsent:
                 if not self.blocked:
                     self.schedule()
             elif exchange.ended:
@@ -420,6 +420,7 @@ class Http1Connection(Receiver):
         if self._paused:
             self._paused = False
             self._transport.resume_reading()
+        self._send_rest()
         self._upgraded = UpgradedConnection(self._transport, self.core.loop, self.blocked)
         if held:
             self._upgraded.feed(held)
@@ -489,6 +490,7 @@ class Http1Connection(Receiver):
 
     def _close(self) -> None:
         if not self._lost:
+            self._send_rest()
             self._transport.close()
 
     def abort(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 from steersman.net.ascii import lower
 from steersman.net.body import EMPTY_BODY, IncomingBody
-from steersman.net.connection import BATCH, CLOSED, LONGEST_AT_THE_END, Core, peer_of
+from steersman.net.connection import BATCH, CLOSED, LONGEST_AT_THE_END, PIECE, Core, peer_of
 from steersman.net.http2 import frames, hpack
 from steersman.net.http2.blocks import BlockReader, TooLarge
 from steersman.net.http2.flood import TokenBucket
@@ -115,6 +115,7 @@ class Http2Connection(Http2Output):
         """Cuts off what is in flight, as nobody is there any more."""
         self._drop_streams("the client has gone")
         self.out.clear()
+        self._unsent.clear()
         self.ready.clear()
         self._stalled.clear()
 
@@ -257,6 +258,7 @@ class Http2Connection(Http2Output):
         self._give_back(stream.close(reason))
         if not self.streams:
             self._idle_since = self.core.loop.time()
+            self.piece = PIECE
             if self._draining:
                 self._close_when_read()
 
@@ -686,6 +688,7 @@ class Http2Connection(Http2Output):
     def _close(self) -> None:
         if not self._lost:
             self._deaf = True
+            self._send_rest()
             self._transport.close()
 
     def abort(self) -> None:

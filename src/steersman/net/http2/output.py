@@ -39,22 +39,21 @@ class Http2Output(Receiver):
         """The transport takes more."""
         self.blocked = False
         self._blocked_bytes = 0
-        if self.ready:
+        if self.ready or self._unsent:
             self.schedule()
 
     def _write_out(self) -> None:
         out = self.out
         if self.ready and not self.blocked:
             self._fill(out)
-        if out:
-            data = b"".join(out)
-            out.clear()
-            if self.blocked:
-                self._blocked_bytes += len(data)
-                if self._blocked_bytes > _MAX_CONTROL_WHILE_BLOCKED:
-                    self._transport.abort()
-                    return
-            self._transport.write(data)
+        if out and self.blocked:
+            out[:] = [b"".join(out)]
+            self._blocked_bytes += len(out[0])
+            if self._blocked_bytes > _MAX_CONTROL_WHILE_BLOCKED:
+                self._transport.abort()
+                return
+        if out or self._unsent:
+            self._send(out)
         if self.ready and not self.blocked:
             self.schedule()
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 from steersman.net.ascii import SPACE, lower
+from steersman.net.connection import PIECE_OF_STREAM
 from steersman.net.message import BodyAborted, Headers, Response, Stream, Upgraded
 from steersman.net.turns import SLICE, FewAtOnce
 
@@ -33,7 +34,8 @@ _MAX_INCOMING: Final = 1 << 20
 _RECEIVED_AT_ONCE: Final = 1024
 """Bytes: less than two hundred frames, which take some 2 ms."""
 _HIGH_WATER: Final = 1 << 20
-_BATCH: Final = 128 << 10
+_TEXT_FRAME: Final = 0x81
+_BINARY_FRAME: Final = 0x82
 
 
 def is_websocket_request(headers: Headers) -> bool:
@@ -79,14 +81,16 @@ def _refusal(status: int, text: bytes) -> Response:
     return Response(status, [_TEXT], text, close=True)
 
 
-async def serve_stream(connection: Upgraded, stream: Stream, message: Callable[[bytes], str | bytes]) -> None:
-    """Sends what a stream writes, each write as the `message` made of it: text as text, bytes as binary.
+async def serve_stream(
+    connection: Upgraded, stream: Stream, binary: Callable[[bytes], bytes | memoryview] | None = None
+) -> None:
+    """Sends what a stream writes, each write as a message of text, or as the `binary` one made of it.
 
     Ends when the stream does (close code 1000), when the client closes, or breaks the protocol. What the client sends
     is answered where the protocol wants that, and not used.
     """
     protocol = await asyncio.to_thread(new_protocol, _MAX_INCOMING)
-    writer = _MessageWriter(connection, protocol, message)
+    writer = _MessageWriter(connection, protocol, binary)
     reader = asyncio.create_task(writer.receive())
     try:
         stream.start(writer)
@@ -160,16 +164,19 @@ class Incoming:
 
 
 class _MessageWriter:
-    """The BodyWriter of a stream whose pieces are messages."""
+    """The BodyWriter of a stream whose pieces are messages. What waits are the pieces themselves, which others share:
+    a server's frames carry them as they are."""
 
-    def __init__(self, connection: Upgraded, protocol: Protocol, message: Callable[[bytes], str | bytes]) -> None:
+    def __init__(
+        self, connection: Upgraded, protocol: Protocol, binary: Callable[[bytes], bytes | memoryview] | None
+    ) -> None:
         self.over = False
         """Nothing more is taken; what is queued still leaves."""
         self.incoming = Incoming(protocol)
         self._connection = connection
         self._protocol = protocol
-        self._message = message
-        self._pieces: deque[bytes] = deque()
+        self._binary = binary
+        self._pieces: deque[bytes | memoryview] = deque()
         self._size = 0
         self._changed = asyncio.Event()
         self._drained = asyncio.Event()
@@ -180,14 +187,13 @@ class _MessageWriter:
         return self._size
 
     def write(self, data: bytes) -> None:
-        if self.over:
+        if self.over or self._protocol.close_expected():
             return
-        made = self._message(data)
-        if isinstance(made, str):
-            self._protocol.send_text(made.encode())
-        else:
-            self._protocol.send_binary(made)
+        payload = data if self._binary is None else self._binary(data)
         self._collect()
+        self._add(_head(_TEXT_FRAME if self._binary is None else _BINARY_FRAME, len(payload)))
+        self._add(payload)
+        self._changed.set()
 
     def end(self) -> None:
         if not self.over:
@@ -207,11 +213,14 @@ class _MessageWriter:
 
     def _collect(self) -> None:
         if piece := b"".join(self._protocol.data_to_send()):
-            self._pieces.append(piece)
-            self._size += len(piece)
+            self._add(piece)
+        self._changed.set()
+
+    def _add(self, piece: bytes | memoryview) -> None:
+        self._pieces.append(piece)
+        self._size += len(piece)
         if self._size > _HIGH_WATER:
             self._drained.clear()
-        self._changed.set()
 
     def _finish(self) -> None:
         self.over = True
@@ -242,10 +251,23 @@ class _MessageWriter:
                 return
 
     def _take(self) -> bytes:
-        batch = []
-        size = 0
-        while self._pieces and size < _BATCH:
-            batch.append(self._pieces.popleft())
-            size += len(batch[-1])
-        self._size -= size
+        batch: list[bytes | memoryview] = []
+        room = PIECE_OF_STREAM
+        while self._pieces and room:
+            piece = self._pieces.popleft()
+            if len(piece) > room:
+                self._pieces.appendleft(memoryview(piece)[room:])
+                piece = memoryview(piece)[:room]
+            batch.append(piece)
+            room -= len(piece)
+        self._size -= PIECE_OF_STREAM - room
         return b"".join(batch)
+
+
+def _head(opcode: int, size: int) -> bytes:
+    """What is before the payload in a server's frame of a whole message."""
+    if size < 126:
+        return bytes((opcode, size))
+    if size < 1 << 16:
+        return bytes((opcode, 126)) + size.to_bytes(2, "big")
+    return bytes((opcode, 127)) + size.to_bytes(8, "big")

@@ -100,9 +100,9 @@ def frame(event_type: bytes, document: bytes) -> bytes:
     return len(event).to_bytes(4, "big") + event
 
 
-def unframe(event: bytes) -> bytes:
+def unframe(event: bytes) -> memoryview:
     """The WatchEvent of a `frame`, for transports that keep messages apart by themselves."""
-    return event[4:]
+    return memoryview(event)[4:]
 
 
 def decode(cls: type[T], raw: bytes) -> T:
