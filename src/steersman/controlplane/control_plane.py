@@ -92,7 +92,7 @@ from steersman.rest.bound import BoundResource, bind
 from steersman.rest.capabilities import ResourceStorage
 from steersman.rest.resource import Resource
 from steersman.server.basic_paths import install_basic_paths
-from steersman.server.certificates import CertificateFiles, admin_kubeconfig
+from steersman.server.certificates import LOOPBACK_NAME, CertificateFiles, admin_kubeconfig
 from steersman.server.debug_paths import install_debug_paths
 from steersman.server.discovery import Discovery
 from steersman.server.health import HealthCheck
@@ -363,7 +363,8 @@ class ControlPlane:
         )  # fmt: skip
         running.push_async_callback(stores.stop)
         keys = self._keys = await token_keys(options, common.registry, running)  # ends before the folder's lock
-        files = self._files = certificate_files(options, host, str(ranges[0][1]))
+        more = (LOOPBACK_NAME,) if options.tls_cert_file else ()
+        files = self._files = certificate_files(options, host, str(ranges[0][1]), *more)
         token_use = TokenUse(lambda: stores.objects("", "secrets"))
         running.push_async_callback(token_use.stop)
         jwt = jwt_authentication(options, common.registry, common.slow_lane, running, egress)
@@ -493,7 +494,8 @@ class ControlPlane:
         assert self._files is not None
         url = f"https://{reachable_address(self.options.bind_address)}:{port}"
         kubeconfig = self.options.data_dir / "admin.kubeconfig"
-        write_whole(kubeconfig, admin_kubeconfig(url, self._files))
+        name = LOOPBACK_NAME if self.options.tls_cert_file else ""
+        write_whole(kubeconfig, admin_kubeconfig(url, self._files, name))
         return Address(url, kubeconfig, self._files.ca, self._files.ca_key)
 
     def _own_server(self) -> OwnServer:
