@@ -1,10 +1,11 @@
 """What was acknowledged on one connection counts on every other: a server of several processes is asked on all of them.
 
     python -m tools.acknowledged                                       two workers on SQLite
-    python -m tools.acknowledged --server 'bench/serve --etcd --servers=2'
+    python -m tools.acknowledged --server 'bench/serve --etcd --servers=2 --late=0.1'
 
 Each round changes one thing that servers follow (definitions and their schemas, rights, policies of admission,
-webhooks, quotas, namespaces), and then asks at once, on every other connection, for what must have changed.
+webhooks, quotas, accounts, classes, APIServices, namespaces), and then asks at once, on every other connection, for
+what must have changed.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ class Connection:
 
     def ask(self, method: str, path: str, body: Any = None, token: str = ADMIN) -> tuple[int, Any]:
         """Status and body. Raises OSError."""
-        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        media = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": media}
         self._http.request(method, path, None if body is None else json.dumps(body), headers)
         response = self._http.getresponse()
         data = response.read()
@@ -68,6 +70,13 @@ class Connection:
             raise RuntimeError(f"POST {path}: {code} {found}")
         return found
 
+    def changed(self, path: str, patch: Any) -> Any:
+        """The object as it was changed by a merge patch. Raises RuntimeError."""
+        code, found = self.ask("PATCH", path, patch)
+        if code != 200:
+            raise RuntimeError(f"PATCH {path}: {code} {found}")
+        return found
+
 
 Ask = Callable[[Connection], bool]
 """Whether a connection answers as it must."""
@@ -85,7 +94,7 @@ def _definitions(writer: Connection) -> Iterator[tuple[str, Ask]]:
     spec: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "integer"}, **many}}
     schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
     names = {"plural": plural, "kind": plural.capitalize()}
-    body = {"metadata": {"name": name}, "spec": {
+    body: dict[str, Any] = {"metadata": {"name": name}, "spec": {
         "group": "acknowledged.example", "scope": "Namespaced", "names": names,
         "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
     }}  # fmt: skip
@@ -94,11 +103,10 @@ def _definitions(writer: Connection) -> Iterator[tuple[str, Ask]]:
         found = writer.ask("GET", f"{_DEFINITIONS}/{name}")[1]
     yield "a definition that is established", lambda each: each.ask("GET", path)[0] == 200
     spec["properties"]["a"]["maximum"] = 0
-    found["spec"]["versions"][0]["schema"] = schema
-    if writer.ask("PUT", f"{_DEFINITIONS}/{name}", found)[0] == 200:
-        thing = {"apiVersion": "acknowledged.example/v1", "kind": plural.capitalize(), "metadata": {"name": "a"},
-                 "spec": {"a": 1}}  # fmt: skip
-        yield "a schema that was tightened", lambda each: each.ask("POST", f"{path}?dryRun=All", thing)[0] == 422
+    writer.changed(f"{_DEFINITIONS}/{name}", {"spec": {"versions": body["spec"]["versions"]}})
+    thing = {"apiVersion": "acknowledged.example/v1", "kind": plural.capitalize(), "metadata": {"name": "a"},
+             "spec": {"a": 1}}  # fmt: skip
+    yield "a schema that was tightened", lambda each: each.ask("POST", f"{path}?dryRun=All", thing)[0] == 422
     writer.ask("DELETE", f"{_DEFINITIONS}/{name}")
 
 
@@ -153,6 +161,66 @@ def _quotas(writer: Connection) -> Iterator[tuple[str, Ask]]:
     yield "a quota that is gone", lambda each: each.ask("POST", f"{_CORE}/secrets?dryRun=All", secret)[0] == 201
 
 
+def _mutating(writer: Connection) -> Iterator[tuple[str, Ask]]:
+    name = f"m-{next(_names)}"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+    set_label = "Object{metadata: Object.metadata{labels: {'acknowledged': 'yes'}}}"
+    mutation = {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": set_label}}
+    writer.made(f"{_ADMISSION}/mutatingadmissionpolicies", {"metadata": {"name": name}, "spec": {
+        "matchConstraints": {"resourceRules": [rule]}, "mutations": [mutation], "reinvocationPolicy": "Never",
+    }})  # fmt: skip
+    bindings = f"{_ADMISSION}/mutatingadmissionpolicybindings"
+    writer.made(bindings, {"metadata": {"name": name}, "spec": {"policyName": name}})
+
+    def is_labelled(each: Connection) -> bool:
+        body = {"metadata": {"name": f"c-{next(_names)}"}}
+        found = each.ask("POST", f"{_CORE}/configmaps?dryRun=All", body)[1]
+        return bool(found["metadata"].get("labels"))
+
+    yield "a policy that changes objects", is_labelled
+    writer.ask("DELETE", f"{bindings}/{name}")
+    yield "a policy that changes objects no more", lambda each: not is_labelled(each)
+    writer.ask("DELETE", f"{_ADMISSION}/mutatingadmissionpolicies/{name}")
+    hook = {"name": "hook.acknowledged.example", "admissionReviewVersions": ["v1"], "rules": [rule],
+            "clientConfig": {"url": "https://127.0.0.1:1/"}, "sideEffects": "None", "timeoutSeconds": 1}  # fmt: skip
+    path = f"{_ADMISSION}/mutatingwebhookconfigurations"
+    writer.made(path, {"metadata": {"name": name}, "webhooks": [hook]})
+    yield "a webhook that changes objects", lambda each: _configmap(each) == 500
+    writer.ask("DELETE", f"{path}/{name}")
+    yield "a webhook that changes objects no more", lambda each: _configmap(each) == 201
+
+
+def _accounts(writer: Connection) -> Iterator[tuple[str, Ask]]:
+    name = f"a-{next(_names)}"
+    writer.made(f"{_CORE}/serviceaccounts", {"metadata": {"name": name}})
+    token = writer.made(f"{_CORE}/serviceaccounts/{name}/token", {"spec": {}})["status"]["token"]
+    yield "a token of an account", lambda each: each.ask("GET", f"{_CORE}/secrets", token=token)[0] == 403
+    writer.ask("DELETE", f"{_CORE}/serviceaccounts/{name}")
+
+
+def _classes(writer: Connection) -> Iterator[tuple[str, Ask]]:
+    name = f"p-{next(_names)}"
+    path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    writer.made(path, {"metadata": {"name": name}, "value": 1000})
+    container = {"name": "c", "image": "i"}
+    pod = {"metadata": {"name": name}, "spec": {"priorityClassName": name, "containers": [container]}}
+    yield "a class of priority", lambda each: each.ask("POST", f"{_CORE}/pods?dryRun=All", pod)[0] == 201
+    writer.ask("DELETE", f"{path}/{name}")
+    yield "a class that is gone", lambda each: each.ask("POST", f"{_CORE}/pods?dryRun=All", pod)[0] == 403
+
+
+def _services(writer: Connection) -> Iterator[tuple[str, Ask]]:
+    group = f"g{next(_names)}.acknowledged.example"
+    path = "/apis/apiregistration.k8s.io/v1/apiservices"
+    service = {"namespace": "acknowledged", "name": "nobody"}
+    spec = {"group": group, "version": "v1", "service": service, "groupPriorityMinimum": 100, "versionPriority": 100,
+            "insecureSkipTLSVerify": True}  # fmt: skip
+    writer.made(path, {"metadata": {"name": f"v1.{group}"}, "spec": spec})
+    yield "an APIService", lambda each: each.ask("GET", f"/apis/{group}/v1/things")[0] == 503
+    writer.ask("DELETE", f"{path}/v1.{group}")
+    yield "an APIService that is gone", lambda each: each.ask("GET", f"/apis/{group}/v1/things")[0] == 404
+
+
 def _namespaces(writer: Connection) -> Iterator[tuple[str, Ask]]:
     name = f"n-{next(_names)}"
     writer.made("/api/v1/namespaces", {"metadata": {"name": name}})
@@ -162,7 +230,9 @@ def _namespaces(writer: Connection) -> Iterator[tuple[str, Ask]]:
     yield "a namespace that is being deleted", lambda each: _configmap(each, namespace=path) in (403, 404)
 
 
-FOLLOWED: Final = (_definitions, _rights, _policies, _webhooks, _quotas, _namespaces)
+FOLLOWED: Final = (
+    _definitions, _rights, _policies, _webhooks, _mutating, _quotas, _accounts, _classes, _services, _namespaces,
+)  # fmt: skip
 
 
 def play(connections: Sequence[Connection], rounds: int) -> tuple[Counter[str], Counter[str]]:

@@ -16,9 +16,13 @@ class RoundRobin:
 
     A server that does not take a connection is passed over, so one that has ended and comes back at the same address is
     asked again. A connection stays where it is: when its server ends so does it, with the watches on it.
+
+    With `late` and `seconds`, answers on connections on which that text was sent are passed on so much later.
     """
 
-    def __init__(self, addresses: Sequence[tuple[str, int]]) -> None:
+    def __init__(self, addresses: Sequence[tuple[str, int]], *, late: bytes = b"", seconds: float = 0.0) -> None:
+        self._late = late
+        self._seconds = seconds
         self._count = len(addresses)
         self._addresses = itertools.cycle(addresses)
         self._loop = asyncio.new_event_loop()
@@ -34,10 +38,11 @@ class RoundRobin:
         self._connections.add(task)
         try:
             behind, to = await self._connect()
+            passing = _Passing(self._late, self._seconds)
             try:
                 async with asyncio.TaskGroup() as ways:
-                    ways.create_task(_pass_on(reader, to))
-                    ways.create_task(_pass_on(behind, writer))
+                    ways.create_task(passing.questions(reader, to))
+                    ways.create_task(passing.answers(behind, writer))
             except* OSError:
                 pass  # one of the two has gone: so does the other
             finally:
@@ -69,8 +74,27 @@ class RoundRobin:
         await asyncio.gather(*self._connections, return_exceptions=True)
 
 
-async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while data := await reader.read(_PIECE):
-        writer.write(data)
-        await writer.drain()
-    raise ConnectionResetError("this side has ended")
+class _Passing:
+    """Both ways of one connection."""
+
+    def __init__(self, late: bytes, seconds: float) -> None:
+        self._late = late
+        self._seconds = seconds
+        self._is_late = False
+
+    async def questions(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Raises ConnectionResetError in the end."""
+        while data := await reader.read(_PIECE):
+            self._is_late = self._is_late or (bool(self._late) and self._late in data)
+            writer.write(data)
+            await writer.drain()
+        raise ConnectionResetError("this side has ended")
+
+    async def answers(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Raises ConnectionResetError in the end."""
+        while data := await reader.read(_PIECE):
+            if self._is_late:
+                await asyncio.sleep(self._seconds)
+            writer.write(data)
+            await writer.drain()
+        raise ConnectionResetError("this side has ended")

@@ -43,6 +43,20 @@ def test_one_good_authority_is_enough(files: CertificateFiles) -> None:
     assert ClientIdentity().tls(HEADERS + files.ca.read_bytes(), insecure=False).get_ca_certs()
 
 
+def test_a_key_that_is_no_file_any_more_takes_no_time_and_is_told_of_once(
+    files: CertificateFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(client_identity, "_CHECK_EVERY", 0.0)
+    key = tmp_path / "k"
+    shutil.copy(files.admin_key, key)
+    identity = ClientIdentity(str(files.admin), str(key))
+    before = identity.tls(b"", insecure=True)
+    key.unlink()
+    os.mkfifo(key)
+    assert all(identity.tls(b"", insecure=True) is before for _ in range(3))
+    assert len(caplog.records) == 1
+
+
 def test_a_certificate_that_has_changed_is_shown_from_then_on(
     files: CertificateFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

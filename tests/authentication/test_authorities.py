@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import ssl
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -99,6 +101,20 @@ def test_files_that_change_count_from_then_on(tmp_path: Path, monkeypatch: pytes
     assert found.vouch_for([leaf("other")])
     path.unlink()
     assert found.vouch_for([leaf("other")])
+
+
+@pytest.mark.parametrize("put", [Path.mkdir, os.mkfifo, Path.touch, lambda path: path.symlink_to(path)])
+def test_a_file_that_cannot_be_used_any_more_is_told_of_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, put: Callable[[Path], None]
+) -> None:
+    monkeypatch.setattr(authorities, "_CHECK_EVERY", 0.0)
+    path = tmp_path / "a"
+    path.write_bytes(ONE)
+    found = Authorities([str(path)], clock=Clock())
+    path.unlink()
+    put(path)
+    assert all(found.vouch_for([leaf("one")]) for _ in range(3))
+    assert len(caplog.records) == 1
 
 
 def test_what_two_have_in_common(tmp_path: Path) -> None:

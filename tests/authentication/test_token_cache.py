@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Awaitable
 
 import pytest
@@ -130,6 +131,21 @@ async def test_a_token_without_an_answer_is_asked_about_again_after_thirty_secon
     again = cached.authenticate_token("good", ())
     assert isinstance(again, Awaitable)
     assert await again == TokenIdentity(UserInfo("good"))
+
+
+async def test_a_lookup_that_fails_when_nobody_waits_any_more_is_no_error_of_a_task(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(token_cache, "LOOKUP_SECONDS", 0.01)
+    cached = CachedTokenAuthenticator(Silent())
+    pending = cached.authenticate_token("good", ())
+    assert isinstance(pending, asyncio.Future)
+    pending.cancel()
+    (looking,) = cached._asked.values()
+    await asyncio.wait([looking])
+    del pending, looking
+    gc.collect()
+    assert not caplog.records
 
 
 def test_many_audiences_take_no_more_calls_than_few() -> None:

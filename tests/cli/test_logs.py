@@ -7,6 +7,7 @@ import logging
 import re
 import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -95,8 +96,16 @@ def test_a_form_that_there_is_not_is_refused_as_upstream_does(tmp_path: Path) ->
 
 def test_flags_and_storage_are_told_without_secrets(tmp_path: Path) -> None:
     options = parse(["--etcd-servers=https://me:secret@a:1,https://b:2", "-v3", "--profiling=true"], tmp_path)
-    assert flags_that_differ(options) == ["--v=3"]
+    assert flags_that_differ(options, {}) == ["--v=3"]
     assert storage_of(options) == "https://me:***@a:1,https://b:2"
+
+
+def test_defaults_of_a_command_are_no_flags_that_were_given(tmp_path: Path) -> None:
+    defaults = {"bind-address": "127.0.0.1", "allow-privileged": "true"}
+    given = [f"--{name}={value}" for name, value in defaults.items()]
+    assert flags_that_differ(parse(given, tmp_path), defaults) == []
+    options = parse([*given, "--allow-privileged=false"], tmp_path)
+    assert flags_that_differ(options, defaults) == ["--allow-privileged=false"]
 
 
 @pytest.mark.parametrize("is_abstract", [False, True])
@@ -130,6 +139,14 @@ def test_a_text_of_others_makes_no_lines_and_no_escape_codes() -> None:
     formatter = _TextFormatter(0)
     line = formatter.format(a_record(logging.ERROR, "found \x1b[2J\x9b1m\r\nI 2026-01-01 00:00:00,000 forged\u2028é\t"))
     assert line.endswith(r": found \x1b[2J\x9b1m\r\nI 2026-01-01 00:00:00,000 forged\u2028é\t")
+
+
+@pytest.mark.parametrize("make", [_TextFormatter, _JsonFormatter])
+def test_a_long_text_of_others_is_cut_off(make: Callable[[int], logging.Formatter]) -> None:
+    error = ValueError("x" * 3_000_000)
+    line = make(0).format(a_record(logging.ERROR, "answered " + "\0" * 3_000_000, error=error))
+    assert "... (3000" in line
+    assert len(line) < 500_000
 
 
 def test_lines_of_an_error_are_not_those_of_records() -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections import Counter
 
 import uvloop
 
 from steersman.client.work_queue import WorkQueue
+from steersman.net.turns import SLICE
 
 
 async def test_a_key_waits_once_and_is_not_worked_on_twice_at_the_same_time() -> None:
@@ -110,3 +113,24 @@ async def test_work_ends_though_a_look_ends_with_an_error_while_it_is_cancelled(
     async with asyncio.timeout(20):
         await asyncio.wait([task])
     queue.close()
+
+
+async def test_keys_whose_looks_never_wait_share_a_slice_of_a_turn() -> None:
+    queue: WorkQueue[int] = WorkQueue()
+    for key in range(40):
+        queue.add(key)
+    turns: list[int] = []
+    turn = 0
+
+    async def see_to(key: int) -> None:
+        end = time.monotonic() + SLICE / 2
+        while time.monotonic() < end:
+            pass
+        turns.append(turn)
+
+    queue.start(see_to, lambda key, error: None, name="keys", workers=10)
+    while len(turns) < 40:
+        turn += 1
+        await asyncio.sleep(0)
+    await queue.stop()
+    assert max(Counter(turns).values()) <= 3

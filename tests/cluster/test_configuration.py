@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from steersman.cluster.cluster import Cluster
 from steersman.cluster.configuration import Configuration, ConfigurationError, NodeGroup
+from steersman.controlplane.options import Options
 
 
 def load(tmp_path: Path, text: str) -> Configuration:
@@ -61,10 +63,39 @@ def test_a_file_that_cannot_be_read_is_told_in_a_few_words(tmp_path: Path) -> No
     ("nodes: [{nmae: a}]", "nmae"),
     ("nodes: [", "cluster.yaml"),
     ("objects: [missing.yaml]", "missing.yaml is not there"),
+    ("unknownPrograms: explode", r"cluster.yaml: unknownPrograms: 'explode' is none of run, succeed, fail$"),
+    ("nodes: []\nnodes: []", 'cluster.yaml: line 2: key "nodes" already set in map'),
 ])  # fmt: skip
 def test_what_is_wrong_is_told(text: str, told: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=told):
         load(tmp_path, text)
+
+
+@pytest.mark.parametrize(("text", "told"), [
+    ("nodes: [{name: a}, {name: a}]", "two nodes are called a-0"), ("nodes: [{count: -1}]", "-1 nodes: from 0 to"),
+    ("nodes: [{capacity: {cpu: lots}}]", "capacity of nodes 'node': cpu: "),
+])  # fmt: skip
+def test_what_is_wrong_with_nodes_names_the_file(text: str, told: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        load(tmp_path, text).simulated_nodes()
+    assert str(refused.value).startswith(f"{tmp_path}/cluster.yaml: {told}")
+
+
+def test_quantities_may_be_numbers(tmp_path: Path) -> None:
+    node = load(tmp_path, "nodes: [{capacity: {cpu: 8, example.com/gpu: 1.5}}]").simulated_nodes()[0].node()
+    assert (node.status.capacity["cpu"], node.status.capacity["example.com/gpu"]) == ("8", "1.5")
+
+
+@pytest.mark.parametrize(("group", "told"), [
+    (NodeGroup("Worker_1"), 'Node "Worker_1-0" is invalid: metadata.name: '),
+    (NodeGroup(labels={"a b": "c"}), 'Node "node-0" is invalid: metadata.labels: '),
+])  # fmt: skip
+async def test_a_node_that_is_refused_ends_the_start(group: NodeGroup, told: str, tmp_path: Path) -> None:
+    file = tmp_path / "cluster.yaml"
+    options = Options(data_dir=tmp_path / "data", storage="memory", listen=False)
+    with pytest.raises(ConfigurationError) as refused:
+        await Cluster(options, Configuration((group,), file=file)).start()
+    assert str(refused.value).startswith(f"{file}: {told}")
 
 
 @pytest.mark.parametrize(("groups", "told"), [

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,19 +14,23 @@ from steersman.controlplane import control_plane
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.options import Options
 from steersman.storage.cache.cacher import Cacher
-from steersman.storage.interface import FutureRevision
+from steersman.storage.interface import FutureRevision, StorageUnavailable
 from steersman.storage.memory import MemoryStorage
 from steersman.testing.client import Client
 from tests.controlplane.shared_storage import View
 
 ADMIN = UserInfo("admin", groups=("system:masters",))
+ALICE = UserInfo("alice")
 
 
 class Servers:
     """Two servers: what is written through `other` comes to `late` only when that waits for it."""
 
     def __init__(self, late: ControlPlane, other: ControlPlane, view: View) -> None:
-        self.late, self.other = (Client(each, {"admin": each.token_of(ADMIN)}, "admin") for each in (late, other))
+        self.late, self.other = (
+            Client(each, {"admin": each.token_of(ADMIN), "alice": each.token_of(ALICE)}, "admin")
+            for each in (late, other)
+        )
         self.plane = late
         self.view = view
 
@@ -245,6 +251,12 @@ def tell_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Cacher, "wait_fresh", fail)
 
+    async def fail_at_once(view: View, revision: int) -> None:
+        if view.revision < revision:
+            raise StorageUnavailable("the watch is away")
+
+    monkeypatch.setattr(View, "wait_until", fail_at_once)
+
 
 async def test_storage_answers_for_a_cache_that_is_told_nothing(
     servers: Servers, monkeypatch: pytest.MonkeyPatch
@@ -286,3 +298,189 @@ async def test_what_a_server_is_not_told_of_can_be_deleted(servers: Servers, mon
     await servers.make(CONFIG_MAPS, "c")
     assert (await servers.late.delete(f"{CONFIG_MAPS}/c")).status == 200
     assert (await servers.other.get(f"{CONFIG_MAPS}/c")).status == 404
+
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
+ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+CREATES = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+
+
+async def codes_of_a_change(
+    servers: Servers, change: Callable[[], Awaitable[Any]], *, user: str = "admin", **asked: Any
+) -> tuple[int, int]:
+    """The codes of two requests for a new ConfigMap to the late server, before and after a change by the other."""
+    late = servers.late.as_user(user)
+    path, body = asked.get("path", CONFIG_MAPS), {"metadata": {"name": "new"}}
+    before = await late.post(f"{path}?dryRun=All", body)
+    servers.view.hold()
+    await change()
+    return before.status, (await late.post(f"{path}?dryRun=All", body)).status
+
+
+async def give(servers: Servers, verb: str = "create") -> None:
+    """Give alice a right to ConfigMaps."""
+    rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": [verb]}]
+    await servers.make(f"{RBAC}/roles", "maker", rules=rules)
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "maker"}
+    alice = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "alice"}
+    await servers.make(f"{RBAC}/rolebindings", "maker", roleRef=role, subjects=[alice])
+
+
+async def test_a_right_given_by_another_counts(servers: Servers) -> None:
+    assert await codes_of_a_change(servers, lambda: give(servers), user="alice") == (403, 201)
+
+
+async def test_a_right_taken_away_by_another_counts(servers: Servers) -> None:
+    await give(servers)
+    take = partial(servers.other.delete, f"{RBAC}/rolebindings/maker")
+    assert await codes_of_a_change(servers, take, user="alice") == (201, 403)
+
+
+@pytest.mark.parametrize("kind", ["validating", "mutating"])
+async def test_a_policy_of_another_counts(servers: Servers, kind: str) -> None:
+    remove = {"expression": '[JSONPatch{op: "remove", path: "/data/none"}]'}
+    judged: dict[str, Any] = {
+        "validating": {"validations": [{"expression": "false"}]},
+        "mutating": {
+            "mutations": [{"patchType": "JSONPatch", "jsonPatch": remove}], "reinvocationPolicy": "Never",
+            "failurePolicy": "Fail",
+        },
+    }[kind]  # fmt: skip
+    spec = {"matchConstraints": {"resourceRules": [CREATES]}, **judged}
+    await servers.make(f"{ADMISSION}/{kind}admissionpolicies", "p", spec=spec)
+    binding = {"policyName": "p", **({"validationActions": ["Deny"]} if kind == "validating" else {})}
+    bind = partial(servers.make, f"{ADMISSION}/{kind}admissionpolicybindings", "p", spec=binding)
+    unbind = partial(servers.other.delete, f"{ADMISSION}/{kind}admissionpolicybindings/p")
+    assert await codes_of_a_change(servers, bind) == (201, 422 if kind == "validating" else 403)
+    assert (await codes_of_a_change(servers, unbind))[1] == 201
+
+
+@pytest.mark.parametrize("kind", ["validating", "mutating"])
+async def test_a_webhook_of_another_counts(servers: Servers, kind: str) -> None:
+    hook = {
+        "name": "hook.example.com", "admissionReviewVersions": ["v1"], "rules": [CREATES], "sideEffects": "None",
+        "clientConfig": {"url": "https://127.0.0.1:1/"},
+    }  # fmt: skip
+    path = f"{ADMISSION}/{kind}webhookconfigurations"
+    assert await codes_of_a_change(servers, partial(servers.make, path, "w", webhooks=[hook])) == (201, 500)
+    assert (await codes_of_a_change(servers, partial(servers.other.delete, f"{path}/w")))[1] == 201
+
+
+async def test_a_quota_that_another_has_lowered_counts(servers: Servers) -> None:
+    quota = await servers.make("/api/v1/namespaces/default/resourcequotas", "q", spec={"hard": {"configmaps": "9"}})
+    path = "/api/v1/namespaces/default/resourcequotas/q/status"
+
+    async def allow(hard: str) -> None:
+        quota["status"] = {"hard": {"configmaps": hard}, "used": {"configmaps": "0"}}
+        del quota["metadata"]["resourceVersion"]
+        quota["metadata"] = (await servers.other.put(path, quota)).json()["metadata"]
+
+    await allow("9")
+    assert await codes_of_a_change(servers, partial(allow, "0")) == (201, 403)
+
+
+async def test_a_namespace_that_another_has_begun_to_delete_takes_nothing(servers: Servers) -> None:
+    await servers.make("/api/v1/namespaces", "going")
+    delete = partial(servers.other.delete, "/api/v1/namespaces/going")
+    path = "/api/v1/namespaces/going/configmaps"
+    assert await codes_of_a_change(servers, delete, path=path) in ((201, 403), (201, 404))
+
+
+async def test_a_definition_of_another_is_served_and_judged_by(servers: Servers) -> None:
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {"spec": {"type": "object", "properties": {"a": {"type": "integer"}}}},
+    }
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    spec = {
+        "group": "example.com", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
+        "versions": [version],
+    }  # fmt: skip
+    path = "/apis/example.com/v1/namespaces/default/things"
+    await servers.make(definitions, "things.example.com", spec=spec)
+    assert (await servers.late.get(path)).status == 200
+    servers.view.hold()
+    schema["properties"]["spec"]["properties"]["a"]["maximum"] = 0
+    tightened = await servers.other.patch(f"{definitions}/things.example.com", {"spec": {"versions": [version]}})
+    assert tightened.status == 200, tightened.json()
+    thing = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": {"a": 1}}
+    assert (await servers.late.post(path, thing)).status == 422
+
+
+async def test_a_large_definition_of_another_is_judged_by_however_long_it_takes_to_read(servers: Servers) -> None:
+    """Definitions are stored in an older version, so that large ones are read beside the loop."""
+    properties: dict[str, Any] = {"a": {"type": "integer"}, "large": {"type": "string", "description": "x" * 200_000}}
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    names = {"plural": "things", "kind": "Thing"}
+    spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
+    await servers.make(definitions, "things.example.com", spec=spec)
+    path = "/apis/example.com/v1/namespaces/default/things"
+    assert (await servers.late.get(path)).status == 200
+    servers.view.hold()
+    properties["a"]["maximum"] = 0
+    tightened = await servers.other.patch(f"{definitions}/things.example.com", {"spec": {"versions": [version]}})
+    assert tightened.status == 200, tightened.json()
+    thing = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": {"a": 1}}
+    assert (await servers.late.post(path, thing)).status == 422
+
+
+async def test_a_class_of_priority_made_by_another_is_known(servers: Servers) -> None:
+    await servers.make("/api/v1/namespaces/default/serviceaccounts", "default")
+    await servers.make("/apis/scheduling.k8s.io/v1/priorityclasses", "high", value=1000)
+    answer = await servers.late.post("/api/v1/namespaces/default/pods", pod(priorityClassName="high"))
+    assert (answer.status, answer.json()["spec"]["priority"]) == (201, 1000)
+
+
+async def test_reading_asks_for_the_newest_revision_once(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = 0
+    current_revision = View.current_revision
+
+    async def counting(view: View) -> int:
+        nonlocal asked
+        asked += view is servers.view
+        return await current_revision(view)
+
+    await servers.make(CONFIG_MAPS, "c")
+    assert (await servers.late.get(f"{CONFIG_MAPS}/c")).status == 200
+    monkeypatch.setattr(View, "current_revision", counting)
+    for path, status in ((f"{CONFIG_MAPS}/c", 200), (CONFIG_MAPS, 200), (f"{CONFIG_MAPS}/none", 404)):
+        asked = 0
+        assert (await servers.late.get(path)).status == status
+        assert asked == 1, path
+
+
+async def test_reading_what_may_be_old_asks_before_it_is_refused_only(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await servers.make(CONFIG_MAPS, "c")
+    servers.view.hold()
+    waited = servers.view.waited
+    old = f"{CONFIG_MAPS}?resourceVersion=0"
+    assert (await servers.late.get(old)).status == 200
+    assert servers.view.waited == waited
+    alice = servers.late.as_user("alice")
+    assert (await alice.get(old)).status == 403
+    await give(servers, verb="list")
+    assert (await alice.get(old)).status == 200
+    names = {"plural": "things", "kind": "Thing"}
+    schema = {"openAPIV3Schema": {"type": "object"}}
+    versions = [{"name": "v1", "served": True, "storage": True, "schema": schema}]
+    spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": versions}
+    await servers.make("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "things.example.com", spec=spec)
+    assert (await servers.late.get("/apis/example.com/v1/things?resourceVersion=0")).status == 200
+
+
+async def test_probes_are_answered_whatever_becomes_of_storage(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(_: View) -> int:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(View, "current_revision", never)
+        assert (await servers.late.get("/livez/ping")).status == 200
+        assert (await servers.late.get("/metrics")).status == 200

@@ -8,6 +8,7 @@ import pytest
 
 from steersman.api.meta.v1 import CreateOptions
 from steersman.endpoints import options
+from steersman.endpoints.query import parse_query
 from steersman.machinery.errors import field
 from steersman.machinery.errors.field import Path
 from steersman.machinery.errors.status import StatusError
@@ -26,7 +27,7 @@ def test_a_field_manager_is_quoted_once_for_all_that_is_wrong_in_it(monkeypatch:
     quote = field.quote
     monkeypatch.setattr(field, "quote", lambda text: quoted.append(text) or quote(text))
     with pytest.raises(StatusError) as caught:
-        options._write_options(CreateOptions, "fieldManager=a%00%07a")
+        options._write_options(CreateOptions, parse_query("fieldManager=a%00%07a"))
     assert caught.value.message == (
         'CreateOptions.meta.k8s.io "" is invalid: [fieldManager: Invalid value: "a\\x00\\aa": invalid character U+0000 '
         '(at position 1), fieldManager: Invalid value: "a\\x00\\aa": invalid character U+0007 (at position 2)]'

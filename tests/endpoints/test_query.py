@@ -125,6 +125,23 @@ def test_some_parameters_of_a_query_are_those_of_the_whole(parts: list[str]) -> 
     assert (some.get("a"), some.get("b")) == (whole.get("a"), whole.get("b"))
 
 
+def test_nothing_is_made_of_a_long_value_that_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "parse_query", lambda text: pytest.fail("the whole query is read"))
+    unescaped: list[str] = []
+    monkeypatch.setattr(module, "_unescape_parameter", lambda text: unescaped.append(text) or unescape(text))
+    text = f"a={'%41' * 10_000}&l{'%41' * 10_000}=1&%6cimit=%35&watch"
+    assert dict(first_parameters(text, ("limit", "watch", "b"))) == {"limit": "5", "watch": ""}
+    assert max(map(len, unescaped)) < 10
+
+
+@given(st.lists(st.sampled_from(["a=1", "%61=2", "b=%41", "c=%zz", "%62=3", "d=;", "a", "=a", ""]), max_size=70))
+def test_a_parameter_of_a_long_query_is_that_of_the_whole(parts: list[str]) -> None:
+    text = "&".join([*parts, "x=" + "y" * 5_000])
+    whole = parse_query(text)
+    for name in ("a", "b", "x"):
+        assert first_parameter(text, name) == whole.get(name)
+
+
 def test_a_query_of_many_escapes_is_read_once_for_all_names(monkeypatch: pytest.MonkeyPatch) -> None:
     read = []
     monkeypatch.setattr(module, "parse_query", lambda text: read.append(text) or parse_query(text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from steersman import DefinitionError, Rule, Server, resource
 from steersman.library import checked
 from steersman.library.declaration import Declaration
+from steersman.storage.sqlite.file import FileLock
 
 PROGRAM = """
 import asyncio, sys
@@ -87,3 +89,22 @@ async def test_a_note_that_cannot_be_read_is_made_anew(
     await serve(Good, data_dir=tmp_path)
     assert "is made anew" in caplog.text
     assert (tmp_path / "definitions.json").read_text() != "{"
+
+
+def test_a_program_that_cannot_start_ends_with_one_line(tmp_path: Path) -> None:
+    used, new = tmp_path / "used", tmp_path / "new"
+    used.mkdir()
+    lock = FileLock(used / "steersman.db")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(SystemExit, match=r"^steersman: \S+/used/steersman\.db is in use by another process"):
+            Server(Good, data_dir=used, secure_port=0).run()
+        with pytest.raises(SystemExit, match=rf"^steersman: port {port} .* end it, or take another secure_port$"):
+            Server(Good, data_dir=new, secure_port=port).run()
+    lock.release()
+    with pytest.raises(SystemExit, match=r"^steersman: \S*Wrong"):
+        Server(Wrong, data_dir=new, secure_port=0).run()
+    (tmp_path / "file").touch()
+    with pytest.raises(SystemExit, match=r"^steersman: data_dir: \S+/file is not a folder"):
+        Server(Good, data_dir=tmp_path / "file", secure_port=0).run()
+    assert not (tmp_path / "new" / "admin.kubeconfig").exists()

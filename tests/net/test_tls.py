@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import shutil
 import ssl
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from steersman.net.log_levels import NOTICE
 from steersman.net.tls import Certificate, ServerTLS
@@ -116,6 +122,41 @@ async def test_changed_files_are_used_and_broken_ones_are_not(serve, client_cont
     shutil.copy(first.key_file, used.key_file)
     tls.refresh(now=True)
     assert (await ask(server, client_context()))[1] == der(first)
+
+
+def _pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _sparse(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+
+
+def _encrypted(path: Path) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    sealed = serialization.BestAvailableEncryption(b"secret")
+    path.write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, sealed))
+
+
+@pytest.mark.parametrize("put", [_pipe, Path.mkdir, _sparse, _encrypted, lambda path: path.symlink_to(path)])
+@pytest.mark.parametrize("judged_later", [False, True])
+def test_what_is_no_usable_file_takes_no_time_and_is_told_once(
+    authority: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture, put: Callable[[Path], None], judged_later: bool
+) -> None:
+    """OpenSSL would wait for who writes into a pipe, and for somebody at a terminal to type a password."""
+    issued = authority.issue("localhost", file="replaced")
+    key = tmp_path / "tls.key"
+    shutil.copy(issued.key_file, key)
+    tls = ServerTLS([Certificate(issued.cert_file, str(key))], judged_later=judged_later)
+    before = tls._contexts
+    key.unlink()
+    put(key)
+    for _ in range(3):
+        tls.refresh(now=True)
+    assert tls._contexts is before
+    assert len(caplog.records) == 1
+    assert "keeping the ones loaded before" in caplog.text
 
 
 async def test_files_are_looked_at_in_a_handshake_but_not_in_every_one(certificate, monkeypatch):

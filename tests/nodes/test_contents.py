@@ -193,6 +193,27 @@ async def test_a_part_of_a_volume_is_shared_by_its_path() -> None:
     assert (it.file("/d/a/b/f"), it.file("/d/p/f")) == (b"1\n", b"2\n")
 
 
+def test_mounts_are_found_in_a_time_by_their_number_and_not_by_that_of_variables_too() -> None:
+    env = [EnvVar(name=f"A{number}", value="$(A0)") for number in range(300)]
+
+    def found(mounts: int, expression: str = "$(A1)") -> tuple[int, int]:
+        """How many calls it takes, and how many have files."""
+        given = [
+            VolumeMount(name="d", mount_path=f"/m/{number}", sub_path_expr=expression) for number in range(mounts)
+        ]  # fmt: skip
+        it = Living(container("c", "sleep 1000", volume_mounts=given, env=env))
+        shared = it.contents.of(it.pod)
+        assert shared is not None
+        read = [each for each in shared.mounts(it.pod.spec.containers[0]) if each.files is not None]
+        return calls(lambda: shared.mounts(it.pod.spec.containers[0])), len(read)
+
+    (few, of_few), (many, of_many) = found(2), found(200)
+    assert (of_few, of_many) == (2, 200)
+    assert many < few + 200 * 50
+    assert found(20, "$(A1)" * 1000)[1] == 3
+    assert found(5000)[1] == 1024
+
+
 def _field(path: str) -> Any:
     from steersman.api.core.v1 import ObjectFieldSelector
 

@@ -44,6 +44,7 @@ from steersman.nodes.kubelets import Kubelets
 from steersman.nodes.node_set import Networks, NodeSet
 from steersman.nodes.place import Place
 from steersman.nodes.pod_life import Step, step
+from steersman.nodes.rehearsal import Unknown
 from steersman.nodes.server.servers import NodeServers
 from steersman.nodes.simulated_node import NodeTemplate, SimulatedNode
 from steersman.testing import Environment
@@ -68,11 +69,11 @@ class Running:
 
 
 @asynccontextmanager
-async def nodes_of(client: Client) -> AsyncIterator[None]:
+async def nodes_of(client: Client, template: NodeTemplate = NodeTemplate()) -> AsyncIterator[None]:  # noqa: B008
     """Two simulated nodes, from their start to their end."""
     informers, events = Informers(client), Broadcaster(client)
     hosts, ranges = IPv4Network("172.16.0.0/12"), IPv4Network("10.128.0.0/9")
-    nodes = [SimulatedNode(f"node-{number}", number, NodeTemplate(), hosts, ranges) for number in range(2)]
+    nodes = [SimulatedNode(f"node-{number}", number, template, hosts, ranges) for number in range(2)]
     kubelets = Kubelets(
         client, informers, events, NodeSet(nodes, Networks(hosts, ranges)), NodeServers(nodes, Containers())
     )
@@ -256,6 +257,39 @@ async def test_a_pod_waits_for_the_secret_of_its_volume(running: Running) -> Non
     await running.client.patch(SECRETS, "s", "default", {"data": {"password": "cGFzc3dvcmQ="}})
     await running.clock.settle()
     assert (await running.phases())["p"] == "Running"
+
+
+async def test_a_pod_is_told_once_that_nobody_may_make_its_secret(running: Running) -> None:
+    items = [KeyToPath(key="tls.key", path="key")]
+    spec = PodSpec(
+        node_name="node-0", containers=[Container(name="c", image="nginx", env_from=[
+            EnvFromSource(config_map_ref=ConfigMapEnvSource(name="m")),
+        ])],
+        volumes=[
+            Volume(name="v", secret=SecretVolumeSource(secret_name="s", items=items)),
+            Volume(name="o", secret=SecretVolumeSource(secret_name="o", optional=True)),
+        ],
+    )  # fmt: skip
+    await running.client.create(PODS, Pod(metadata=ObjectMeta(name="p", namespace="default"), spec=spec))
+    await running.clock.advance(seconds=4)
+    assert [each for each in await told(running, "p") if each[0] == "NotSimulated"] == []
+    await running.clock.advance(seconds=60)
+    [(_, text, times)] = [each for each in await told(running, "p") if each[0] == "NotSimulated"]
+    assert times == 1
+    assert text.startswith('not there: secret "s", configmap "m". ')
+    assert "(kubectl create secret generic s --namespace=default --from-literal=tls.key=...)" in text
+
+
+async def test_the_switch_of_a_node_holds_for_commands_that_are_followed() -> None:
+    clock = Clock()
+    async with a_client() as client, nodes_of(client, NodeTemplate(unknown_programs=Unknown.FAIL)):
+        running = Running(client, clock)
+        await shared(running, "p", "tool; echo $? > /d/f; exit $(cat /d/f)", Volume(
+            name="d", empty_dir=EmptyDirVolumeSource()
+        ))  # fmt: skip
+        status = (await client.get(PODS, "p", "default")).status
+        assert status.container_statuses[0].state.terminated is not None
+        assert status.container_statuses[0].state.terminated.exit_code == 127
 
 
 async def shared(running: Running, name: str, script: str, volume: Volume, **spec: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steersman.nodes.rehearsal import Outcome, Printed, Setting, outcome, rehearsed
+from steersman.nodes.rehearsal import Outcome, Printed, Setting, Unknown, outcome, rehearsed
 from steersman.nodes.shell.effects import World
 from tests.counted_work import calls
 
@@ -31,6 +31,18 @@ def printed(script: str, now: float) -> list[Printed]:
 ])  # fmt: skip
 def test_how_a_command_ends(script: str, ends: Outcome) -> None:
     assert outcome(("sh", "-c", script), Setting()) == ends
+
+
+@pytest.mark.parametrize(("script", "ends"), [
+    ("_term() { sleep 5; exit 143; }\ntrap _term SIGTERM\nwhile true; do sleep 1; done", (5.0, 143)),
+    ("trap 'sleep 2; exit 0' 15; sleep infinity", (2.0, 0)), ("trap 'exit 3' TERM; server & wait", (0.0, 3)),
+    ("trap 'exit 4' TERM; trap 'sleep 1' EXIT; sleep infinity", (1.0, 4)), ("sleep infinity", (0.0, 143)),
+    ("trap : TERM INT; sleep infinity & wait", (0.0, 143)), ("trap 'exit 3' INT; sleep infinity", (0.0, 143)),
+    ("trap 'sleep infinity' TERM; sleep infinity", (float("inf"), 143)), ("trap 'select' TERM; sleep inf", (0.0, 143)),
+])  # fmt: skip
+def test_a_trap_says_how_a_script_ends_that_is_told_to(script: str, ends: tuple[float, int]) -> None:
+    found = outcome(("sh", "-c", script), Setting())
+    assert (found.seconds, found.stops_after, found.stop_code) == (None, *ends)
 
 
 def test_what_reads_waits_for_its_input() -> None:
@@ -84,6 +96,22 @@ def test_long_scripts_are_not_read() -> None:
 def test_what_is_in_volumes_is_found() -> None:
     setting = Setting(mounts=("/data",), files=(("/data/n", b"7"),))
     assert outcome(("sh", "-c", "exit $(cat /data/n)"), setting).exit_code == 7
+
+
+@pytest.mark.parametrize(("script", "code"), [
+    ("cp --update=none /usr/local/bin/tool /data/tool && ln -sf /data/tool /data/link && cat /data/link", 0),
+    ("cp -r /autoinstrumentation/. /data/all && ls /data/all", 0), ("cp /plugins/*.so /data/", 0),
+    ("mv /entrypoint /data/e && chmod +x /data/e /other", 0), ("cp /data/missing /data/b", 1),
+    ("cp /tmp/missing /data/b", 1), ("chmod +x /data/missing", 1), ("cp /plugins/*.so /data/nowhere/x/", 1),
+])  # fmt: skip
+def test_files_of_the_image_are_copied_and_none_of_volumes(script: str, code: int) -> None:
+    setting = Setting(mounts=("/data",))
+    assert outcome(("sh", "-c", script), setting) == Outcome(0.0, code)
+
+
+def test_images_have_no_files_where_programs_that_are_not_simulated_fail() -> None:
+    setting = Setting(mounts=("/data",), unknown=Unknown.FAIL)
+    assert outcome(("cp", "/tool", "/data/tool"), setting).exit_code == 1
 
 
 @pytest.mark.parametrize("script", [

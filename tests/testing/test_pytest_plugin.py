@@ -207,7 +207,7 @@ def test_it(steersman):
     )  # fmt: skip
     assert done.returncode == 1
     told = done.stdout
-    assert "NotReached: pods/web in namespace default: not create after 0.1 s" in told
+    assert "NotReached: pods/web in namespace default: not there after 0.1 s" in told
     assert ".py:11: NotReached" in told  # the line of the test
     report = told[told.rindex("- steersman -") :]
     assert "create           /api/v1/namespaces/default/secrets  admin  201  " in report

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import pytest
 
+from tests.storage.etcd.process import program
 from tools import acknowledged
 from tools.acknowledged import Ask, Connection
 
@@ -34,3 +36,12 @@ def test_what_is_answered_as_before_is_counted_by_what_was_changed(monkeypatch: 
 @pytest.mark.slow
 def test_nothing_is_as_before_with_workers(capsys: pytest.CaptureFixture[str]) -> None:
     assert acknowledged.main(["--rounds", "2", "--connections", "4"]) == 0, capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_nothing_is_as_before_with_servers_on_etcd_of_which_one_is_told_late(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    program()  # skips where there is no etcd
+    server = f"{sys.executable} {acknowledged.ROOT}/bench/serve --etcd --servers=2 --late=0.1"
+    assert acknowledged.main(["--rounds", "2", "--connections", "4", "--server", server]) == 0, capsys.readouterr().out

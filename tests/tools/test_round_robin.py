@@ -104,3 +104,17 @@ def test_a_connection_that_no_server_takes_is_closed(
     for each in servers.values():
         each.end()
     assert connected(balancer, stack)[1] == ""
+
+
+def test_answers_come_late_on_connections_that_have_said_so(servers: dict[str, Echo], stack: ExitStack) -> None:
+    balancer = RoundRobin([("127.0.0.1", servers["a"].port)], late=b"watch", seconds=0.1)
+    stack.callback(balancer.close)
+    usual, late = (connected(balancer, stack)[0] for _ in range(2))
+    late.sendall(b"watch")
+    usual.sendall(b"other")
+    assert usual.recv(5) == b"other"
+    late.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        late.recv(5)
+    late.settimeout(10)
+    assert late.recv(5) == b"watch"

@@ -314,6 +314,14 @@ async def test_redirects_come_to_an_end(client: WebhookClient, hook: Hook):
         await client.post(b"body")
 
 
+@pytest.mark.parametrize("location", ["/" + "a" * 20_000, "/a b"])
+async def test_a_redirect_is_a_url_of_bounded_length(client: WebhookClient, hook: Hook, location: str):
+    hook.answer(307, b"", location=location)
+    with pytest.raises(WebhookError, match=r": failed to parse Location header: it has "):
+        await client.post(b"body")
+    assert len(hook.asked) == 1
+
+
 @pytest.mark.parametrize(
     "location", ["https://127.0.0.1:1/x", "http://{host}/x", "//elsewhere/x", "https://{host}.example.com/x"]
 )  # fmt: skip

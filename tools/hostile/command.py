@@ -16,7 +16,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from . import custom, definitions, documents, floods, heads, objects, peers, policies, selectors
+from . import custom, definitions, documents, fillers, floods, heads, objects, peers, policies, selectors
 from .case import Case
 from .measuring import Bounds, Measurer, Result
 from .report import as_json, causes, table
@@ -39,6 +39,7 @@ KINDS: Final[dict[str, Callable[[str], Iterable[Case]]]] = {
     "query": lambda _: heads.query(),
     "paths": lambda _: heads.paths(),
     "tokens": lambda _: heads.tokens(),
+    "fillers": lambda _: fillers.cases(),
     "floods": lambda _: floods.cases(),
 }
 """Each takes the patterns of kinds of objects, and ignores them if it makes none."""

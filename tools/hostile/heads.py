@@ -9,11 +9,11 @@ from typing import Final
 
 from .case import ADMIN, ANONYMOUS, NAMESPACE, NARROW, USERS, Case, Message, Request, Target, numbered, repeated
 
-_LARGEST: Final = 900_000
+LARGEST: Final = 900_000
 """A head that is larger is refused by Go's server: its limit is 1 MiB."""
 _LIST: Final = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
 
-_HEADERS: Final = (
+HEADERS: Final = (
     "Accept", "Accept-Encoding", "Accept-Language", "Authorization", "Content-Type", "Content-Encoding", "Cookie",
     "User-Agent", "Impersonate-User", "Impersonate-Group", "Impersonate-Uid", "Impersonate-Extra-a", "If-None-Match",
     "Origin", "Referer", "X-Forwarded-For", "X-Remote-User", "X-Remote-Group", "X-Remote-Extra-a", "Audit-ID",
@@ -31,7 +31,7 @@ _MANY: Final = (
     "x-{i}", "x", "accept", "cookie", "impersonate-group", "impersonate-extra-{i}", "impersonate-extra-%41{i}",
     "x-remote-extra-{i}", "x-remote-group", "authorization", "user-agent", "x-forwarded-for",
 )  # fmt: skip
-_PARAMETERS: Final = (
+PARAMETERS: Final = (
     "timeout", "timeoutSeconds", "watch", "resourceVersion", "resourceVersionMatch", "limit", "continue", "pretty",
     "fieldManager", "fieldValidation", "dryRun", "labelSelector", "fieldSelector", "gracePeriodSeconds", "force",
     "propagationPolicy", "sendInitialEvents", "allowWatchBookmarks", "orphanDependents", "a", "verbose", "exclude",
@@ -62,13 +62,13 @@ def _case(name: str, write: Callable[[int], Request | None], group: str) -> Case
     def make(size: int, target: Target) -> Message | None:
         return write(size)
 
-    return Case(name, make, group, _LARGEST)
+    return Case(name, make, group, LARGEST)
 
 
 def headers() -> Iterator[Case]:
     """Every header made long in every form, then many headers."""
     for protocol in ("http/1.1", "h2"):
-        for name in _HEADERS:
+        for name in HEADERS:
             if protocol == "h2" and name in ("Connection", "Upgrade", "TE", "Host"):
                 continue
             for label, head, unit in _VALUES:
@@ -120,7 +120,7 @@ def query() -> Iterator[Case]:
     """Every parameter made long, and many of them."""
     for method, path, token in _QUERY_TARGETS:
         where = f"{method} {path} {USERS[token]}"
-        for name in _PARAMETERS:
+        for name in PARAMETERS:
             for unit in _QUERY_VALUES:
 
                 def long(

@@ -166,7 +166,12 @@ def _http1(endpoint: Endpoint, request: Request) -> bytes:
     head += [f"{name}: {value}" for name, value in request.headers]
     if request.body:
         head.append(f"Content-Length: {len(request.body)}")
-    return "\r\n".join([*head, "\r\n"]).encode("utf-8", "surrogateescape") + request.body
+    return _raw("\r\n".join([*head, "\r\n"])) + request.body
+
+
+def _raw(text: str) -> bytes:
+    """The bytes of a text, in which surrogates stand for bytes that are no UTF-8."""
+    return text.encode("utf-8", "surrogateescape")
 
 
 def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
@@ -200,7 +205,8 @@ def _send_http2(connection: ssl.SSLSocket, message: Message, timeout: float) -> 
         if message.token and not any(name.lower() == "authorization" for name, _ in message.headers):
             pairs.append(("authorization", f"Bearer {message.token}"))
         pairs += [(name.lower(), value) for name, value in message.headers]
-        data = opening() + header_frames(1, hpack.Encoder().encode(pairs, huffman=False))
+        fields = [(_raw(name), _raw(value)) for name, value in pairs]
+        data = opening() + header_frames(1, hpack.Encoder().encode(fields, huffman=False))
         reader = _Frames(only=1)
     idle = _QUIET if isinstance(message, Bytes) else timeout
     _, late = _exchange(connection, data, reader.complete, timeout, idle)

@@ -14,6 +14,7 @@ from typing import Final
 
 from steersman.machinery.go.pem import blocks
 from steersman.net.client.tls import HTTP1, HTTP2, Protocols, client_context
+from steersman.net.tls import check_file
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +34,7 @@ class ClientIdentity:
     def __init__(self, cert_file: str = "", key_file: str = "") -> None:
         self._files = (cert_file, key_file) if cert_file and key_file else ()
         self._checked = 0.0
-        self._stamp = self._look()
+        self._stamp = self._refused = self._look()
         self._contexts: OrderedDict[tuple[bytes, bool, Protocols], ssl.SSLContext] = OrderedDict()
 
     def tls(self, ca_bundle: bytes, *, insecure: bool, protocols: Protocols = HTTP2) -> ssl.SSLContext:
@@ -60,9 +61,11 @@ class ClientIdentity:
         try:
             self._load(b"", insecure=True, protocols=HTTP1)
         except BackendTLSError as error:
-            logger.warning("the proxy's client certificate has changed but cannot be used: %s", error)
+            if stamp != self._refused:  # once for each change
+                logger.warning("the proxy's client certificate has changed but cannot be used: %s", error)
+            self._refused = stamp
             return
-        self._stamp = stamp
+        self._stamp = self._refused = stamp
         self._contexts.clear()
 
     def _look(self) -> tuple[tuple[int, int, int], ...]:
@@ -84,6 +87,8 @@ class ClientIdentity:
                 context.load_default_certs(ssl.Purpose.SERVER_AUTH)
         if self._files:
             try:
+                for name in self._files:
+                    check_file(name)
                 context.load_cert_chain(*self._files, password=lambda: "")
             except (OSError, ValueError) as error:
                 raise BackendTLSError(f"tls: {error}") from None

@@ -172,6 +172,7 @@ class WebhookConversion(Conversion):
         """The client, which is made when it is first needed, beside the loop: reading authorities takes a while."""
         if self._client is None:
             self._client = asyncio.ensure_future(self._made_client())
+            self._client.add_done_callback(_seen)
         client = self._client
         try:
             return await asyncio.shield(client)
@@ -201,3 +202,9 @@ def _requests(values: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
             start, size = at, len(value)
     if start < len(values):
         yield values[start:]
+
+
+def _seen(making: asyncio.Future[WebhookClient]) -> None:
+    """Take note of why no client was made: those who waited for it may all have gone."""
+    if not making.cancelled():
+        making.exception()

@@ -202,14 +202,9 @@ class Definitions:
         self._waiting.clear()
         self._looks.clear()
 
-    def behind(self, group: str, plural: str, *, is_judged: bool) -> Awaitable[None] | None:
-        """Completes once what was acknowledged of a definition counts here, or after a while; None if it does. Without
-        a plural this is about all definitions of the group.
-
-        Other servers' writes are asked for if something is judged by the newest definition (`is_judged`).
-        """
-        if is_judged and not self._store.cacher.is_current:
-            return self._catch_up(group, plural)
+    def behind(self, group: str, plural: str) -> Awaitable[None] | None:
+        """Completes once what is known of a definition counts here, or after a while; None if it does. Without a plural
+        this is about all definitions of the group."""
         if not self._looks:
             return None
         if plural:
@@ -218,10 +213,6 @@ class Definitions:
         else:
             looks = [look for name, look in self._looks.items() if name.endswith(f".{group}")]
         return self._seen(looks) if looks else None
-
-    async def _catch_up(self, group: str, plural: str) -> None:
-        if await self._store.catches_up() and (waiting := self.behind(group, plural, is_judged=False)) is not None:
-            await waiting
 
     @staticmethod
     async def _seen(looks: Sequence[asyncio.Future[None]]) -> None:

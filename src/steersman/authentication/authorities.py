@@ -112,6 +112,7 @@ class Authorities:
         self._exactly = tuple(exactly)
         self._clock = clock
         self._checked = monotonic()
+        self._refused = ""
         self._stamps = self._look()
         self._certificates = self._read()
 
@@ -134,10 +135,18 @@ class Authorities:
                 return
             found = self._read()
         except OSError as error:
-            logger.warning("authorities of clients cannot be read, those read before count: %s", error)
+            self._refuse(str(error))
             return
         if found.authorities:
-            self._stamps, self._certificates = stamps, found
+            self._stamps, self._certificates, self._refused = stamps, found, ""
+        else:
+            self._refuse("there is no certificate in " + ", ".join(self._files))
+
+    def _refuse(self, why: str) -> None:
+        """Log why the files cannot be used, once for each reason."""
+        if why != self._refused:
+            logger.warning("authorities of clients cannot be read, those read before count: %s", why)
+        self._refused = why
 
     def _look(self) -> list[tuple[int, int, int]]:
         found = [os.stat(name) for name in (*self._files, *self._exactly)]

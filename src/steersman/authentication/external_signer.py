@@ -154,6 +154,7 @@ class ExternalSigner(Verifiers):
         """Fetches the keys, together with all who want that at the same time. Raises SignerError."""
         if self._fetching is None or self._fetching.done():
             self._fetching = asyncio.get_running_loop().create_task(self._fetch())
+            self._fetching.add_done_callback(_seen)
         await asyncio.shield(self._fetching)
 
     async def _fetch(self) -> None:
@@ -294,3 +295,9 @@ def _verification_key(key_id: str, der: bytes) -> VerificationKey:
     except (ValueError, UnsupportedAlgorithm, KeyFileError):
         pass
     raise SignerError("while parsing external public keys: it is no RSA or ECDSA key that can sign tokens")
+
+
+def _seen(fetching: asyncio.Task[None]) -> None:
+    """Take note of how a fetch has failed: those who waited for it may all have gone."""
+    if not fetching.cancelled():
+        fetching.exception()

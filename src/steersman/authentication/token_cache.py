@@ -79,6 +79,7 @@ class CachedTokenAuthenticator:
             self._remember(key, identity)
             return identity
         asked = self._asked[key] = asyncio.ensure_future(self._wait(key, identity))
+        asked.add_done_callback(_seen)
         return asyncio.shield(asked)  # one who gives up must not end it for the others
 
     async def _wait(self, key: bytes, pending: Awaitable[TokenIdentity | None]) -> TokenIdentity | None:
@@ -102,6 +103,12 @@ class CachedTokenAuthenticator:
     def _digest(self, token: str, audiences: tuple[str, ...]) -> bytes:
         """Another one for every token and list of audiences; of many audiences within milliseconds."""
         return blake2b(msgspec.json.encode((token, audiences)), key=self._secret, digest_size=32).digest()
+
+
+def _seen(asked: asyncio.Future[TokenIdentity | None]) -> None:
+    """Take note of how a look-up has failed: those who waited for it may all have gone."""
+    if not asked.cancelled():
+        asked.exception()
 
 
 def _put(kept: OrderedDict[bytes, T], key: bytes, value: T, size: int) -> None:

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import traceback
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -30,6 +31,8 @@ _V_OF_INFO: Final = 2
 _V_OF_DEBUG: Final = 6
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _CONTROL_IN_LINES: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
+_LONGEST: Final = 32 << 10
+"""Characters of a message, and of the text of an error, before control characters are escaped."""
 _SHOWN_APART: Final = ("data-dir", "storage", "etcd-servers")
 """Flags that the line at the start tells under other names, or in any case."""
 
@@ -71,11 +74,16 @@ class _TextFormatter(logging.Formatter):
     def formatMessage(self, record: logging.LogRecord) -> str:
         """Keep a message on its line: what clients and other servers have sent may be in it, and could else make lines
         of its own, or write escape codes to a terminal."""
-        return escaped(super().formatMessage(record), _CONTROL, _as_escape)
+        return escaped(_bounded(super().formatMessage(record)), _CONTROL, _as_escape)
 
     def formatException(self, ei: Any) -> str:
         """Keep escape codes out of the lines of an error, and begin each line so that none looks like a record."""
-        return escaped(super().formatException(ei), _CONTROL_IN_LINES, _as_escape).replace("\n", "\n  ")
+        return escaped(_bounded(super().formatException(ei)), _CONTROL_IN_LINES, _as_escape).replace("\n", "\n  ")
+
+
+def _bounded(text: str) -> str:
+    """Cut off a long text: what other servers answer may be megabytes, and may come with every request."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text)} characters)"
 
 
 def _as_escape(char: str) -> str:
@@ -128,20 +136,26 @@ def _verbosity(level: int) -> int:
 
 
 def _valid(text: str) -> str:
-    """Replace surrogates, which no UTF-8 has."""
-    return text.encode("utf-8", "replace").decode()
+    """Cut off a long text, and replace surrogates, which no UTF-8 has."""
+    return _bounded(text).encode("utf-8", "replace").decode()
 
 
-def log_start(options: Options, url: str, seconds: float) -> None:
-    """Log one line about a server that is ready: version, address, folder, storage, flags that differ from defaults."""
+def log_start(
+    options: Options, url: str, seconds: float, usual: Mapping[str, str], own: Mapping[str, str]
+) -> None:  # fmt: skip
+    """Log one line about a server that is ready: version, address, folder, storage, flags that differ from defaults.
+
+    `usual` are defaults of the command that are not those of Options, `own` flags of the command that Options has not.
+    """
     from steersman.server.version import MAJOR, MINOR, PATCH
 
+    flags = [*(f"--{name}={value}" for name, value in own.items()), *flags_that_differ(options, usual)]
     logger.log(
         NOTICE,
         "steersman %s (Kubernetes v%s.%s.%s, Python %s) serves on %s, ready after %.1f s: process=%d folder=%s "
         "storage=%s flags=[%s]",
         steersman.__version__, MAJOR, MINOR, PATCH, sys.version.split(" ", 1)[0], url, seconds, os.getpid(),
-        options.data_dir, storage_of(options), " ".join(flags_that_differ(options)),
+        options.data_dir, storage_of(options), " ".join(flags),
     )  # fmt: skip
 
 
@@ -158,12 +172,12 @@ def storage_of(options: Options) -> str:
     return ",".join(map(shown_url, options.etcd_servers)) or options.storage
 
 
-def flags_that_differ(options: Options) -> list[str]:
-    """Return the flags whose values are not the defaults, as a command line has them. Of URLs, what may be secret is
-    left out."""
+def flags_that_differ(options: Options, defaults: Mapping[str, str]) -> list[str]:
+    """Return the flags whose values are not the defaults, as a command line has them. `defaults` are those that are
+    others than the defaults of Options. Of URLs, what may be secret is left out."""
     from steersman.controlplane.options import Options
 
-    usual = Options(data_dir=options.data_dir).as_flags()
+    usual = {**Options(data_dir=options.data_dir).as_flags(), **defaults}
     return [
         f"--{name}={','.join(map(shown_url, value.split(','))) if '://' in value else value}"
         for name, value in options.as_flags().items()

@@ -33,15 +33,16 @@ def file_at_home() -> Path:
 
 def load(path: Path) -> dict[str, Any]:
     """Return what a kubeconfig says, nothing if there is none. Raises ClickException."""
-    import yaml
+    from steersman.machinery.codec.yaml_files import YAMLFileError, read_documents
 
     if not path.exists():
         return {}
     try:
-        found = yaml.safe_load(path.read_text())
-    except (yaml.YAMLError, OSError, ValueError, RecursionError) as error:
-        raise click.ClickException(f"{path} cannot be read: {' '.join(str(error).split())}") from None
-    if found is not None and not isinstance(found, dict):
+        documents = read_documents(path)
+    except YAMLFileError as error:
+        raise click.ClickException(str(error)) from None
+    found = documents[0] if documents else None
+    if len(documents) > 1 or not isinstance(found, dict | None):
         raise click.ClickException(f"{path} is no kubeconfig")
     return found or {}
 

@@ -12,7 +12,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, NoReturn, Protocol
 
@@ -43,9 +43,11 @@ class Started(Protocol):
 def run(
     options: Options, *, program: str = "steersman", tied_to: socket.socket | None = None,
     make: Callable[[Options], Started] | None = None, ready: Callable[[Address], None] | None = None,
+    usual: Mapping[str, str] | None = None, own: Mapping[str, str] | None = None,
 ) -> None:  # fmt: skip
     """Serves until a signal, or the end of the connection that the server is `tied_to`; `make` says what, by default a
-    control plane. `ready` is called when it is, and says so; by default in one line.
+    control plane. `ready` is called when it is, and says so; by default in one line. `usual` are the command's own
+    defaults of flags, and `own` its own flags that were given, for the log.
 
     Exits with 1, after one line, if the server cannot start.
     """
@@ -63,7 +65,7 @@ def run(
     def started(address: Address) -> None:
         seconds = time.monotonic() - began
         (ready or say_ready)(address)  # first, for programs that read both streams as one
-        logs.log_start(options, address.url, seconds)
+        logs.log_start(options, address.url, seconds, usual or {}, own or {})
         service_manager.ready(f"serves on {address.url}")
 
     def ending(why: str) -> None:

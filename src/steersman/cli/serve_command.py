@@ -13,7 +13,7 @@ from steersman.cli.command import FlagsCommand
 from steersman.cli.flags import parse
 from steersman.cli.paths import default_data_dir
 from steersman.cli.serve import fail, run
-from steersman.cli.up.process_file import claim
+from steersman.cli.up.process_file import claim, new_folder_taken_back
 from steersman.controlplane.options import OptionsError
 
 
@@ -32,7 +32,7 @@ def serve(flags: tuple[str, ...]) -> None:
         options = parse(list(flags), default_data_dir())
     except OptionsError as error:
         fail(str(error))
-    with _claimed(options.data_dir):
+    with new_folder_taken_back(options.data_dir), _claimed(options.data_dir):
         run(options)
 
 

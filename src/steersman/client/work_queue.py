@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable
+from time import monotonic
 from typing import Final, Generic, TypeVar
+
+from steersman.net.turns import SLICE
 
 K = TypeVar("K", bound=Hashable)
 
@@ -29,6 +32,8 @@ class WorkQueue(Generic[K]):
         """When keys fall due, on the loop's clock; handles of uvloop do not tell."""
         self._tasks: list[asyncio.Task[None]] = []
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._turn_end: float | None = None
+        """When keys have been worked on for a slice in this turn of the event loop; None before the first."""
 
     def __len__(self) -> int:
         """How many are ready."""
@@ -97,6 +102,18 @@ class WorkQueue(Generic[K]):
         if key in self._dirty:
             self._put(key)
 
+    async def _turn(self) -> None:
+        """Return in a turn of the event loop in which keys of this queue have not been worked on for a slice, as looks
+        that never wait would have one turn for all keys together."""
+        while self._turn_end is not None and monotonic() >= self._turn_end:  # noqa: ASYNC110 - turns are waited for
+            await asyncio.sleep(0)
+        if self._turn_end is None:
+            self._turn_end = monotonic() + SLICE
+            asyncio.get_running_loop().call_soon(self._turned)
+
+    def _turned(self) -> None:
+        self._turn_end = None
+
     async def work(self, see_to: Callable[[K], Awaitable[None]], failed: Callable[[K, Exception], None]) -> None:
         """Has keys seen to, one after the other, until the task is cancelled. One whose look has failed, which `failed`
         is told of, is tried again."""
@@ -105,6 +122,7 @@ class WorkQueue(Generic[K]):
         while not own.cancelling():  # what a look does at its end may have failed meanwhile, and that is what it raised
             key = await self.get()
             try:
+                await self._turn()
                 await see_to(key)
             except Exception as error:
                 failed(key, error)

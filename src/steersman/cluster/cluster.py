@@ -28,6 +28,7 @@ from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.controllers import beside, own
 from steersman.controlplane.options import Options
 from steersman.endpoints.filters.observation import Observe
+from steersman.machinery.errors.status import StatusError
 from steersman.nodes.containers import Containers
 from steersman.nodes.server.servers import NodeServers
 from steersman.storage.memory import Snapshot
@@ -38,6 +39,8 @@ if TYPE_CHECKING:  # most clusters have no stages
 _ADMIN: Final = UserInfo("steersman:admin", groups=("system:masters",))
 _METRICS: Final = UserInfo("steersman:metrics", groups=("system:masters",))
 _SIMULATION: Final = UserInfo("steersman:simulation", groups=("system:masters",))
+_REFUSED: Final = frozenset({400, 403, 422})
+"""Codes of answers about objects that cannot be."""
 _QUIET: Final = 5
 """Turns of the loop in a row in which nothing was written and nobody had anything to do, after which nothing moves."""
 
@@ -105,7 +108,12 @@ class Cluster:
             self, self._settings, controllers, self._configuration.node_set(self._nodes), self._servers, self._stages,
             schedules=self._configuration.schedules,
         )  # fmt: skip
-        await self._movers.start()
+        try:
+            await self._movers.start()
+        except StatusError as error:
+            if error.code not in _REFUSED:
+                raise
+            raise self._configuration.told(error) from None  # a node with a name, a label or a taint that cannot be
 
     def _informers(self) -> Informers:
         assert self._movers is not None

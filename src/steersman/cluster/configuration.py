@@ -33,7 +33,7 @@ class NodeGroup(msgspec.Struct, forbid_unknown_fields=True):
 
     name: str = "node"
     count: int = 1
-    capacity: dict[str, str] = {}
+    capacity: dict[str, str | int | float] = {}
     """What differs from the usual: 32 CPUs, 256Gi of memory, 110 pods."""
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
@@ -59,6 +59,8 @@ class Configuration:
 
     nodes: tuple[NodeGroup, ...] = field(default_factory=lambda: (NodeGroup(),))
     _: KW_ONLY
+    file: Path | None = None
+    """The file that says so, which errors name."""
     objects: tuple[Path, ...] = ()
     stages: tuple[Path, ...] = ()
     """Files and folders with stages that pods and nodes follow (`stage_files`)."""
@@ -82,20 +84,20 @@ class Configuration:
     @classmethod
     def load(cls, path: Path) -> Configuration:
         """Reads a file in YAML; paths in it are relative to its folder. Raises ConfigurationError."""
-        import yaml
+        from steersman.machinery.codec.yaml_files import YAMLFileError, read_documents
 
         try:
-            documents: list[Any] = [each for each in yaml.safe_load_all(path.read_text()) if each is not None]
+            documents = [each for each in read_documents(path) if each is not None]
             own = [each for each in documents if not _is_object(each)]
             if len(own) > 1:
                 raise ConfigurationError(f"{len(own)} documents say what the cluster is")
             plain = own[0] if own else {}
             found = msgspec.convert(plain, _File)
-        except OSError as error:
-            raise ConfigurationError(f"{path}: {error.strerror}") from None
+        except YAMLFileError as error:
+            raise ConfigurationError(str(error)) from None
         except msgspec.ValidationError as error:
             raise ConfigurationError(f"{path}: {explained(error, _File)}") from None
-        except (ConfigurationError, yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        except ConfigurationError as error:
             raise ConfigurationError(f"{path}: {error}") from None
         objects = tuple(path.parent / each for each in found.objects)
         stages = tuple(path.parent / each for each in found.stages)
@@ -104,6 +106,7 @@ class Configuration:
                 raise ConfigurationError(f"{path}: {each} is not there")
         return cls(
             tuple(found.nodes),
+            file=path,
             objects=objects,
             stages=stages,
             documents=tuple(each for each in documents if _is_object(each)),
@@ -115,8 +118,18 @@ class Configuration:
             answer_webhooks=found.answer_webhooks,
         )
 
+    def told(self, why: object) -> ConfigurationError:
+        """Return the error about something that the file says."""
+        return ConfigurationError(f"{self.file}: {why}" if self.file is not None else str(why))
+
     def simulated_nodes(self) -> list[SimulatedNode]:
         """The nodes, each with its addresses. Raises ConfigurationError."""
+        try:
+            return self._simulated_nodes()
+        except ConfigurationError as error:
+            raise self.told(error) from None
+
+    def _simulated_nodes(self) -> list[SimulatedNode]:
         nodes: list[SimulatedNode] = []
         names: set[str] = set()
         for group in self.nodes:
@@ -142,13 +155,14 @@ def _is_object(document: Any) -> bool:
 
 
 def _template(group: NodeGroup, missing_images: tuple[str, ...], unknown_programs: Unknown | None) -> NodeTemplate:
-    for name, quantity in group.capacity.items():
+    capacity = {name: str(quantity) for name, quantity in group.capacity.items()}
+    for name, quantity in capacity.items():
         try:
             parse(quantity)
         except QuantityError as error:
             raise ConfigurationError(f"capacity of nodes {group.name!r}: {name}: {error}") from None
     return NodeTemplate(
-        capacity={**CAPACITY, **group.capacity}, labels=group.labels, annotations=group.annotations,
+        capacity={**CAPACITY, **capacity}, labels=group.labels, annotations=group.annotations,
         taints=tuple(group.taints), architecture=group.architecture, missing_images=missing_images,
         unknown_programs=unknown_programs,
     )  # fmt: skip

@@ -12,8 +12,11 @@ from steersman.client.client import Client
 from steersman.client.discovery import preferred_resources
 from steersman.cluster.configuration import ConfigurationError
 from steersman.machinery.errors.status import StatusError
+from steersman.machinery.suggestions import did_you_mean
 
 SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
+_MAKE_KINDS: Final = frozenset({"CustomResourceDefinition", "APIService"})
+"""Kinds of objects that make more kinds be served."""
 _PATIENCE: Final = 30.0
 _AGAIN: Final = 0.05
 
@@ -33,12 +36,12 @@ def read_manifests(paths: Iterable[Path]) -> list[tuple[Path, Manifest]]:
 
 def documents_of(file: Path) -> list[Any]:
     """The documents of a file in YAML or JSON. Raises ConfigurationError."""
-    import yaml
+    from steersman.machinery.codec.yaml_files import YAMLFileError, read_documents
 
     try:
-        return list(yaml.safe_load_all(file.read_text()))
-    except (OSError, yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise ConfigurationError(f"{file}: {error}") from None
+        return read_documents(file)
+    except YAMLFileError as error:
+        raise ConfigurationError(str(error)) from None
 
 
 def _objects(file: Path, document: Any) -> Iterator[Manifest]:
@@ -56,31 +59,38 @@ def _objects(file: Path, document: Any) -> Iterator[Manifest]:
 
 
 async def apply_manifests(client: Client, manifests: Iterable[tuple[Path, Manifest]]) -> None:
-    """Applies objects in their order; one whose kind is not served yet is waited for, as its definition may be one of
-    them. Raises ConfigurationError for one that is refused."""
+    """Applies objects in their order; one whose kind is not served yet is waited for where one of them may make it be.
+    Raises ConfigurationError for one that is refused."""
     resources: dict[tuple[str, str], APIResource[Any]] = {}
+    manifests = list(manifests)
+    more_is_coming = any(manifest["kind"] in _MAKE_KINDS for _, manifest in manifests)
     for file, manifest in manifests:
         metadata = manifest["metadata"]
         named = f"{manifest['kind']} {metadata['name']}"
         try:
             async with asyncio.timeout(_PATIENCE):
-                resource = await _resource(client, resources, manifest)
+                resource = await _resource(client, resources, manifest, waits=more_is_coming)
                 namespace = (metadata.get("namespace") or "default") if resource.namespaced else ""
                 await client.apply(resource, metadata["name"], namespace, manifest)
-        except TimeoutError:
-            raise ConfigurationError(f"{file}: {named}: no such kind is served") from None
+        except (TimeoutError, LookupError):
+            why = f"no such kind is served in {manifest['apiVersion']}"
+            hint = did_you_mean(str(manifest["kind"]), {kind for _, kind in resources})
+            raise ConfigurationError(f"{file}: {named}: {why}{hint}") from None
         except StatusError as error:
             raise ConfigurationError(f"{file}: {named}: {error}") from None
 
 
 async def _resource(
-    client: Client, known: dict[tuple[str, str], APIResource[Any]], manifest: Manifest
+    client: Client, known: dict[tuple[str, str], APIResource[Any]], manifest: Manifest, *, waits: bool
 ) -> APIResource[Any]:  # fmt: skip
+    """Raises LookupError for a kind that is not served, if nothing `waits` for it."""
     api_version, kind = str(manifest["apiVersion"]), str(manifest["kind"])
     group, _, version = api_version.rpartition("/")
     while (found := known.get((group, kind))) is None:
         for each in (await preferred_resources(client)).served:
             known[each.resource.group, each.resource.kind] = each.resource
         if (group, kind) not in known:
+            if not waits:
+                raise LookupError(kind)
             await asyncio.sleep(_AGAIN)
     return APIResource(group, version, found.plural, kind, dict, found.namespaced)

@@ -25,7 +25,7 @@ def stages_of(configuration: Configuration) -> Stages:
     configuration, are passed over, which is logged. Raises ConfigurationError for what cannot be read or followed, and
     where no stage is.
     """
-    found = list(_among(configuration.documents, "the configuration"))
+    found = list(_among(configuration.documents, str(configuration.file)))
     for path in configuration.stages:
         here = [stage for file in _files(path) for stage in _among(documents_of(file), str(file))]
         if not here:

@@ -10,10 +10,12 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Final
 
+from steersman.controlplane.data_files import has_data
 from steersman.controlplane.options import Options, OptionsError
 from steersman.machinery.go.strings import trim_space
 from steersman.machinery.validation.ip import unmapped
 from steersman.net.ascii import is_digits
+from steersman.net.server import listening_socket
 from steersman.server.server import Server
 
 _LEAST_ADDRESSES: Final = 8
@@ -79,6 +81,21 @@ def reachable_address(bind_address: str) -> str:
     if bind_address in ("", "0.0.0.0", "::"):
         return "127.0.0.1"
     return f"[{bind_address}]" if ":" in bind_address else bind_address
+
+
+def check_port(options: Options) -> None:
+    """Raise OptionsError if the port cannot be had, before a start makes keys in a new folder.
+
+    A folder that a server was started in before may be in use: its lock tells that better than the port does.
+    """
+    if not options.listen or not options.secure_port or has_data(options.data_dir):
+        return
+    try:
+        listening_socket(
+            options.bind_address, options.secure_port, shares_port=options.permit_port_sharing
+        ).close()  # fmt: skip
+    except OSError as error:
+        raise cannot_listen(options, error) from None
 
 
 async def listen(server: Server, options: Options) -> None:

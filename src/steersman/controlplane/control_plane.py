@@ -19,6 +19,7 @@ from steersman.authentication.issued_tokens import IssuedTokens
 from steersman.authentication.user import UserInfo
 from steersman.controlplane.addresses import (
     Address,
+    check_port,
     listen,
     public_address,
     reachable_address,
@@ -79,6 +80,7 @@ from steersman.controlplane.stored_versions.rewriting import agreement_on
 from steersman.controlplane.stores import Stores
 from steersman.controlplane.token_keys import OwnTokenKeys, TokenKeys
 from steersman.controlplane.upkeep import Upkeep
+from steersman.endpoints.filters.arrival import Arrival
 from steersman.endpoints.filters.observation import Observe
 from steersman.machinery.large_work import nesting
 from steersman.machinery.large_work.slow_lane import SlowLane
@@ -95,6 +97,7 @@ from steersman.server.debug_paths import install_debug_paths
 from steersman.server.discovery import Discovery
 from steersman.server.health import HealthCheck
 from steersman.server.server import Server
+from steersman.storage.arrivals import Arrivals
 from steersman.storage.interface import Storage, StorageUnavailable
 from steersman.storage.memory import MemoryStorage, Snapshot
 from steersman.store.store import Store
@@ -331,6 +334,8 @@ class ControlPlane:
             raise OptionsError(f"--controllers: {error}") from None
         check_kubelet_files(options)
         check_proxy_client(options)
+        if worker is None:
+            check_port(options)
         make_data_folder(options)
         ranges = service_ranges(options)
         host = public_address(options)
@@ -343,8 +348,10 @@ class ControlPlane:
         if clusters is not None:
             await clusters.open_overrides(running)
         encryption = await encryption_of(options, common.registry, running)
-        located = None if clusters is None else clusters.storage_of
-        stores = self._stores = Stores(storage, common.slow_lane, encryption, options.storage_media_type, located)
+        located, is_apart = (None, None) if clusters is None else (clusters.storage_of, clusters.is_apart)
+        stores = self._stores = Stores(
+            storage, common.slow_lane, encryption, options.storage_media_type, located, is_apart
+        )  # fmt: skip
         running.push_async_callback(stores.stop)
         keys = self._keys = await token_keys(options, common.registry, running)  # ends before the folder's lock
         files = self._files = certificate_files(options, host, str(ranges[0][1]))
@@ -434,7 +441,11 @@ class ControlPlane:
         bootstrap.install_registration()
         aggregator.install_openapi()
         if worker is not None:
-            worker.install(server, storage)
+            worker.install(server, storage, stores.late.behind)
+        if storage.has_other_servers:
+            arrivals = Arrivals(storage, None if clusters is None else clusters.ask)
+            running.push_async_callback(arrivals.stop)
+            server.arrival = Arrival(arrivals.arrived, stores.late.behind, costs=True)
         server.prepare_run()
         Discovery(server).install(defined=True)
         await keys.made()
@@ -488,7 +499,7 @@ class ControlPlane:
         key = ("apiextensions.k8s.io", "customresourcedefinitions")
         definitions = Definitions(stores.store(*key), stores.objects(*key), self, announcing, services, metrics)
         assert self.server is not None
-        self.server.behind = lambda group, plural, is_judged: definitions.behind(group, plural, is_judged=is_judged)
+        self.server.behind = definitions.behind
         running.push_async_callback(announcing.stop)
         running.push_async_callback(definitions.stop)
         announcing.start()

@@ -17,6 +17,11 @@ FILES: Final = (
 """Names of all others. What is kept beside FILE has names that begin with it."""
 
 
+def has_data(folder: Path) -> bool:
+    """Return True if a server has stored something in a folder, or made keys."""
+    return any(os.path.lexists(folder / name) for name in (FILE, "ca.key"))
+
+
 def check_files(folder: Path) -> None:
     """Raise OSError for a folder of another user, and if a file in it is another user's or a link.
 

@@ -13,6 +13,7 @@ import socket
 from pathlib import Path
 from typing import Final
 
+from steersman.api.apiserver.v1 import EncryptionConfiguration
 from steersman.controlplane.ending import Ending
 from steersman.controlplane.identity_lease import server_id
 from steersman.controlplane.options import Options, OptionsError
@@ -55,7 +56,8 @@ class Encryption:
         self._metrics.transformations.register(registry)
         self._metrics.envelopes.register(registry)
         try:
-            self._data, self._providers = self._load()
+            self._data, configuration = self._read()
+            self._providers = self._made(configuration)
         except ConfigurationError as error:
             raise OptionsError(str(error)) from None
         self._reloads = ReloadMetrics(registry, "encryption", server, self._data)
@@ -64,15 +66,18 @@ class Encryption:
         self._retrying: asyncio.TimerHandle | None = None
         self._ending = Ending()
 
-    def _load(self) -> tuple[bytes, Providers]:
-        """What is in the file, and what it makes. Raises ConfigurationError."""
+    def _read(self) -> tuple[bytes, EncryptionConfiguration]:
+        """Return the bytes of the file and the configuration in it. Raises ConfigurationError."""
         try:
             data = read_file(self._path)
-            configuration = parse_configuration(data, self._path, reloads=self._follows)
+            return data, parse_configuration(data, self._path, reloads=self._follows)
         except ConfigurationError as error:
             raise ConfigurationError(f"error while parsing file: {error}") from None
+
+    def _made(self, configuration: EncryptionConfiguration) -> Providers:
+        """Return the providers of a configuration. Raises ConfigurationError."""
         try:
-            return data, Providers.of(configuration, self._metrics)
+            return Providers.of(configuration, self._metrics)
         except ConfigurationError as error:
             raise ConfigurationError(f"error while building transformers: {error}") from None
 
@@ -118,11 +123,12 @@ class Encryption:
         try:
             if await asyncio.to_thread(read_file, self._path) == self._data:
                 return
-            data, providers = self._load()
+            data, configuration = await asyncio.to_thread(self._read)
+            if data == self._data:
+                return
+            providers = self._made(configuration)
         except ConfigurationError as error:
             self._failed(str(error))
-            return
-        if data == self._data:
             return
         try:
             await providers.start()

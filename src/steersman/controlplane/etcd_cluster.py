@@ -18,7 +18,7 @@ from steersman.server.health import HealthCheck
 from steersman.server.server import Server
 from steersman.storage.cache.consistency import KeysAt
 from steersman.storage.etcd import EtcdStorage
-from steersman.storage.interface import Storage
+from steersman.storage.interface import Answered, Storage
 from steersman.storage.measured import CallMetrics, MeasuredStorage
 
 _KEYS_OF_A_LEASE: Final = (10.0, 50.0, 100.0, 500.0, 1000.0, 2500.0, 5000.0)
@@ -83,6 +83,14 @@ class EtcdClusters:
     def storage_of(self, resource: GroupResource) -> Storage:
         """Where a resource is stored; its calls are counted."""
         return MeasuredStorage(self._of(resource), resource, self._calls)
+
+    def ask(self, answered: Answered) -> None:
+        """Ask the cluster for everything for its newest revision. Raises StorageUnavailable."""
+        self._storages[0].ask(answered)
+
+    def is_apart(self, resource: GroupResource) -> bool:
+        """Return True for a resource that is not stored in the cluster for everything else."""
+        return resource in self._of_resources
 
     @property
     def storages(self) -> Sequence[Storage]:

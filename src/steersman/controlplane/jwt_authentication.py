@@ -152,7 +152,7 @@ class JWTAuthentication:
         if data == self._data:
             return True
         try:
-            configuration = read_configuration(data)
+            configuration = await asyncio.to_thread(read_configuration, data)
             errors = await asyncio.to_thread(self._errors, configuration)
         except DecodeError as error:
             logger.error("failed to load authentication config: %s", error)

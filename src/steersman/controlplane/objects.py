@@ -167,9 +167,14 @@ class StoreObjects:
         if task is None:
             work = self._store.slow_lane.run(self._made, entry.body, reading)
             self._being_read[key] = task = asyncio.ensure_future(work)
-            task.add_done_callback(lambda _: self._being_read.pop(key))
+            task.add_done_callback(lambda done: self._was_read(key, done))
         made: T = await asyncio.shield(task)
         return self._keep(entry, reading, made)
+
+    def _was_read(self, key: tuple[Entry, Reading[Any]], task: asyncio.Future[Any]) -> None:
+        del self._being_read[key]
+        if not task.cancelled():
+            task.exception()  # those who waited for it may all have gone
 
     def lane(self, namespace: str) -> SlowLane | None:
         return self._lane_for(self._entries(namespace))

@@ -18,6 +18,7 @@ from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.rest.bound import BoundResource
 from steersman.rest.capabilities import ResourceStorage
 from steersman.storage.interface import Storage, StorageUnavailable
+from steersman.storage.late import Late
 from steersman.storage.translating import TranslatingStorage
 from steersman.store.converting_store import ConvertingStore
 from steersman.store.store import Store
@@ -27,20 +28,40 @@ if TYPE_CHECKING:  # most servers encrypt nothing
 
 logger = logging.getLogger(__name__)
 
+_JUDGED_BY: Final = frozenset(
+    GroupResource(group, plural)
+    for group, plurals in {
+        "": ("namespaces", "resourcequotas", "limitranges", "serviceaccounts"),
+        "admissionregistration.k8s.io": (
+            "mutatingadmissionpolicies", "mutatingadmissionpolicybindings", "mutatingwebhookconfigurations",
+            "validatingadmissionpolicies", "validatingadmissionpolicybindings", "validatingwebhookconfigurations",
+        ),
+        "apiextensions.k8s.io": ("customresourcedefinitions",),
+        "apiregistration.k8s.io": ("apiservices",),
+        "node.k8s.io": ("runtimeclasses",),
+        "rbac.authorization.k8s.io": ("clusterrolebindings", "clusterroles", "rolebindings", "roles"),
+        "scheduling.k8s.io": ("priorityclasses",),
+    }.items()
+    for plural in plurals
+)  # fmt: skip
+"""Resources by whose objects requests for other ones are judged."""
 _RETRY: Final = 1.0
 """Seconds before a cache that could not be filled is filled again."""
 
 
 class Stores:
     """The stores, by the group of their stored version and their plural; `encryption` seals values, and `media_type` is
-    how objects of the built-in kinds are stored. They lie in one storage, unless `located` says in which each does."""
+    how objects of the built-in kinds are stored. They lie in one storage, unless `located` says in which each does, and
+    `is_apart` that this is another one."""
 
     def __init__(
         self, storage: Storage, slow_lane: SlowLane, encryption: Encryption | None = None, media_type: str = JSON,
         located: Callable[[GroupResource], Storage] | None = None,
+        is_apart: Callable[[GroupResource], bool] | None = None,
     ) -> None:  # fmt: skip
         self._storage = storage
         self._located = located
+        self._is_apart = is_apart
         self._encryption = encryption
         self._media_type = media_type
         self._slow_lane = slow_lane
@@ -49,6 +70,8 @@ class Stores:
         self._prefixes: SortedDict = SortedDict()
         """Prefix of keys -> the resource that is stored there; none begins with another."""
         self._filling: list[asyncio.Task[None]] = []
+        self.late: Final = Late()
+        """Caches of what requests are judged by that are still to be told of something."""
         self.forms: Final[dict[GroupResource, StoredForm]] = {}
         """How objects of built-in kinds are stored."""
 
@@ -75,8 +98,11 @@ class Stores:
         form = stored_form(bound.resource, self._media_type)
         if form is not None:
             self.forms[bound.resource.group_resource] = form
-            storage = TranslatingStorage(storage, form, self._slow_lane)
-        return kind(bound, storage, self._slow_lane)
+            late = self.late if bound.resource.group_resource in _JUDGED_BY else None
+            storage = TranslatingStorage(storage, form, self._slow_lane, late)
+        store: Store[Any] = kind(bound, storage, self._slow_lane)
+        store.is_apart = self._is_apart is not None and self._is_apart(bound.resource.group_resource)
+        return store
 
     def storage_of(self, resource: GroupResource) -> Storage:
         """Where the values of a resource are stored: sealed, if they are to be."""

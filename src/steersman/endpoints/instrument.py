@@ -14,12 +14,12 @@ from steersman.endpoints.compression import COMPRESS_OVER, compressed
 from steersman.endpoints.installer import Handle
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Handler, Request
-from steersman.endpoints.responses import error_response
+from steersman.endpoints.responses import long_error_response
 from steersman.endpoints.streamed import StreamedBody
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.body_room import MAX_BYTES
 from steersman.machinery.large_work.places import Place
-from steersman.machinery.large_work.slow_lane import SlowLane, done
+from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.metrics import Labels
 from steersman.machinery.values.times import monotonic
 from steersman.net.message import Body, Response
@@ -27,8 +27,6 @@ from steersman.net.message import Body, Response
 logger = logging.getLogger(__name__)
 
 _REMOVED_IN: Final = re.compile(r"unavailable in v([0-9]+\.[0-9]+)\+", re.ASCII).search
-_MANY_CAUSES: Final = 1_000
-_LONG_MESSAGE: Final = 64 << 10
 _WITH_BODIES: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _UNTOLD: Final = 3 << 20
 """Bytes for which room is made where the length is not told."""
@@ -75,9 +73,7 @@ async def instrumented(config: Instruments, route: Routed, request: Request) -> 
         size = _size_of_large_body(request) if request.method in _WITH_BODIES else 0
         response = await (_with_room(config, handle, request, size) if size else handle(request))
     except StatusError as error:
-        is_large = len(error.causes) > _MANY_CAUSES or len(error.message) > _LONG_MESSAGE
-        lane = config.slow_lane.of(request.user.name) if is_large else None
-        response = await done(lane, error_response, request, error)
+        response = await long_error_response(config.slow_lane, request, error)
     body = response.body
     if (type(body) is not bytes or len(body) > COMPRESS_OVER) and not info.long_running:
         response = await compressed(request, response, config.executor)

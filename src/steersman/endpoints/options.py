@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 from steersman.api.meta import v1 as meta
 from steersman.api.meta.v1 import CreateOptions, GetOptions, PatchOptions, TableOptions, UpdateOptions
 from steersman.endpoints.parameters import decode_parameters
-from steersman.endpoints.query import parse_query, truthy
+from steersman.endpoints.query import Query, parse_query, truthy
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.machinery.errors.field import FieldError, quote
@@ -26,9 +26,6 @@ from steersman.machinery.validation.options import (
 )
 from steersman.rest.capabilities import ListOptions
 from steersman.rest.resource import Resource
-
-_LONG: Final = 4 << 10
-"""Characters of a query with more terms than are read in a few milliseconds."""
 
 _SHORT: Final = 512
 _KEPT: Final = 256
@@ -66,25 +63,25 @@ def apply_options(request: Request) -> PatchOptions:
     return _read_once(_patch_options, True, request)
 
 
-def _read_once(read: Callable[[A, str], T], of: A, request: Request) -> T:
+def _read_once(read: Callable[[A, Query], T], of: A, request: Request) -> T:
     """What a query says, read once for all requests that say the same; long ones are not kept."""
     text = request.http.query
-    return _kept(read, of, text) if len(text) < _SHORT else read(of, text)
+    return _kept(read, of, text) if len(text) < _SHORT else read(of, request.query)
 
 
 @lru_cache(_KEPT)
-def _kept(read: Callable[[A, str], T], of: A, text: str) -> T:
-    return read(of, text)
+def _kept(read: Callable[[A, Query], T], of: A, text: str) -> T:
+    return read(of, parse_query(text))
 
 
-def _write_options(kind: type[W], text: str) -> W:
-    options = decode_parameters(kind, parse_query(text))
+def _write_options(kind: type[W], query: Query) -> W:
+    options = decode_parameters(kind, query)
     _refuse(kind.__name__, validate_write_options(options))
     return options
 
 
-def _patch_options(apply: bool, text: str) -> PatchOptions:
-    options = decode_parameters(PatchOptions, parse_query(text))
+def _patch_options(apply: bool, query: Query) -> PatchOptions:
+    options = decode_parameters(PatchOptions, query)
     _refuse("PatchOptions", validate_patch_options(options, apply=apply))
     return options
 
@@ -110,7 +107,7 @@ async def list_options(scope: Scope, request: Request) -> ListOptions:
 
     Raises StatusError 400, 422.
     """
-    lane = scope.lane(request) if len(request.http.query) > _LONG else None
+    lane = scope.lane(request) if request.has_long_query else None
     return await done(lane, partial(_list_options, scope, request))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from steersman.machinery.go.strings import to_lower
@@ -13,6 +13,9 @@ _MOST_PARAMETERS: Final = 10_000
 
 _FEW_ESCAPES: Final = 64
 """Escapes that are read one by one."""
+_LONG: Final = 4 << 10
+_FEW_PARTS: Final = 64
+"""Characters of a query whose parts take time to copy, and how many parts are looked at where they are."""
 
 
 class Query(dict[str, str]):
@@ -77,12 +80,14 @@ def _parse_escaped(text: str) -> Query:
 
 def first_parameter(text: str, name: str) -> str | None:
     """The same as `parse_query(text).get(name)`, but nothing else of a long query is unescaped."""
-    if text.count("&") >= _MOST_PARAMETERS:
+    count = text.count("&")
+    if count >= _MOST_PARAMETERS:
         return None
     longest = 3 * len(name)  # with every character escaped
     first = name[0]
     tried = 0
-    for part in text.split("&"):
+    is_split = len(text) < _LONG or count > _FEW_PARTS
+    for part in text.split("&") if is_split else _possible_parts(text, name):
         if part[:1] != first and part[:1] != "%":
             continue
         key, _, value = part.partition("=")
@@ -98,12 +103,25 @@ def first_parameter(text: str, name: str) -> str | None:
     return None
 
 
+def _possible_parts(text: str, name: str) -> Iterator[str]:
+    """The parts of a query whose key may be `name`, without a copy of any other."""
+    start = 0
+    while start < len(text):
+        end = text.find("&", start)
+        end = len(text) if end < 0 else end
+        if text[start] in (name[0], "%"):
+            sign = text.find("=", start, end)
+            if len(name) <= (end if sign < 0 else sign) - start <= 3 * len(name):
+                yield text[start:end]
+        start = end + 1
+
+
 def first_parameters(text: str, names: Iterable[str]) -> Query:
     """Return a query with at least these parameters of `text`, if they are there.
 
-    Others are left out where that is cheaper: not of a text of many escapes, any of which may be one of a name.
+    Others are left out where that is cheaper: not of many parts with many escapes, any of which may be one of a name.
     """
-    if text.count("%") > _FEW_ESCAPES:
+    if text.count("&") > _FEW_PARTS and text.count("%") > _FEW_ESCAPES:
         return parse_query(text)
     found = ((name, first_parameter(text, name)) for name in names)
     return query_of((name, value) for name, value in found if value is not None)

@@ -11,6 +11,7 @@ from steersman.endpoints.negotiation import LONGEST_ACCEPT, bounded
 from steersman.endpoints.query import NO_QUERY, Query, first_parameter, first_parameters, parse_query
 from steersman.endpoints.request_info import RequestInfo
 from steersman.machinery.identity.action import NO_ACTION
+from steersman.machinery.large_work.slow_lane import SlowLane, done
 from steersman.net.message import Headers, Response
 from steersman.net.message import Request as HttpRequest
 
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
     from steersman.flowcontrol.queue_set import Ticket
     from steersman.machinery.large_work.places import Place
 
-_SHORT: Final = 512
+SHORT_QUERY: Final = 512
 """Characters of a query that is read at once."""
+_LONG: Final = 4 << 10
+"""Characters of a query that may take more than a few milliseconds to read."""
 
 
 class Request:
@@ -37,12 +40,13 @@ class Request:
     answer waits for; `remarks` are those of who judged who sends it, which took some `authentication_seconds`. `flow`
     is where it stands in priority and fairness, None without; what begins a watch calls `initialized` when its first
     objects are out. With a flow come its `estimate` and its `ticket`, which is None for a request that was refused at
-    once. `refused` is True once the authorizer has not allowed the request.
+    once. `refused` is True once the authorizer has not allowed the request. Everything up to the revision `newest` has
+    been told of, and nothing newer was committed when the request came; 0 where that was not asked.
     """
 
     __slots__ = ("action", "audit", "audit_id", "authentication_seconds", "deadline", "estimate", "flow", "headers",
-                 "http", "info", "initialized", "method", "path", "place", "query", "received", "recorded", "refused",
-                 "remarks", "subpath", "ticket", "user", "warnings")  # fmt: skip
+                 "http", "info", "initialized", "method", "newest", "path", "place", "query", "received", "recorded",
+                 "refused", "remarks", "subpath", "ticket", "user", "warnings")  # fmt: skip
 
     info: RequestInfo
     user: UserInfo
@@ -67,6 +71,7 @@ class Request:
         self.recorded: Awaitable[bool] | None = None
         self.place: Place | None = None
         self.refused = False
+        self.newest = 0
         self.flow: Flow | None = None
         self.initialized: Callable[[], None] | None = None
         accept = http.headers.get("accept")
@@ -75,20 +80,25 @@ class Request:
         query = http.query
         if not query:
             self.query = NO_QUERY
-        elif len(query) < _SHORT:
+        elif len(query) < SHORT_QUERY:
             self.query = parse_query(query)
 
-    def read_query(self) -> None:
-        """Reads the query of somebody who may send it, if it has not been read at once."""
-        if len(self.http.query) >= _SHORT:
-            self.query = parse_query(self.http.query)
+    @property
+    def has_long_query(self) -> bool:
+        """Return True if the query, or an option of it, may take more than a few milliseconds to read."""
+        return len(self.http.query) > _LONG
+
+    async def read_query(self, slow_lane: SlowLane) -> None:
+        """Reads the query of somebody who may send it, where it has not been read at once."""
+        lane = slow_lane.of(self.user.name) if self.has_long_query else None
+        self.query = await done(lane, parse_query, self.http.query)
 
     def parameter(self, name: str) -> str | None:
         """The first value of one parameter of the query, without reading the others of a long one."""
         text = self.http.query
         if not text:
             return None
-        return self.query.get(name) if len(text) < _SHORT else first_parameter(text, name)
+        return self.query.get(name) if len(text) < SHORT_QUERY else first_parameter(text, name)
 
     def parameters(self, names: Iterable[str]) -> Query:
         """Return a query with the first value of each of these parameters, without reading the others of a long one.
@@ -96,7 +106,7 @@ class Request:
         A short query is returned as it is, with all that it has.
         """
         text = self.http.query
-        if len(text) < _SHORT:
+        if len(text) < SHORT_QUERY:
             return self.query
         return first_parameters(text, names)
 

@@ -16,6 +16,7 @@ from steersman.machinery.codec.serializer import decode_json, encode_in_order, p
 from steersman.machinery.codec.strict import peek_type_meta
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.schema import parse_group_version
+from steersman.machinery.large_work.slow_lane import SlowLane, done
 from steersman.net.message import Response
 
 JSON_TYPE: Final = ("content-type", JSON)
@@ -38,6 +39,16 @@ def error_response(request: Request, error: StatusError) -> Response:
         response.headers.append(("retry-after", str(error.retry_after)))
     response.headers.extend(error.headers)
     return response
+
+
+_MANY_CAUSES: Final = 1_000
+_LONG_MESSAGE: Final = 64 << 10
+
+
+async def long_error_response(slow_lane: SlowLane, request: Request, error: StatusError) -> Response:
+    """Return `error_response`, made in the slow lane if the error is long."""
+    is_long = len(error.causes) > _MANY_CAUSES or len(error.message) > _LONG_MESSAGE
+    return await done(slow_lane.of(request.user.name) if is_long else None, error_response, request, error)
 
 
 def status_response(request: Request, status: dict[str, Any], wanted: Representation, code: int = 200) -> Response:

@@ -180,4 +180,7 @@ class Scope(Generic[C]):
 
     def context(self, request: Request, *, dry_run: bool = False, lane: SlowLane | None = None) -> Context:
         """The request as the floors below see it."""
-        return Context(request.user, request.action, dry_run, request.warnings, lane=lane, audit=request.audit)
+        return Context(
+            request.user, request.action, dry_run, request.warnings, lane=lane, audit=request.audit,
+            newest=request.newest,
+        )  # fmt: skip

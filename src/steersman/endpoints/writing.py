@@ -95,9 +95,9 @@ async def parse(
     wanted = representation(scope, request)
     media = media_of(scope, request)
     data = await read_body(scope, request)
-    options = options_of(request)
+    options = await done(scope.lane(request) if request.has_long_query else None, options_of, request)
     lane = lane_for(scope, request, data, media)
-    ctx = Context(request.user, request.action, bool(options.dry_run), request.warnings, lane=lane, audit=request.audit)
+    ctx = scope.context(request, dry_run=bool(options.dry_run), lane=lane)
     return Write(scope, request, wanted, media, data, options, ctx)
 
 

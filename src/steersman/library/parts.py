@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from steersman.admission.interface import Chain
 from steersman.authentication.issued_tokens import IssuedTokens
 from steersman.catalogue.rest_mapper import RESTMapper
-from steersman.controlplane.addresses import advertised_address, listen, reachable_address
+from steersman.controlplane.addresses import advertised_address, check_port, listen, reachable_address
 from steersman.controlplane.data_folder import certificate_files, make_data_folder, open_storage
 from steersman.controlplane.given_files import serving_tls
 from steersman.controlplane.options import Options
@@ -80,6 +80,7 @@ async def start_server(
     listens and is behind no cluster. `running` ends what runs. Raises what Server.start of the library does."""
     nesting.make_room()
     options = Options(**settings)
+    check_port(options)
     make_data_folder(options)
     storage = await open_storage(options)
     running.push_async_callback(storage.close)

@@ -157,7 +157,10 @@ class Server:
         await register(self._aggregation, objects)
 
     def run(self) -> None:
-        """Serves until SIGINT or SIGTERM, and prints where once it is ready. Raises what `start` raises."""
+        """Serves until SIGINT or SIGTERM, and prints where once it is ready.
+
+        Ends the program with 1, after one line that says why, if it cannot start, where `start` raises an error.
+        """
         import uvloop
 
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -168,7 +171,7 @@ class Server:
         for each in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(each, stop.set)
         with _no_collections():
-            await self.start()
+            await self._start_or_exit()
         try:
             # what the start has made stays: no collection needs to walk it
             gc.freeze()
@@ -177,6 +180,19 @@ class Server:
             await stop.wait()
         finally:
             await self.stop()
+
+    async def _start_or_exit(self) -> None:
+        """Raises SystemExit for what the user of the program can mend: a port, a folder, a cluster."""
+        from steersman.controlplane.options import OptionsError
+        from steersman.storage.interface import StorageFormatError, StorageLocked, StorageUnavailable
+
+        try:
+            await self.start()
+        except (OptionsError, DefinitionError, OSError, StorageFormatError, StorageLocked, StorageUnavailable) as error:
+            why = " ".join(str(error).split())
+            for name in self._options:
+                why = why.replace(f"--{name.replace('_', '-')}", name)
+            raise SystemExit(f"steersman: {why}") from None
 
     def _started(self) -> RunningServer:
         if self._server is None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any, Final, get_args
+from enum import Enum
+from typing import Any, Final, Literal, get_args, get_origin
 
 import msgspec
 
 _UNKNOWN: Final = re.compile("Object contains unknown field `([^`]*)`")
+_NONE_OF: Final = re.compile("Invalid enum value '?([^']*)'?")
 _STEP: Final = re.compile(r"\[[^\]]*\]|\.")
 _LONGEST: Final = 100
 """Characters of a name that is compared with others, which takes the square of its length."""
@@ -41,11 +43,15 @@ def none_of(value: object, allowed: Iterable[str]) -> str:
 
 
 def explained(error: msgspec.ValidationError, cls: type[msgspec.Struct]) -> str:
-    """Return what is wrong with a document that is no `cls`: where, what, and which keys there are instead of one that
-    is not known."""
+    """Return what is wrong with a document that is no `cls`: where, what, and which keys or values there are instead of
+    one that is not known."""
     what, _, where = str(error).partition(" - at `$")
     where = where.strip("`.")
     at = f"{where}: " if where else ""
+    value = _NONE_OF.fullmatch(what)
+    allowed = _values(_type_at(cls, where)) if value is not None else []
+    if value is not None and allowed:
+        return f"{at}{none_of(value[1], allowed)}"
     found = _UNKNOWN.fullmatch(what)
     if found is None:
         return f"{at}{what}"
@@ -55,14 +61,28 @@ def explained(error: msgspec.ValidationError, cls: type[msgspec.Struct]) -> str:
 
 def _members(cls: type[msgspec.Struct], where: str) -> list[str]:
     """Return the keys of the struct at a path, none if it is no struct."""
+    here = _struct_in(_type_at(cls, where))
+    return [] if here is None else [each.encode_name for each in msgspec.structs.fields(here)]
+
+
+def _type_at(cls: type[msgspec.Struct], where: str) -> Any:
+    """Return the annotation of a path, None where there is none."""
     here: Any = cls
     for step in filter(None, _STEP.split(where)):
         here = _struct_in(here)
         if here is None:
-            return []
+            return None
         here = next((each.type for each in msgspec.structs.fields(here) if each.encode_name == step), None)
-    here = _struct_in(here)
-    return [] if here is None else [each.encode_name for each in msgspec.structs.fields(here)]
+    return here
+
+
+def _values(annotation: Any) -> list[str]:
+    """Return the values of an enumeration or a Literal that an annotation names."""
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return [str(each.value) for each in annotation]
+    if get_origin(annotation) is Literal:
+        return list(map(str, get_args(annotation)))
+    return next((found for each in get_args(annotation) if (found := _values(each))), [])
 
 
 def _struct_in(annotation: Any) -> type[msgspec.Struct] | None:

@@ -38,16 +38,19 @@ def asking_context(
 
     Raises OSError or ssl.SSLError if the files cannot be used.
     """
-    from OpenSSL import SSL
+    from OpenSSL import SSL, crypto
 
     context = SSL.Context(SSL.TLS_SERVER_METHOD)
     try:
         context.use_certificate_chain_file(cert_file)
-        context.use_privatekey_file(key_file)
+        with open(key_file, "rb") as file:
+            # Without a password OpenSSL would ask for that of an encrypted key on the terminal, and wait.
+            key: Any = crypto.load_privatekey(crypto.FILETYPE_PEM, file.read(), b"").to_cryptography_key()
+        context.use_privatekey(key)
         context.check_privatekey()
         context.set_cipher_list((ciphers or _USUAL_CIPHERS).encode())
         _take_curves(context, curves)
-    except SSL.Error as error:
+    except (SSL.Error, crypto.Error) as error:
         raise _as_ssl_error(error) from None
     context.set_min_proto_version(_VERSIONS[min_version])
     # A resumed session would carry a client certificate past a CA that was removed since.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import ssl
+import stat
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from steersman.net.log_levels import NOTICE
 log = logging.getLogger("steersman.net")
 
 _CHECK_EVERY: Final = 2.0
+_LARGEST: Final = 3 << 20
 HTTP1: Final = ("http/1.1",)
 HTTP2: Final = ("h2", "http/1.1")
 """What is spoken with clients, the first that they know too."""
@@ -129,7 +131,7 @@ class ServerTLS:
         self._address = address
         self._alpn_protocols = list(alpn_protocols)
         self._checked = time.monotonic()
-        self._stamps = self._look()
+        self._stamps = self._refused = self._look()
         self._judged_later = judged_later
         self._contexts = self._load()
         self.context: ssl.SSLContext
@@ -166,17 +168,25 @@ class ServerTLS:
         try:
             self._contexts = self._load()
         except (OSError, ValueError) as error:
-            log.warning("TLS files changed but cannot be used, keeping the ones loaded before: %s", error)
+            if stamps != self._refused:  # once for each change
+                log.warning("TLS files changed but cannot be used, keeping the ones loaded before: %s", error)
+            self._refused = stamps
             return
-        self._stamps = stamps
+        self._stamps = self._refused = stamps
         log.log(NOTICE, "TLS files loaded anew")
 
     def _look(self) -> tuple[Any, ...]:
+        return tuple(map(_stamp, self._names()))
+
+    def _names(self) -> list[str]:
+        """Return the names of all files."""
         names = [name for item in self._certificates for name in (item.cert_file, item.key_file)]
-        return tuple(_stamp(name) for name in [*names, *self._client_ca_files])
+        return [*names, *self._client_ca_files]
 
     def _load(self) -> _Contexts:
-        """The contexts of all certificates: of `ssl`, or of pyOpenSSL."""
+        """Return the contexts of all certificates: of `ssl`, or of pyOpenSSL. Raises OSError, ValueError."""
+        for name in self._names():
+            check_file(name)
         default, *others = [self._new_context(each) for each in self._certificates]
         found = _Contexts(default)
         if not others:
@@ -205,7 +215,8 @@ class ServerTLS:
     def _verifying(self, certificate: Certificate) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = self._min_version
-        context.load_cert_chain(certificate.cert_file, certificate.key_file)
+        # Without a password OpenSSL would ask for that of an encrypted key on the terminal, and wait.
+        context.load_cert_chain(certificate.cert_file, certificate.key_file, password=lambda: "")
         context.set_alpn_protocols(self._alpn_protocols)
         # A resumed session would carry a client certificate past a CA that was removed since.
         context.num_tickets = 0
@@ -217,6 +228,15 @@ class ServerTLS:
                 context.load_verify_locations(cafile=name)
             context.verify_mode = ssl.CERT_OPTIONAL
         return context
+
+
+def check_file(name: str) -> None:
+    """Raise OSError unless a name is that of a file of at most 3 MiB: OpenSSL would wait for a writer of a pipe."""
+    status = os.stat(name)
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(f"{name} is not a file")
+    if status.st_size > _LARGEST:
+        raise OSError(f"{name} is larger than {_LARGEST} bytes")
 
 
 def _stamp(name: str) -> tuple[int, int, int] | None:

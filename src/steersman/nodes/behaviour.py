@@ -18,6 +18,7 @@ from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.net.ascii import lower
 from steersman.nodes.place import LIVENESS, READINESS, STARTUP, Start
 from steersman.nodes.rehearsal import MOST_FILES, Outcome, Setting, Unknown, outcome
+from steersman.nodes.shell.effects import TERMINATED
 from steersman.nodes.surroundings import expanded_words, identity_of, plain_variables, unexpanded_command_of
 from steersman.nodes.variables import ArgumentsTooLong
 from steersman.nodes.volume_files import folders_with_contents
@@ -51,6 +52,8 @@ class Behaviour:
     """From its start on, beside what its probes say."""
     stops_after: float = 0.0
     """How long it takes to end when it is told to; at most its grace period."""
+    stop_code: int = TERMINATED
+    """Its exit code then, unless it has to be killed."""
     reason: str = ""
     """Of its end, where it is not said by the exit code."""
     message: str = ""
@@ -89,7 +92,10 @@ def behaviour_of(
         missing = container.image.rpartition("/")[2][:_MOST_PROGRAM]
     annotations = pod.metadata.annotations
     if not any(key.startswith(PREFIX) for key in annotations):
-        return Behaviour(runs_for, exit_code, reason=reason, message=message, not_simulated=missing)
+        return Behaviour(
+            runs_for, exit_code, stops_after=found.stops_after, stop_code=found.stop_code, reason=reason,
+            message=message, not_simulated=missing,
+        )  # fmt: skip
 
     def said(what: str) -> str:
         return said_of(pod, container.name, what)
@@ -103,7 +109,8 @@ def behaviour_of(
     if said("oom-after"):
         runs_for, exit_code, reason = duration_of(said("oom-after")), _KILLED, "OOMKilled"
     return Behaviour(
-        runs_for, exit_code, duration_of(said("ready-after")), duration_of(said("stop-after")), reason,
+        runs_for, exit_code, duration_of(said("ready-after")),
+        duration_of(said("stop-after")) if said("stop-after") else found.stops_after, found.stop_code, reason,
         message if reason == "StartError" else "",
         duration_of(said("start-delay")) if said("start-delay") else None, said("pull-error"),
         duration_of(said("pull-time")), {

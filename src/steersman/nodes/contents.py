@@ -29,7 +29,7 @@ from steersman.nodes.env_file import EnvFile, EnvFileError
 from steersman.nodes.mounted_files import Mount, MountedFiles
 from steersman.nodes.naming import hostname_of
 from steersman.nodes.place import NOTHING, Memory, Progress, Start, moment_of
-from steersman.nodes.rehearsal import LONGEST, Printed, rehearsed
+from steersman.nodes.rehearsal import LONGEST, Printed, Unknown, rehearsed
 from steersman.nodes.shares import Shares, Slices
 from steersman.nodes.shell.effects import World, taken_by
 from steersman.nodes.surroundings import command_of, plain_variables
@@ -37,7 +37,9 @@ from steersman.nodes.variables import ArgumentsTooLong, expanded
 from steersman.nodes.volume_places import SERVER, of_persistent, of_pod, place_of
 from steersman.nodes.volume_store import VolumeFiles, VolumeKey, VolumeStore
 
-_CHANGES_FILES: Final = re.compile(r">|\b(touch|rm|tar|tee|dd|mkdir|rmdir|cp|mv|sed|truncate|new_file\w*)\b", re.ASCII)
+_CHANGES_FILES: Final = re.compile(
+    r">|\b(touch|rm|tar|tee|dd|mkdir|rmdir|cp|ln|mv|sed|truncate|new_file\w*)\b", re.ASCII
+)
 """Of commands: any other need not be followed."""
 _WAITS: Final = re.compile(r"\b(while|until|tail)\b", re.ASCII)
 _MOST_FOUND: Final = 64 << 10
@@ -57,6 +59,10 @@ _MOST_ENV_FILES: Final = 128 << 10
 """Bytes of files of variables that are read in a look at a pod."""
 _MOST_VOLUMES: Final = 256
 """Of a pod; what is in the others is its containers' own."""
+_MOST_MOUNTS: Final = 1024
+"""Of a container."""
+_MOST_EXPRESSIONS: Final = 16 << 10
+"""Characters of all expressions in the mounts of a container."""
 _MOST_SERVERS: Final = 256
 """Servers of files; the volumes of others live as long as their pods."""
 _MOST_NAME: Final = 253
@@ -109,6 +115,8 @@ class Contents:
         self.lock: Final = threading.RLock()
         """Held for some milliseconds at most: pods that take long are looked at beside the loop."""
         self.volume_of: Callable[[Key], PersistentVolume | None] = _none
+        self.unknown_of: Callable[[Pod], Unknown | None] = _unsaid
+        """Gives the fate of programs that are not simulated on a pod's node."""
         self._pods: dict[str, _OfPod] = {}
         self.full: Callable[[Pod, str], None] = _nobody
         """Called once with a pod and the name of a volume of it for whose files there is no room."""
@@ -216,18 +224,23 @@ class PodContents:
     # Sight
 
     def mounts(self, container: AnyContainer) -> list[Mount]:
-        """Return the mounts of a container; those of volumes that nobody else writes into have no files."""
+        """Return the mounts of a container; those of volumes that nobody else writes into, and those beyond the bounds
+        of a container's, have no files."""
         found = []
-        for mount in container.volume_mounts:
+        variables: Mapping[str, str] | None = None
+        left = _MOST_EXPRESSIONS
+        for mount in container.volume_mounts[:_MOST_MOUNTS]:
             volume = self._volumes.get(mount.name)
             at = posixpath.normpath(mount.mount_path)
-            if volume is None or volume.files is None:
+            left -= len(mount.sub_path_expr)
+            if volume is None or volume.files is None or (mount.sub_path_expr and left < 0):
                 found.append(Mount(at, None, name=mount.name))
                 continue
             inside = mount.sub_path
             if mount.sub_path_expr:
                 with contextlib.suppress(ArgumentsTooLong):  # a container of which this is true does not start
-                    inside = expanded(mount.sub_path_expr, plain_variables(self._pod, container))
+                    variables = plain_variables(self._pod, container) if variables is None else variables
+                    inside = expanded(mount.sub_path_expr, variables)
             inside = posixpath.normpath(posixpath.join("/", volume.inside, inside.lstrip("/"))).strip("/")
             found.append(Mount(at, volume.files, inside, mount.name))
         return found
@@ -287,7 +300,8 @@ class PodContents:
                 variables = plain_variables(self._pod, container)
             except ArgumentsTooLong:  # nor does this one
                 return
-            world = World(hostname_of(self._pod), variables, times.moment)
+            folders = frozenset(each.mount_path.rstrip("/") or "/" for each in container.volume_mounts)
+            world = World(hostname_of(self._pod), variables, times.moment, mounts=folders)
         given = 0
         for path, data in world.files.items():
             given += len(data)
@@ -300,7 +314,8 @@ class PodContents:
         there = world.copy(files=self.view(container, own), environment=found)
         words = command_of(container, found)
         keys = {each.files.key for each in mounts if each.files is not None}
-        rest = rehearsed(words, there, at, times.moment(), unknown_programs(self._pod, container))
+        unknown = unknown_programs(self._pod, container, self._all.unknown_of(self._pod))
+        rest = rehearsed(words, there, at, times.moment(), unknown)
         self._all.add_course(self._known, container_id, Course(rest, at, tuple(keys), self._all.lock))
 
     def _is_followed(self, container: AnyContainer) -> bool:
@@ -498,3 +513,7 @@ def _nobody(_: Pod, __: str) -> None:
 
 def _none(_: Key) -> None:
     """No claim is bound."""
+
+
+def _unsaid(_: Pod) -> None:
+    """Each container has what suits it."""

@@ -94,7 +94,8 @@ async def _follow(
     if inside.course is None:
         words = command_of(container, world.environment)
         own = _copy(world, inside, memory=share)
-        inside.course = rehearsed(words, own, started, now, unknown_programs(pod, container))
+        unknown = unknown_programs(pod, container, containers.contents.unknown_of(pod))
+        inside.course = rehearsed(words, own, started, now, unknown)
         inside.next = started
     for _ in range(_MOST_TURNS):
         at = inside.next

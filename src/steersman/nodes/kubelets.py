@@ -37,16 +37,17 @@ from steersman.nodes.node_set import NodeSet
 from steersman.nodes.place import Happened, Memory, Place, Ran
 from steersman.nodes.pod_life import Step, is_over, step, takes_long
 from steersman.nodes.pod_status import rejected
+from steersman.nodes.rehearsal import Unknown
 from steersman.nodes.resize import Room
+from steersman.nodes.secret_makers import ClientOf, made_secrets
 from steersman.nodes.server.servers import WEBHOOKS, NodeServers
 from steersman.nodes.shell.effects import World
 from steersman.nodes.simulated_node import SimulatedNode
 from steersman.nodes.sources import Sources
-from steersman.nodes.surroundings import surroundings
+from steersman.nodes.surroundings import surroundings, variables_of
 from steersman.nodes.unsimulated import REASON, fields_without_effect, told
 from steersman.nodes.volume_store import MOST_IN_VOLUME
 from steersman.nodes.volumes import NodeVolumes, uses_claims
-from steersman.nodes.webhook_certificates import ClientOf, made_certificates
 
 if TYPE_CHECKING:  # most clusters have no stages
     from steersman.nodes.stages.players import StagePlayers
@@ -106,6 +107,7 @@ class Kubelets:
         containers.look = self._queue.add
         self._servers.refused = self._tell_of_refusal
         containers.contents.volume_of = self._volumes.volume_of
+        containers.contents.unknown_of = self._unknown_of
         containers.contents.full = partial(self._volume_is_full, asyncio.get_running_loop())
         self._persistent.on_change(self._volume_changed)
         self._node_objects.on_change(self._node_changed)
@@ -145,6 +147,10 @@ class Kubelets:
     def _volume_changed(self, old: PersistentVolume | None, new: PersistentVolume | None) -> None:
         if new is None and old is not None:
             self._servers.containers.contents.forget_volume(old)
+
+    def _unknown_of(self, pod: Pod) -> Unknown | None:
+        node = self._nodes.get(pod.spec.node_name)
+        return None if node is None else node.template.unknown_programs
 
     def _joined(self, node: SimulatedNode, obj: Node) -> None:
         """Sees to a node that is simulated from now on, and to its pods."""
@@ -241,7 +247,7 @@ class Kubelets:
         now = times.moment()
         place = self._place(node, address, uid, mounted=mounted and found.mounted)
         shared = await self._shared(node, pod, place.memory, now) if place.mounted else None
-        made = await self._made(pod) if place.mounted else {}
+        made = await self._made(node, pod) if place.mounted else {}
         place = replace(place, shared=shared, evicted=containers.evicted(uid), made=made)
         ran = await self._ran(pod, place.memory, now)
         done = await self._step(pod, replace(place, wrong_with=found.wrong_with, ran=ran), now)
@@ -268,11 +274,15 @@ class Kubelets:
         )) is not None:  # fmt: skip
             self._queue.add_after(key, min(max(again - now, 0.001), _LONGEST_WAIT))
 
-    async def _made(self, pod: Pod) -> dict[str, str]:
-        """Has containers that make certificates do so; what went wrong with each by name."""
+    async def _made(self, node: SimulatedNode, pod: Pod) -> dict[str, str]:
+        """Has containers that make Secrets do so; what went wrong with each by name."""
         if self._account is None or is_over(pod):
             return {}
-        return await made_certificates(self._account, pod)
+
+        def variables(container: AnyContainer) -> Awaitable[Mapping[str, str]]:
+            return variables_of(self._client, pod, container, node.template.allocatable)
+
+        return await made_secrets(self._account, pod, variables)
 
     async def _step(self, pod: Pod, place: Place, now: float) -> Step:
         """What becomes of a pod; of one that takes long, found out beside the loop."""

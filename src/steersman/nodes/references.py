@@ -58,6 +58,18 @@ def missing_pull_secrets(pod: Pod, find: Find) -> list[str]:
     return [name for name in names if find(Source(SECRET, name)) is None]
 
 
+def missing_sources(pod: Pod, find: Find) -> dict[Source, set[str]]:
+    """Return the ConfigMaps and Secrets that are not there and without which a pod does not start, with the keys that
+    it names."""
+    wanted = [each for volume in pod.spec.volumes for each in _of_volume(volume)]
+    wanted += [each for container in all_containers(pod.spec) for each in _of_variables(container)]
+    found: dict[Source, set[str]] = {}
+    for each in wanted:
+        if not each.optional and find(each.source) is None:
+            found.setdefault(each.source, set()).update(each.keys)
+    return found
+
+
 def wrong_with(container: AnyContainer, namespace: str, find: Find) -> str:
     """Why the variables of a container cannot be made; "" if they can."""
     for reference in _of_variables(container):

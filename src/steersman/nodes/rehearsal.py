@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from steersman.nodes.shell.effects import (
     ROOT,
+    TERMINATED,
     Answer,
     Identity,
     Kill,
@@ -25,7 +26,7 @@ from steersman.nodes.shell.effects import (
 from steersman.nodes.shell.shell import Shell
 
 ASSUMED: Final = frozenset({
-    "apk", "apt-get", "awk", "curl", "dig", "find", "getent", "ln", "nc", "nslookup", "ping", "sed", "timeout", "wget",
+    "apk", "apt-get", "awk", "curl", "dig", "find", "getent", "nc", "nslookup", "ping", "sed", "timeout", "wget",
 })  # fmt: skip
 """Programs that scripts use on their way, which a rehearsal takes to have ended well; any other runs for ever."""
 _KEPT_REPETITIONS: Final = 1000
@@ -85,6 +86,7 @@ def rehearsed(
     """
     at = start
     world.now = lambda: at
+    world.has_image = unknown is not Unknown.FAIL
     course = Shell(world).run(words)
     answer: Answer = None
     effects = 0
@@ -147,6 +149,7 @@ def attempt(words: Sequence[str], world: World) -> Attempt:
     """Runs a command on the files of a world. Programs that there are not count as done well, and so does a script that
     cannot be followed to its end."""
     world.most_work = _MOST_WORK
+    world.has_image = True
     course = Shell(world).run(words)
     answer: Answer = None
     seconds, signal, printed = 0.0, None, {1: bytearray(), 2: bytearray()}
@@ -191,6 +194,10 @@ class Outcome(NamedTuple):
     """The first program that it uses and that is not simulated."""
     cannot_start: bool = False
     """Whether that is the command itself, and is not found."""
+    stops_after: float = 0.0
+    """Seconds that it takes to end when it is told to, by a trap of its script."""
+    stop_code: int = TERMINATED
+    """The exit code then."""
 
 
 class Setting(NamedTuple):
@@ -232,11 +239,12 @@ def _run(words: tuple[str, ...], setting: Setting) -> Outcome:
     at = 0.0
     world = World(
         "localhost", dict(setting.variables), lambda: at, unread=setting.unread, identity=setting.identity,
-        most_work=_MOST_WORK,
+        most_work=_MOST_WORK, mounts=frozenset(setting.mounts), has_image=setting.unknown is not Unknown.FAIL,
     )  # fmt: skip
     world.folders |= frozenset(setting.mounts)
     world.files.update(setting.files)
-    course = Shell(world).run(words)
+    shell = Shell(world)
+    course = shell.run(words)
     answer: Answer = None
     repetitions = 0
     printed = b""
@@ -264,7 +272,7 @@ def _run(words: tuple[str, ...], setting: Setting) -> Outcome:
                 if not _is_known(name, setting.unknown):
                     missing = missing or name[:_MOST_NAME]
                     if setting.unknown is Unknown.RUN:
-                        return Outcome(None, is_known=False, missing=missing)
+                        return _going_on(world, shell, missing, is_known=False)
                     if setting.unknown is Unknown.FAIL and is_first:
                         return Outcome(at, _CANNOT_START, missing=missing, cannot_start=True)
                 answer = _answer(name, setting.unknown)
@@ -273,12 +281,48 @@ def _run(words: tuple[str, ...], setting: Setting) -> Outcome:
             case ReadLine() | Read():
                 if setting.stdin:
                     break
-    return Outcome(None, missing=missing)
+    return _going_on(world, shell, missing)
+
+
+def _going_on(world: World, shell: Shell, missing: str, *, is_known: bool = True) -> Outcome:
+    """The outcome of a command that does not end by itself."""
+    seconds, code = _stopped(world, shell)
+    return Outcome(None, is_known=is_known, missing=missing, stops_after=seconds, stop_code=code)
+
+
+def _stopped(world: World, shell: Shell) -> tuple[float, int]:
+    """The seconds that a script which goes on takes to end when it gets SIGTERM, and its exit code then.
+
+    A script without a trap for that, or whose trap does not end it, ends at once. So does one whose trap cannot be
+    followed.
+    """
+    at_once = 0.0, TERMINATED
+    if shell.inner is None or "TERM" not in shell.inner.traps:
+        return at_once
+    taken, answer = 0.0, None
+    world.steps, world.most_work = 0, world.work + _MOST_WORK
+    course = shell.inner.terminated()
+    for _ in range(_MOST_EFFECTS):
+        try:
+            effect = course.send(answer)
+        except StopIteration as done:
+            return at_once if done.value is None else (taken, int(done.value) & 255)
+        answer = None
+        match effect:
+            case Wait(seconds):
+                taken += seconds
+                if seconds == float("inf"):
+                    return taken, TERMINATED
+            case Missing():
+                answer = 0
+            case Unread():
+                break
+    return at_once
 
 
 def _message(world: World, setting: Setting, code: int, printed: bytes) -> str:
     """The message of a container that has ended, bounded as a kubelet bounds it (pkg/kubelet/kuberuntime)."""
-    data = world.files.get(setting.message_path, b"")[:_MOST_MESSAGE]
+    data = (world.read(setting.message_path) or b"")[:_MOST_MESSAGE]
     if not data and setting.prints_message and code:
         data = b"".join(printed.splitlines(keepends=True)[-_MOST_MESSAGE_LINES:])
     return data.decode(errors="replace")

@@ -90,7 +90,7 @@ def plain_variables(
 ) -> Variables:  # fmt: skip
     """The variables that say their values themselves, what the pod's fields say, and those that are in files. Raises
     ArgumentsTooLong."""
-    found = Variables({"PATH": PATH, "HOSTNAME": hostname_of(pod), "HOME": "/root"})
+    found = Variables(_usual_variables(pod))
     for each in container.env:
         source = each.value_from
         if source is None:
@@ -185,8 +185,7 @@ async def surroundings(
     give, `of_files` are the variables that are in files. Without `tokens` those of its account are not made. Raises
     Unreachable."""
     reader = _Reader(client, pod, container, allocatable, of_files, tokens=tokens)
-    variables = {"PATH": PATH, "HOSTNAME": hostname_of(pod), "HOME": "/root", **await reader.variables()}
-    world = World(hostname_of(pod), variables, times.moment)
+    world = World(hostname_of(pod), {**_usual_variables(pod), **await reader.variables()}, times.moment)
     world.files.update(_usual_files(pod))
     if isinstance(container, Container):
         status = next((each for each in all_statuses(pod.status) if each.name == container.name), None)
@@ -194,12 +193,25 @@ async def surroundings(
         world.files.update(cgroup_files(container.resources, status, whole))
     world.files.update(await reader.files())
     mounts = {each.mount_path.rstrip("/") or "/" for each in container.volume_mounts}
+    world.mounts = frozenset(mounts)
     world.folders = world.folders | frozenset(mounts - world.files.keys())
     world.identity = identity_of(pod, container)
     world.modes.update(modes(pod, container, world.files))
     world.file_systems.update(file_systems(pod, container))
     world.folder = container.working_dir or "/"
     return world
+
+
+async def variables_of(
+    client: Client, pod: Pod, container: AnyContainer, allocatable: Mapping[str, str]
+) -> dict[str, str]:  # fmt: skip
+    """Return the variables of a container, but for those that are in files. Raises StatusError, Unreachable."""
+    reader = _Reader(client, pod, container, allocatable, {}, tokens=False)
+    return {**_usual_variables(pod), **await reader.variables()}
+
+
+def _usual_variables(pod: Pod) -> dict[str, str]:
+    return {"PATH": PATH, "HOSTNAME": hostname_of(pod), "HOME": "/root"}
 
 
 def _usual_files(pod: Pod) -> dict[str, bytes]:

@@ -28,7 +28,8 @@ class Context:
     `action` is what it does, and to what. `dry_run` goes the whole way but the commit.
     `warnings` are sent to the client as Warning headers. `found` is what an Inquiry found out for validation, which
     cannot wait. `lane` is where work on the object is to be done if it is large, None if it is not. `audit` is what is
-    recorded of the request, None for nothing.
+    recorded of the request, None for nothing. `newest` is the revision of storage when the request came, 0 if unknown:
+    a cache that shows it has everything that was acknowledged before.
     """
 
     user: UserInfo = ANONYMOUS
@@ -38,6 +39,7 @@ class Context:
     found: Any = None
     lane: SlowLane | None = None
     audit: Trail | None = None
+    newest: int = 0
     _told: dict[str, int] = field(default_factory=dict)
     """The warnings, each with how long they were so far if each is cut."""
 

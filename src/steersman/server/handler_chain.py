@@ -5,6 +5,7 @@ Those whose subject this server does not have yet (tracing) are not in it.
 
 from __future__ import annotations
 
+from steersman.endpoints.filters.arrival import Arrival, with_arrival
 from steersman.endpoints.filters.audit import with_audit
 from steersman.endpoints.filters.audit_id import with_audit_id
 from steersman.endpoints.filters.authentication import with_authentication
@@ -33,7 +34,9 @@ from steersman.server.config import CompletedConfig
 from steersman.server.lifecycle import Lifecycle
 
 
-def filters(config: CompletedConfig, lifecycle: Lifecycle, requests: WaitGroup) -> tuple[Filter, ...]:
+def filters(
+    config: CompletedConfig, lifecycle: Lifecycle, requests: WaitGroup, arrival: Arrival | None = None
+) -> tuple[Filter, ...]:  # fmt: skip
     """The filters for a configuration; one that would do nothing is left out."""
     metrics = config.metrics
     chain: tuple[Filter | None, ...] = (
@@ -54,11 +57,12 @@ def filters(config: CompletedConfig, lifecycle: Lifecycle, requests: WaitGroup) 
         with_timeout(metrics),
         with_warnings,
         with_cors(config.cors_allowed_origins) if config.cors_allowed_origins else None,
+        with_arrival(arrival) if arrival is not None else None,
         with_authentication(config.authenticator, metrics, config.proxy_headers, config.auditor),
         with_audit(config.auditor) if config.auditor is not None else None,
-        with_impersonation(config.authorizer, metrics),
+        with_impersonation(config.authorizer, metrics, config.slow_lane),
         _with_seats(config),
-        with_authorization(config.authorizer, metrics),
+        with_authorization(config.authorizer, metrics, config.slow_lane, arrival),
     )
     return tuple(each for each in chain if each is not None)
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from steersman.catalogue.catalogue import Catalogue
+from steersman.endpoints.filters.arrival import Arrival
 from steersman.endpoints.filters.wait_group import WaitGroup
-from steersman.endpoints.installer import Route
 from steersman.endpoints.instrument import instrumented
 from steersman.endpoints.request import Handler, Request, chain
 from steersman.endpoints.request_info import RequestInfo
@@ -36,7 +36,6 @@ _LEAST_DRAIN: Final = 1.0
 
 PathHandler = Callable[[Request], Awaitable[Response]]
 
-_JUDGED: Final = frozenset({"POST", "PUT", "PATCH"})
 _MOST_ROOT_PARTS: Final = 3
 """Parts of the root of a web service: "/apis/apps/v1"."""
 
@@ -79,13 +78,13 @@ class Server:
         self.readyz = HealthChecks("/readyz")
         self.gather: Callable[[list[bytes]], Awaitable[list[bytes]]] | None = None
         """Makes of this process' metrics those of a server of several."""
-        self.behind: Callable[[str, str, bool], Awaitable[None] | None] | None = None
+        self.behind: Callable[[str, str], Awaitable[None] | None] | None = None
         """What a request waits for until definitions are as they were acknowledged, None if nothing.
 
-        Of the group, the plural ("" for what is about a whole group), and whether custom resources are judged.
+        Of the group, and the plural ("" for what is about a whole group).
         """
-        self.first: Callable[[], Awaitable[None] | None] | None = None
-        """What every request waits for, if there is anything; to be set before `prepare_run`."""
+        self.arrival: Arrival | None = None
+        """What requests wait for where other processes write to storage, too; to be set before `prepare_run`."""
         self.parting = 0.0
         """Seconds in which kept connections are answered on at the end, where others answer in this server's place."""
         self._http: HttpServer | None = None
@@ -150,7 +149,9 @@ class Server:
         if self.delegated and (delegate := self._delegate(info.path)) is not None:
             return await delegate(request)
         route = self.catalogue.routes.get(info.template)
-        if (route is None or route.by_definition) and (waiting := self._is_behind(request, route)) is not None:
+        if route is None and self.arrival is not None and not request.newest and self.behind is not None:
+            await self.arrival.wait(request)  # what it asks for may have been defined elsewhere
+        if (route is None or route.by_definition) and (waiting := self._is_behind(request)) is not None:
             await waiting
             route = self.catalogue.routes.get(info.template)
         if route is not None and (not route.by_definition or route.is_usual(request)):
@@ -164,14 +165,14 @@ class Server:
         handler = self._path_handler(info.path)
         return self._unknown(request) if handler is None else await handler(request)
 
-    def _is_behind(self, request: Request, route: Route | None) -> Awaitable[None] | None:
+    def _is_behind(self, request: Request) -> Awaitable[None] | None:
         """What a request for a custom resource, or for what is not served yet, has to wait for."""
         path = request.info.path
         if self.behind is None or not path.startswith("/apis/"):
             return None
         group = path.split("/", 3)[2]
         plural = request.info.action.resource if request.info.resource_request else ""
-        return self.behind(group, plural, route is None or request.method in _JUDGED)
+        return self.behind(group, plural)
 
     def _delegate(self, path: str) -> PathHandler | None:
         """Who answers a path, as what it is about was read: the group version is the first three parts of it."""
@@ -221,8 +222,7 @@ class Server:
 
     def prepare_run(self) -> None:
         """Puts the filters around everything."""
-        handle = chain(filters(self.config, self.lifecycle, self.requests), self.handle)
-        self._handler = _front(handle) if self.first is None else _behind(self.first, _front(handle))
+        self._handler = _front(chain(filters(self.config, self.lifecycle, self.requests, self.arrival), self.handle))
         self.readyz.add(HealthCheck("shutdown", lambda: "shutting down" if self.lifecycle.shutting_down else None))
 
     @property
@@ -297,16 +297,6 @@ class Server:
     def http(self) -> HttpServer | None:
         """The listener while it runs, for its statistics."""
         return self._http
-
-
-def _behind(first: Callable[[], Awaitable[None] | None], handle: HttpHandler) -> HttpHandler:
-    async def behind(http: HttpRequest) -> Response:
-        waiting = first()
-        if waiting is not None:
-            await waiting
-        return await handle(http)
-
-    return behind
 
 
 def _front(handle: Handler) -> HttpHandler:

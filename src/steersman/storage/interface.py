@@ -139,6 +139,9 @@ class Subscription(Protocol):
         ...
 
 
+Answered = Callable[[int | StorageUnavailable], None]
+"""Takes the newest revision, or why it is not known, on the loop; must not block, nor raise."""
+
 Deliver = Callable[[Sequence[Event]], None]
 """Takes events of a prefix in revision order, on the loop, before the write that made them is acknowledged."""
 

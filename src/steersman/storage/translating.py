@@ -28,6 +28,7 @@ from steersman.storage.interface import (
     Subscription,
     Undecodable,
 )
+from steersman.storage.late import Late
 from steersman.storage.wrapping import WrappingStorage
 
 _TURN: Final = 0.003
@@ -40,7 +41,8 @@ starts over."""
 class TranslatingStorage(WrappingStorage):
     """See the module. One for each resource, as each has its own form."""
 
-    def __init__(self, inner: Storage, form: StoredForm, lane: SlowLane) -> None:
+    def __init__(self, inner: Storage, form: StoredForm, lane: SlowLane, late: Late | None = None) -> None:
+        """`late` has the late subscribers of other resources, too."""
         super().__init__(inner)
         self.seals = inner.seals
         """True as well once anything was met that is no value: then `is_stale` is to be asked."""
@@ -48,19 +50,18 @@ class TranslatingStorage(WrappingStorage):
         self._lane = lane
         self._under_way: dict[bytes, bytes] = {}
         """What is being written, as it is stored -> as it was given: whoever is told of it need not translate it."""
-        self._behind: set[_Feed] = set()
-        """Those whose subscribers are still to be told of something."""
+        self._late: Final = Late()
+        self._late_of_all = Late() if late is None else late
 
     @property
     def revision(self) -> int:
-        if not self._behind:
+        if not self._late.feeds:
             return self._inner.revision
-        return min(self._inner.revision, *(feed.told for feed in self._behind))
+        return min(self._inner.revision, *(feed.told for feed in self._late.feeds))
 
     async def wait_until(self, revision: int) -> None:
         await self._inner.wait_until(revision)
-        for feed in [feed for feed in self._behind if feed.told < revision]:
-            await feed.caught_up.wait()
+        await self._late.wait_until(revision)
 
     # Reading
 
@@ -174,7 +175,7 @@ class TranslatingStorage(WrappingStorage):
     async def subscribe(
         self, prefix: str, *, after_revision: int, deliver: Deliver, lost: Lost | None = None
     ) -> Subscription:
-        feed = _Feed(self, self._form, deliver, self._behind)
+        feed = _Feed(self, self._form, deliver, (self._late, self._late_of_all))
 
         def end(error: Exception) -> None:
             feed.drop()
@@ -197,11 +198,13 @@ class _Feed:
 
     subscription: Subscription
 
-    def __init__(self, storage: TranslatingStorage, form: StoredForm, deliver: Deliver, behind: set[_Feed]) -> None:
+    def __init__(
+        self, storage: TranslatingStorage, form: StoredForm, deliver: Deliver, late: Sequence[Late]
+    ) -> None:  # fmt: skip
         self._storage = storage
         self._is_own = form.is_own
         self._deliver = deliver
-        self._behind = behind
+        self._late = late
         self._is_past = True
         self._waiting: deque[Event] = deque()
         self._work: asyncio.Task[None] | None = None
@@ -255,7 +258,8 @@ class _Feed:
         self._waiting += events
         if self._is_past or not events:
             return
-        self._behind.add(self)
+        for late in self._late:
+            late.feeds.add(self)
         if len(self._waiting) > _MOST_WAITING:
             self._give_up()
         elif self._work is None:
@@ -307,7 +311,8 @@ class _Feed:
         self._deliver(waiting)
 
     def _rest(self) -> None:
-        self._behind.discard(self)
+        for late in self._late:
+            late.feeds.discard(self)
         self.caught_up.set()
 
     def cancel(self) -> None:

@@ -58,6 +58,8 @@ class CachedObjects(Generic[T]):
             value_of=self.select.value_of,
         )  # fmt: skip
         self.slow_lane = slow_lane
+        self.is_apart = False
+        """Whether it lies in a storage of its own, of whose revisions those of requests (Context.newest) are none."""
         self._thread = get_ident()
         self._filling: asyncio.Task[None] | None = None
         self.is_cold = True
@@ -214,6 +216,15 @@ class CachedObjects(Generic[T]):
             return False  # what failed is not the object
         newest = await self.newest(key)
         return newest is None or newest.revision != entry.revision
+
+    def is_newest_for(self, ctx: Context) -> bool:
+        """Return True if the cache is known to have everything that was committed before the request came."""
+        if self.cacher.is_current:
+            return True
+        if not ctx.newest or self.is_apart or self.cacher.revision < ctx.newest:
+            return False
+        self.cacher.counts.consistent += 1
+        return True
 
     async def catches_up(self) -> bool:
         """Whether the cache comes to have everything that is committed, in time. Raises StatusError 429."""

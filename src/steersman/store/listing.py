@@ -55,7 +55,7 @@ async def list_items(store: CachedObjects[Any], ctx: Context, options: ListOptio
     if options.continue_token:
         return await _continue(store, ctx, prefix, options, limit=0 if version else options.limit)
     if not version:
-        if await store.catches_up():
+        if store.is_newest_for(ctx) or await store.catches_up():
             return await _list_now(store, ctx, prefix, options, limit=options.limit)
         newest = await available(store.storage.current_revision())
         return await _list_at(store, ctx, prefix, options, newest, "", limit=options.limit, token="")

@@ -76,7 +76,7 @@ class Store(StoredObjects[T], WriteRules[T]):
         from_storage = self.cacher.undecryptable is not None
         if resource_version and resource_version != "0":
             await self.wait_fresh(listing.parse_version(resource_version, plain=True))
-        elif not resource_version and not self.cacher.is_current:
+        elif not resource_version and not self.is_newest_for(ctx):
             from_storage = not await self.catches_up() or from_storage
         key = self.key(ctx.action.namespace, name)
         entry = await self.stored(key) if from_storage else self.cacher.get(key)

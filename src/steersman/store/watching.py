@@ -18,10 +18,10 @@ from steersman.store.storage_errors import StorageNotReady, end_of_watch, not_re
 logger = logging.getLogger(__name__)
 
 
-async def _come_up(store: CachedObjects[Any]) -> None:
+async def _come_up(store: CachedObjects[Any], ctx: Context) -> None:
     """Waits until the cache has what is committed; where that takes too long, it will do as it is: what it lacks is
     told later, as what happens."""
-    if store.cacher.is_current:
+    if store.is_newest_for(ctx):
         return
     try:
         async with asyncio.timeout(FRESH_TIMEOUT):
@@ -55,9 +55,10 @@ async def watch(
         if options.send_initial_events:
             await store.wait_fresh(revision)
     elif not version and options.send_initial_events:
-        await store.wait_current()
+        if not store.is_newest_for(ctx):
+            await store.wait_current()
     elif not version:
-        await _come_up(store)
+        await _come_up(store, ctx)
     if options.send_initial_events or (options.send_initial_events is None and not revision):
         await cacher.indexed(value)
         now = cacher.revision

@@ -9,8 +9,7 @@ from errno import ENOENT
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
+from steersman.machinery.codec.yaml_files import YAMLFileError, read_documents
 from steersman.testing.blocking_client import BlockingClient
 
 DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -46,9 +45,9 @@ def _files(path: Path) -> list[Path]:
 
 def _documents(file: Path) -> Iterator[dict[str, Any]]:
     try:
-        documents = list(yaml.load_all(file.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"{file} cannot be read: {error}") from None
+        documents = read_documents(file)
+    except YAMLFileError as error:
+        raise ValueError(str(error)) from None
     for each in documents:
         if isinstance(each, dict) and each.get("kind") == "CustomResourceDefinition":
             yield each
@@ -72,7 +71,7 @@ def _apply(client: BlockingClient, definition: dict[str, Any]) -> str:
     name = str((definition.get("metadata") or {}).get("name", ""))
     body = {key: value for key, value in definition.items() if key != "status"}
     target = f"{DEFINITIONS}/{name}?fieldManager=steersman&force=true"
-    status, answer = client.request("PATCH", target, json.dumps(body, default=str).encode(), _APPLY)
+    status, answer = client.request("PATCH", target, json.dumps(body).encode(), _APPLY)
     if status not in (200, 201):
         raise NotEstablished(f"{name}: {status} {json.loads(answer).get('message', '')}")
     return name

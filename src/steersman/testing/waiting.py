@@ -23,6 +23,7 @@ Until = str | Callable[[Any], bool]
 """`create`, `delete` or `condition=TYPE[=STATUS]` as of `kubectl wait --for`; or what is called with the object, or the
 list of objects, and says whether it is as it should be."""
 
+_NOT: Final = {"create": "not there", "delete": "not gone"}
 _LONGEST_STATE: Final = 6000
 _MOST_SHOWN: Final = 20
 _MOST_EVENTS: Final = 20
@@ -126,7 +127,7 @@ class Wait:
         until = self._until if isinstance(self._until, str) else _named(self._until)
         secret = (self._served.resource.group, self._served.resource.plural) == ("", "secrets")
         lines = [
-            f"{named}{where}: not {until} after {timeout:g} s",
+            f"{named}{where}: {_NOT.get(until, f'not {until}')} after {timeout:g} s",
             "",
             "last state:",
             shown(self._state, secret=secret),

@@ -32,6 +32,8 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _SAME_AGAIN: Final = frozenset({307, 308})
 """Redirects after which the same is posted again; after others the answer is asked for."""
 _MOST_REDIRECTS: Final = 10
+LONGEST_LOCATION: Final = 16384
+"""Characters of the Location of a redirect."""
 _LONGEST_SHOWN: Final = 200
 _STEPS: Final = 5
 _FACTOR: Final = 1.5
@@ -199,12 +201,14 @@ class WebhookClient:
     def _redirected(self, target: str, location: str) -> str:
         """The path and query that a redirect leads to. Raises BadAnswer for one to another server: whoever answers for
         a webhook does not choose what else this server asks."""
+        if len(location) > LONGEST_LOCATION:
+            raise BadAnswer(f"failed to parse Location header: it has more than {LONGEST_LOCATION} characters")
         scheme, _, rest = self._endpoint.url.partition("://")
         own = f"{scheme}://{rest.partition('/')[0]}"
         to = urljoin(own + target, location)
         if to != own and not to.startswith(f"{own}/"):
             raise BadAnswer(f"redirects to other servers are not followed: {quote(shown_url(to)[:_LONGEST_SHOWN])}")
-        if not to.isascii() or any(each <= " " for each in to):
+        if not (to.isascii() and to.isprintable()) or " " in to:
             raise BadAnswer("failed to parse Location header: it has characters that no URL has")
         return to.removeprefix(own).partition("#")[0] or "/"
 

@@ -113,15 +113,29 @@ def test_a_cluster_is_left_running_found_and_ended(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("detach", [(), ("--detach",)])
-def test_a_port_that_is_taken_is_told(detach: tuple[str, ...], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "command", [("up",), ("up", "--detach"), ("serve", "--bind-address=127.0.0.1"),
+    ("serve", "--bind-address=127.0.0.1", "--workers=2")]
+)  # fmt: skip
+def test_a_port_that_is_taken_is_told_and_nothing_is_left(command: tuple[str, ...], tmp_path: Path) -> None:
+    folder = tmp_path / "new"
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        said = run("up", f"--data-dir={tmp_path}", "--storage=memory", f"--secure-port={port}", *detach, code=1)
+        said = run(*command, f"--data-dir={folder}", f"--secure-port={port}", code=1)
     assert said == (
         f"steersman: port {port} of 127.0.0.1 is in use by another process: end it, or take another --secure-port\n"
     )
-    assert running(tmp_path) is None
+    assert not folder.exists()
+
+
+@pytest.mark.slow
+def test_the_log_names_flags_that_were_given(tmp_path: Path) -> None:
+    where = f"--data-dir={tmp_path}"
+    run("up", where, "--secure-port=0", "--nodes=2", "--detach")
+    try:
+        assert (tmp_path / "up.log").read_text().endswith(" flags=[--nodes=2 --secure-port=0]\n")
+    finally:
+        run("down", where)
 
 
 @pytest.mark.slow

@@ -6,7 +6,9 @@ import fcntl
 import os
 from pathlib import Path
 
-from steersman.cli.up.process_file import Running, claim, running
+import pytest
+
+from steersman.cli.up.process_file import Running, claim, new_folder_taken_back, running
 
 
 def test_somebody_else_who_looks_is_not_taken_for_a_cluster(tmp_path: Path) -> None:
@@ -25,3 +27,44 @@ def test_a_cluster_is_found_however_many_look(tmp_path: Path) -> None:
         assert running(tmp_path) == first
         assert claim(tmp_path) is None
         assert os.fstat(file.fileno()).st_mtime == first.since
+
+
+@pytest.mark.parametrize(("more", "is_left"), [((), False), (("up.log",), False), (("ca.key",), True)])
+def test_a_start_that_fails_takes_back_a_folder_without_data(
+    tmp_path: Path, more: tuple[str, ...], is_left: bool
+) -> None:  # fmt: skip
+    folder = tmp_path / "new"
+    with new_folder_taken_back(folder), claim(folder):
+        for name in more:
+            (folder / name).touch()
+    assert folder.exists() == is_left
+
+
+def test_a_folder_of_before_stays_and_so_does_one_that_another_has_claimed(tmp_path: Path) -> None:
+    with new_folder_taken_back(tmp_path), claim(tmp_path):
+        pass
+    assert tmp_path.exists()
+    folder = tmp_path / "new"
+    with new_folder_taken_back(folder):
+        other = claim(folder)
+    with other:
+        assert running(folder) is not None
+
+
+def test_a_claim_of_a_folder_that_was_taken_back_meanwhile_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other process may take the folder away between opening its file and locking it."""
+    folder, lock, gone = tmp_path / "new", fcntl.flock, []
+
+    def late(file: object, how: int) -> None:
+        if not gone:
+            gone.append(folder / "up.pid")
+            gone[0].unlink()
+            folder.rmdir()
+        lock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with claim(folder):
+        assert gone
+        assert running(folder) is not None

@@ -33,3 +33,5 @@ def test_the_text_is_upstreams() -> None:
 
 def test_what_cannot_be_read_or_is_too_high_is_passed_over() -> None:
     assert intervals.parse("0,x,2-y,3-9,11", 6).intervals == [(0, 0), (3, 5)]
+    assert intervals.parse("1-" + "9" * 5_000, 6).intervals == [(1, 5)]
+    assert intervals.parse("1," + "9" * 5_000 + ",2", 6).intervals == [(1, 1)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -66,6 +67,35 @@ def test_a_rule_may_name_a_container_and_is_never_about_success() -> None:
         ({"succeededCount": 4}, False),
     ],
 )
-def test_success_is_declared_by_indexes_or_their_number(rule: dict[str, Any], *, is_met: bool) -> None:
-    found = met(from_plain(SuccessPolicy, {"rules": [rule]}), 10, intervals.of([0, 2, 5]))
+async def test_success_is_declared_by_indexes_or_their_number(rule: dict[str, Any], *, is_met: bool) -> None:
+    found = await met(from_plain(SuccessPolicy, {"rules": [rule]}), 10, intervals.of([0, 2, 5]))
     assert found == ("Matched rules at index 0" if is_met else None)
+
+
+async def test_lists_that_cannot_be_met_yet_are_not_read_and_long_ones_give_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read: list[str] = []
+
+    def parse(text: str, completions: int) -> intervals.Indexes:
+        read.append(text)
+        return intervals.Indexes([(0, completions)])
+
+    monkeypatch.setattr(intervals, "parse", parse)
+    rules = [{"succeededIndexes": "0,2,4-9"}, {"succeededIndexes": "1,3,5", "succeededCount": 3},
+             {"succeededIndexes": "0,3", "succeededCount": 9}]  # fmt: skip
+    policy = from_plain(SuccessPolicy, {"rules": rules})
+    assert await met(policy, 10, intervals.of([0])) is None
+    assert not read
+    assert await met(policy, 10, intervals.of([0, 2])) is None
+    assert read == ["0,3"]
+    monkeypatch.undo()
+    long = ",".join(str(2 * each) for each in range(9_000))
+    policy = from_plain(SuccessPolicy, {"rules": [{"succeededIndexes": f"{long},19999"}] * 20})
+    looking = asyncio.create_task(met(policy, 20_000, intervals.of(range(19_999))))
+    turns = 0
+    while not looking.done():
+        turns += 1
+        await asyncio.sleep(0)
+    assert looking.result() is None
+    assert turns > 2

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from steersman.api.flowcontrol.v1 import PriorityLevelConfiguration
+from steersman.endpoints.handlers import watch
 from steersman.flowcontrol.fairness import Fairness
 from steersman.flowcontrol.metrics import register_metrics
 from steersman.machinery.identity.action import Action
@@ -17,7 +18,7 @@ from steersman.machinery.metrics import Registry
 from steersman.machinery.values import times
 from steersman.net.body import EMPTY_BODY
 from steersman.net.message import Headers, Peer, Request, Response
-from tests.endpoints.small_server import SmallServer
+from tests.endpoints.small_server import SmallServer, Watch
 from tests.flowcontrol.configurations import level, paths, schema
 
 NOTES = "/api/v1/namespaces/ns/configmaps"
@@ -129,6 +130,26 @@ async def test_a_small_answer_that_nobody_reads_keeps_no_seat(
     if request.when_over is not None:
         request.when_over()
     assert fairness.levels["own"].seats.is_idle
+
+
+async def test_a_watch_whose_first_objects_nobody_reads_keeps_no_seat(
+    start_server: Start, fairness: Fairness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "_SEAT_SECONDS", 0.01)
+    small = await start_server({}, fairness=fairness)
+    configure(fairness, level("own"))
+    for name in "abcde":
+        await small.note(name, text="x" * 40_000)
+    seats = fairness.levels["own"].seats
+    response = await small.open("GET", f"{NOTES}?watch=1", user="alice")
+    assert not seats.is_idle
+    for _ in range(1_000):
+        if seats.is_idle:
+            break
+        await asyncio.sleep(0.005)
+    assert seats.is_idle
+    watching = Watch(response)
+    assert [await watching.told() for _ in range(5)] == [f"ADDED {name}" for name in "abcde"]
 
 
 async def test_an_unread_refusal_keeps_no_place_where_requests_are_counted_alone(start_server: Start) -> None:

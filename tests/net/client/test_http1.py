@@ -10,7 +10,7 @@ import pytest
 
 from steersman.net.client.answer import Answer, BadAnswer
 from steersman.net.client.dial import DialError, dial, resolve
-from steersman.net.client.http1 import MAX_INTERIM, UnaskedUpgrade, request_head, send
+from steersman.net.client.http1 import MAX_INTERIM, Http1Answer, UnaskedUpgrade, request_head, send
 from steersman.net.message import BodyAborted
 
 Ask = Callable[..., Awaitable[Answer]]
@@ -138,6 +138,35 @@ async def test_a_body_that_is_cut_off_is_told(ask: Ask, data: bytes) -> None:
 async def test_what_is_no_answer(ask: Ask, data: bytes, message: str) -> None:
     with pytest.raises(BadAnswer, match=message):
         await ask(data)
+
+
+@pytest.mark.parametrize("data", [b"\0" * 900_000 + b"\n", b"HTTP/1.1 200 OK\r\nA" + b"b" * 900_000 + b"\r\n\r\n"])
+async def test_an_error_quotes_no_more_than_a_few_lines(ask: Ask, data: bytes) -> None:
+    with pytest.raises(BadAnswer, match="malformed") as caught:
+        await ask(data)
+    assert len(str(caught.value)) <= 2048
+
+
+async def test_bodies_of_many_small_chunks_are_taken_a_few_at_a_time(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    answers = [await ask(head + b"1\r\n \r\n" * 40_000 + b"0\r\n\r\n") for _ in range(12)]
+    loop, taken, turns = asyncio.get_running_loop(), [0], [0]
+    take = Http1Answer._take
+
+    def counted(answer: Http1Answer) -> tuple[bytes, bool]:
+        taken[0] += 1
+        return take(answer)
+
+    def turn() -> None:
+        turns.append(taken[0] - sum(turns))
+        loop.call_soon(turn)
+
+    monkeypatch.setattr(Http1Answer, "_take", counted)
+    loop.call_soon(turn)
+    bodies = await asyncio.gather(*(each.read(1 << 20) for each in answers))
+    monkeypatch.undo()
+    assert all(len(each) == 40_000 for each in bodies)
+    assert max(turns) <= 48  # all begin in one turn
 
 
 @pytest.mark.parametrize("status", [0, 99, 200, 599, 600, 700, 999])

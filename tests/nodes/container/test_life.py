@@ -280,6 +280,16 @@ def test_a_deletion_that_was_told_of_while_nobody_looked_is_not_begun_anew() -> 
     assert it.again == NOW + 21
 
 
+def test_a_script_ends_as_its_trap_says() -> None:
+    script = "trap 'sleep 5; exit 3' TERM; while true; do sleep 1; done"
+    it = Living(restart="Never", command=["sh", "-c", script]).look()
+    it.at = NOW + 2
+    it.deleted().look()
+    assert (it.state, it.again) == ("Running", NOW + 7)
+    it.until(7)
+    assert it.pod.status.container_statuses[0].state.terminated.exit_code == 3
+
+
 def test_a_grace_period_may_be_longer_than_timestamps_go() -> None:
     it = Living(annotations={"stop-after": "20s"}).look()
     it.pod.metadata.deletion_timestamp = time_of(NOW)

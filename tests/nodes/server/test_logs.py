@@ -68,6 +68,29 @@ def test_of_many_lines_that_come_again_and_again_the_last_are_kept_and_others_ha
     assert longest <= 64
 
 
+async def test_logs_that_are_being_answered_share_the_memory_of_their_namespace(node: Node) -> None:
+    lines = "\n".join(f"{number:04} {'x' * 95}" for number in range(1000))
+    await node.pod("p", annotations={f"{PREFIX}logs": lines})
+    share = node.cluster._servers.containers.shares.of("default")
+    whole = 64 << 20
+    assert share.take(whole - 50_000)
+    answer = await node.ask("/containerLogs/default/p/c")
+    found = (await answer.read(1 << 20)).decode().splitlines()
+    assert 150 < len(found) < 500
+    assert found[-1].startswith("0999 ")
+    await answer.close()
+    share.give(whole - 50_000)
+    answer = await node.ask("/containerLogs/default/p/c?follow=true")  # nobody reads it
+    await answer.close()
+
+    async def is_given_back() -> bool:
+        if is_whole := share.take(whole):
+            share.give(whole)
+        return is_whole
+
+    await eventually(is_given_back)
+
+
 async def test_a_log_can_be_followed_until_the_container_ends(node: Node) -> None:
     pod = await node.pod("p", "sh", "-c", f"{COUNT}")
     following = asyncio.create_task(node.logs("p", "follow=true&sinceSeconds=1000"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
 
 import msgspec
 import pytest
@@ -18,6 +19,7 @@ from steersman.machinery.errors.status import StatusError
 from steersman.net.client.dial import DialError
 from steersman.net.client.http1 import send
 from steersman.net.client.transport import Address
+from steersman.net.message import Upgraded
 from steersman.nodes.container_status import sandbox_id
 from steersman.registry.core.services.locating import locate_service
 from tests.controllers.waiting import eventually
@@ -45,6 +47,31 @@ async def test_a_pod_answers_at_its_ports(node: Node) -> None:
         return False
 
     await eventually(gone)
+
+
+async def test_a_port_of_a_node_is_answered_by_the_pod_that_has_it(node: Node) -> None:
+    async def made(name: str, port: ContainerPort, **spec: Any) -> None:
+        containers = [Container(name="c", image="x", ports=[port])]
+        spec = {"host_network": True, "node_name": "node-0", **spec}
+        metadata = ObjectMeta(name=name, namespace="default")
+        await node.client.create(PODS, Pod(metadata=metadata, spec=PodSpec(containers=containers, **spec)))
+
+        async def is_seen_to() -> bool:
+            return (await node.client.get(PODS, name, "default")).status.phase in ("Running", "Failed")
+
+        await eventually(is_seen_to)
+
+    await made("a-udp", ContainerPort(container_port=8443, protocol="UDP"))
+    await made("b-elsewhere", ContainerPort(container_port=8443, host_port=8443, host_ip="127.0.0.1"))
+    own = ContainerPort(container_port=8443, host_port=8443, host_ip=KUBELET.host)
+    await made("c-own", own)
+    await made("a-refused", own)
+    connection = await node.connect(Address(KUBELET.host, 8443, secure=False))
+    answer = await send(connection, "GET", "/hostname", [("Host", "node")])
+    assert await answer.read(1000) == b"node-0\n"
+    connection = await node.connect(Address(KUBELET.host, 8443, secure=False))
+    answer = await send(connection, "GET", "/", [("Host", "node")])
+    assert b"Pod: default/c-own\n" in await answer.read(1000)
 
 
 @pytest.mark.parametrize(("args", "path", "answer"), [
@@ -171,6 +198,45 @@ async def test_ports_are_forwarded(node: Node) -> None:
         session.close()
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
+
+
+async def websocket(node: Node, target: str) -> tuple[Upgraded, bytes]:
+    """A WebSocket to the kubelet, and what has come of it."""
+    connection = await node.connect(KUBELET)
+    fields = [("Host", "node"), ("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13"),
+              ("Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA=="),
+              ("Sec-WebSocket-Protocol", "v4.channel.k8s.io")]  # fmt: skip
+    answer = await send(connection, "GET", target, fields)
+    assert answer.status == 101
+    return connection, answer.leftover
+
+
+@pytest.mark.parametrize("target", ["/portForward/default/p?port=80", "/exec/default/p/c?command=cat&input=1"])
+async def test_a_message_that_is_too_large_ends_a_websocket(node: Node, target: str) -> None:
+    await node.pod("p")
+    connection, read = await websocket(node, target)
+    await connection.write(b"\x82\xff" + (5 << 20).to_bytes(8, "big") + bytes(4))
+    async with asyncio.timeout(10):
+        while piece := await connection.read():
+            read += piece
+    assert b"\x03\xf1" in read  # 1009
+    connection.close()
+
+
+async def test_messages_to_a_port_that_refuses_are_dropped(node: Node) -> None:
+    await node.pod("p", ports=(8080,))
+    connection, leftover = await websocket(node, "/portForward/default/p?port=81,8080")
+    for _ in range(200):
+        await connection.write(b"\x82\x82\x00\x00\x00\x00\x00x")
+    request = b"GET /hostname HTTP/1.1\r\nHost: a\r\n\r\n"
+    await connection.write(bytes((0x82, 0x80 | len(request) + 1)) + bytes(4) + b"\x02" + request)
+    async with asyncio.timeout(10):
+        read = bytearray(leftover)
+        while b"\r\n\r\np\n" not in read:
+            piece = await connection.read()
+            assert piece
+            read += piece
+    connection.close()
 
 
 async def test_connections_end_with_their_pod(node: Node) -> None:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
 import pytest
 from cryptography import x509
 
@@ -14,7 +19,18 @@ from steersman.api.admissionregistration.v1 import (
 )
 from steersman.api.apiregistration.v1 import APIService, APIServiceSpec
 from steersman.api.apiregistration.v1 import ServiceReference as APIServiceReference
-from steersman.api.core.v1 import ConfigMap, Namespace, Pod, Service, ServicePort, ServiceSpec
+from steersman.api.core.v1 import (
+    ConfigMap,
+    EnvVar,
+    EnvVarSource,
+    Namespace,
+    ObjectFieldSelector,
+    Pod,
+    Secret,
+    Service,
+    ServicePort,
+    ServiceSpec,
+)
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.api.rbac.v1 import ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject
 from steersman.client.resources import (
@@ -30,7 +46,8 @@ from steersman.client.resources import (
     VALIDATING_WEBHOOK_CONFIGURATIONS,
 )
 from steersman.machinery.errors.status import StatusError
-from steersman.nodes.webhook_certificates import certificates_of
+from steersman.nodes.certificates import certificates_of
+from steersman.nodes.server.reviews import answer_of_reviewer
 from tests.controllers.waiting import eventually
 from tests.nodes.server.asking import Node
 
@@ -49,6 +66,7 @@ async def allow_accounts(node: Node) -> None:
             api_groups=["admissionregistration.k8s.io"], resources=["validatingwebhookconfigurations"],
             verbs=["get", "update"],
         ),
+        PolicyRule(api_groups=["apiregistration.k8s.io"], resources=["apiservices"], verbs=["get", "update"]),
     ]  # fmt: skip
     await node.client.create(CLUSTER_ROLES, ClusterRole(metadata=ObjectMeta(name="accounts"), rules=rules))
     subject = Subject(kind="ServiceAccount", name="default", namespace="default")
@@ -58,9 +76,11 @@ async def allow_accounts(node: Node) -> None:
     ))  # fmt: skip
 
 
-async def ended(node: Node, name: str, image: str, args: list[str]) -> Pod:
+async def ended(
+    node: Node, name: str, image: str, args: list[str], *, command: Sequence[str] = (), env: Sequence[EnvVar] = ()
+) -> Pod:  # fmt: skip
     """A pod that runs once, when it has ended."""
-    await node.pod(name, image=image, args=args, restart_policy="Never")
+    await node.pod(name, *command, image=image, args=args, env=list(env), restart_policy="Never")
 
     async def is_over() -> Pod | None:
         found = await node.client.get(PODS, name, "default")
@@ -96,6 +116,62 @@ async def test_a_chart_s_job_leaves_its_secret_and_patches_its_webhooks(node: No
     assert (await ended(node, "patch", CERTGEN, PATCH)).status.phase == "Succeeded"
     webhooks = (await node.client.get(VALIDATING_WEBHOOK_CONFIGURATIONS, "w")).webhooks
     assert [(each.client_config.ca_bundle, each.failure_policy) for each in webhooks] == [(secret.data["ca"], "Fail")]
+
+
+async def test_its_command_names_variables_and_values_apart(node: Node) -> None:
+    await allow_accounts(node)
+    variables = [
+        EnvVar(name="NS", value_from=EnvVarSource(field_ref=ObjectFieldSelector(field_path="metadata.namespace")))
+    ]
+    command = ["create", "--host", "w,w.$(NS).svc", "--namespace=$(NS)", "--secret-name", "certs"]
+    found = await ended(node, "create", CERTGEN, command, env=variables)
+    assert found.status.phase == "Succeeded"
+    secret = await node.client.get(SECRETS, "certs", "default")
+    certificate = x509.load_pem_x509_certificate(secret.data["cert"])
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["w", "w.default.svc"]
+
+
+async def test_it_patches_an_api_service(node: Node) -> None:
+    await allow_accounts(node)
+    spec = APIServiceSpec(
+        group="things.example.com", version="v1", group_priority_minimum=1000, version_priority=15,
+        service=APIServiceReference(namespace="default", name="w"), insecure_skip_tls_verify=True,
+    )  # fmt: skip
+    await node.client.create(API_SERVICES, APIService(metadata=ObjectMeta(name="v1.things.example.com"), spec=spec))
+    secret = Secret(metadata=ObjectMeta(name="certs", namespace="default"), data={"ca": certificates_of(["w"])[0]})
+    await node.client.create(SECRETS, secret)
+    command = ["patch", "--namespace=default", "--secret-name=certs", "--patch-mutating=false"]
+    command += ["--patch-validating=false", "--apiservice-name=v1.things.example.com"]
+    assert (await ended(node, "patch", CERTGEN, command)).status.phase == "Succeeded"
+    found = (await node.client.get(API_SERVICES, "v1.things.example.com")).spec
+    assert (found.ca_bundle, found.insecure_skip_tls_verify) == (secret.data["ca"], False)
+
+
+async def test_it_says_why_it_patches_nothing(node: Node) -> None:
+    command = ["patch", "--namespace=default", "--secret-name=c", "--patch-mutating=false", "--patch-validating=false"]
+    state = (await ended(node, "patch", CERTGEN, command)).status.container_statuses[0].state.terminated
+    assert state is not None
+    assert state.message.endswith("You must patch at least one kind of webhook, otherwise this command is a no-op")
+
+
+async def test_the_jobs_of_envoy_gateway_and_argo_cd_leave_their_secrets(node: Node) -> None:
+    await allow_accounts(node)
+    for name, command in {
+        "envoy": ["envoy-gateway", "certgen", "--disable-topology-injector"],
+        "argo": ["argocd", "admin", "redis-initial-password"],
+    }.items():
+        found = await ended(node, name, "registry/tool:1", [], command=command)
+        assert found.status.phase == "Succeeded"
+    made = {each.metadata.name: each for each in (await node.client.list(SECRETS, "default")).items}
+    assert {name: sorted(each.data) for name, each in made.items()} == {
+        **{each: ["ca.crt", "tls.crt", "tls.key"] for each in ("envoy", "envoy-gateway", "envoy-rate-limit")},
+        "envoy-oidc-hmac": ["hmac-secret"], "argocd-redis": ["auth"],
+    }  # fmt: skip
+    authority, certificate = (
+        x509.load_pem_x509_certificate(made["envoy-gateway"].data[each]) for each in ("ca.crt", "tls.crt")
+    )
+    certificate.verify_directly_issued_by(authority)
 
 
 async def test_it_does_so_with_the_rights_of_its_account(node: Node) -> None:
@@ -173,3 +249,22 @@ async def test_apis_of_pods_have_no_resources_then(node: Node) -> None:
         return False
 
     assert await eventually(is_gone)
+
+
+def test_a_review_is_read_as_far_as_its_answer_needs_it() -> None:
+    def answer(body: bytes) -> Any:
+        response = answer_of_reviewer("/convert", body)
+        return None if response is None else msgspec.json.decode(response.body)
+
+    many = b"{}," * 400_000 + b"{}"
+    began = time.thread_time()
+    found = answer(b'{"kind":"AdmissionReview","request":{"uid":"u","object":{"a":[%b]}}}' % many)
+    assert found["response"] == {"uid": "u", "allowed": True}
+    review = b'{"kind":"ConversionReview","request":{"uid":"u","desiredAPIVersion":"a/v2","objects":%b}}'
+    assert answer(review % (b"[%b]" % many)) is None
+    assert answer(review % b'{"a":1}') is None
+    assert answer(b"[%b]" % many) is None
+    assert time.thread_time() - began < 0.2  # values of the objects alone would take 1 s
+    found = answer(review % b'[{"apiVersion":"a/v1","kind":"A"},{"b":[1]}]')["response"]["convertedObjects"]
+    assert [each["apiVersion"] for each in found] == ["a/v2", "a/v2"]
+    assert answer(review % b"null")["response"]["convertedObjects"] == []

@@ -8,7 +8,9 @@ import random
 import shutil
 import sqlite3
 import struct
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -405,6 +407,60 @@ async def test_a_snapshot_takes_the_place_of_a_damaged_file_which_is_kept(crashe
     await store.close()
     assert path.with_name("store.db.damaged").exists()
     assert path.with_name("store.db.damaged-wal").exists()
+
+
+@pytest.mark.parametrize("way", ["salvage", "restore"])
+@pytest.mark.parametrize("has_log", [True, False])
+async def test_a_replacement_that_is_killed_anywhere_leaves_the_old_file_or_the_new_one(
+    crashed: Crashed, sound: tuple[Path, Held], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, has_log: bool
+) -> None:
+    snapshot.save(crashed.before, tmp_path / "snapshot")
+    if has_log:
+        path = crashed.again()
+        flip(wal.log_of(path), _HEADER + frames(path) // 2 * _STEP + 100)
+    else:
+        path = sound[0]
+        flip(path, place_of(path, next(value for _, value in sound[1].values() if len(value) < 100)))
+    killed: list[Path] = []
+
+    def with_copy(change: Callable[..., Any]) -> Callable[..., Any]:
+        """Copy the folder after a change of a name: what a kill at this moment leaves."""
+
+        def changed(at: Path, *arguments: Any, **options: Any) -> Any:
+            result = change(at, *arguments, **options)
+            if at.parent == path.parent:
+                killed.append(tmp_path / f"killed-{len(killed)}" / path.name)
+                shutil.copytree(path.parent, killed[-1].parent)
+            return result
+
+        return changed
+
+    for name in ("rename", "unlink"):
+        monkeypatch.setattr(Path, name, with_copy(getattr(Path, name)))
+    if way == "salvage":
+        salvage.salvage(path)
+    else:
+        snapshot.restore(tmp_path / "snapshot", path, replaces=True)
+    monkeypatch.undo()
+    store = await opened(path)
+    new = await shown(store)
+    await store.close()
+    found = set()
+    for left in killed:
+        try:
+            store = await opened(left)
+        except StorageFormatError as error:
+            found.add("refused")
+            if "is missing" in str(error):  # as the message says
+                left.with_name("store.db.damaged").rename(left)
+                with pytest.raises(StorageFormatError, match="is damaged"):
+                    await opened(left)
+            continue
+        assert await shown(store) == new
+        assert not file.next_of(left).exists()
+        await store.close()
+        found.add("new")
+    assert found == {"refused", "new"}
 
 
 def test_the_checksum_of_the_log_is_that_of_sqlite(tmp_path: Path) -> None:

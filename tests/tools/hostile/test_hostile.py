@@ -10,13 +10,13 @@ import hpack
 import pytest
 
 from steersman.machinery.codec.yaml import load
-from tools.hostile import custom, definitions, documents, floods, heads, objects, selectors
-from tools.hostile.case import Bytes, Case, Message, Request, Unread
+from tools.hostile import custom, definitions, documents, fillers, floods, heads, objects, selectors, sending
+from tools.hostile.case import NAMESPACE, Bytes, Case, Message, Request, Unread
 from tools.hostile.command import KINDS, main
 from tools.hostile.fields import ITEM, Field, Subject, fields_of, filled, fragment, placed, pointer, subjects
 from tools.hostile.measuring import Bounds, Measurer, Result
 from tools.hostile.report import as_json, causes, table
-from tools.hostile.sending import CONTINUATION, HEADERS, header_frames
+from tools.hostile.sending import CONTINUATION, HEADERS, Endpoint, header_frames
 from tools.hostile.series import strange
 from tools.hostile.server import Hold, Measured
 
@@ -79,6 +79,25 @@ def test_every_shape_of_an_object_is_sent_in_every_way() -> None:
         message = case.make(SIZE, WillingTarget())
         assert isinstance(message, Request), case.name
         assert message.size < 4 * SIZE + 3000, case.name
+
+
+def test_each_place_of_a_head_is_filled_with_each_dear_character() -> None:
+    for case in list(fillers.cases())[::97]:
+        message = made(case)
+        assert isinstance(message, Request)
+        assert SIZE * 0.2 < message.size < 3 * SIZE + 1000, case.name  # in characters
+    names = {case.name for case in fillers.cases()}
+    assert {
+        "fillers/http/1.1/headers/Accept/quotes/narrow", "fillers/h2/paths/api/v1/{}/invalid-escaped/anonymous",
+        f"fillers/http/1.1/queries/GET /api/v1/namespaces/{NAMESPACE}/pods/none/portforward/ports/astral-raw",
+    } <= names  # fmt: skip
+
+
+def test_bytes_that_are_no_text_are_sent_as_they_are() -> None:
+    case = next(each for each in fillers.cases() if each.name == "fillers/http/1.1/paths/{}/invalid-raw/narrow")
+    message = made(case, 10)
+    assert isinstance(message, Request)
+    assert sending._http1(Endpoint("a", 1, ""), message).startswith(b"GET /" + b"\xff" * 10 + b" HTTP/1.1\r\n")
 
 
 def test_headers_are_made_long_one_by_one_and_all_together() -> None:

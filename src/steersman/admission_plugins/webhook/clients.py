@@ -38,6 +38,7 @@ class Clients:
         task = self._clients.pop(config, None)
         if task is None:
             task = asyncio.ensure_future(self._made(config))
+            task.add_done_callback(_seen)
         self._clients[config] = task  # the last
         if len(self._clients) > _MOST:
             self._clients.pop(next(iter(self._clients))).add_done_callback(_close)
@@ -63,6 +64,12 @@ class Clients:
         for task in self._clients.values():
             task.add_done_callback(_close)
         self._clients.clear()
+
+
+def _seen(task: asyncio.Task[WebhookClient]) -> None:
+    """Take note of why no client was made: those who waited for it may all have gone."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _close(task: asyncio.Task[WebhookClient]) -> None:

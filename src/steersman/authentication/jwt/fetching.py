@@ -20,6 +20,7 @@ from steersman.net.client.egress import Dial
 from steersman.net.client.tls import HTTP2
 from steersman.net.client.transport import Address, Sender, Transport
 from steersman.net.message import BodyAborted
+from steersman.webhooks.client import LONGEST_LOCATION
 from steersman.webhooks.kubeconfig import KubeconfigError, client_tls
 
 TIMEOUT: Final = 30.0
@@ -99,6 +100,8 @@ class Fetcher:
             location = answer.header("location")
             if answer.status not in _REDIRECTS or not location:
                 break
+            if len(location) > LONGEST_LOCATION:
+                raise BadAnswer(f"failed to parse Location header: it has more than {LONGEST_LOCATION} characters")
             url = urljoin(url, location)
         else:
             raise BadAnswer(f"stopped after {_MOST_REDIRECTS} redirects")

@@ -18,7 +18,7 @@ from steersman.cli.flags import parse
 from steersman.cli.merged_context import take_out
 from steersman.cli.paths import DEFAULT_DATA_DIR, AbsolutePath, default_data_dir
 from steersman.cli.serve import Started, fail, run
-from steersman.cli.up.process_file import Running, claim, end, running
+from steersman.cli.up.process_file import Running, claim, end, new_folder_taken_back, running
 from steersman.cli.up.screen import can_redraw
 from steersman.controlplane.data_files import check_files
 from steersman.controlplane.options import Options, OptionsError
@@ -83,6 +83,13 @@ def _up(nodes: int | None, config: Path | None, detach: bool, flags: tuple[str, 
         configuration = _configuration(nodes, config)
     except OptionsError as error:
         fail(str(error))
+    own = {name: str(value) for name, value in (("nodes", nodes), ("config", config)) if value is not None}
+    with new_folder_taken_back(options.data_dir):
+        _run_in_folder(options, configuration, own, detach=detach)
+
+
+def _run_in_folder(options: Options, configuration: Configuration, own: dict[str, str], *, detach: bool) -> None:
+    """Claim the folder for the cluster, and run it there; `own` are the command's own flags that were given."""
     try:
         check_files(options.data_dir)
         claimed = claim(options.data_dir)
@@ -97,13 +104,13 @@ def _up(nodes: int | None, config: Path | None, detach: bool, flags: tuple[str, 
         if detach:
             from steersman.cli.up import detached
 
-            click.echo(detached.detach(options.data_dir, claimed, partial(_run, options, configuration)))
+            click.echo(detached.detach(options.data_dir, claimed, partial(_run, options, configuration, own)))
             if sys.stdout.isatty():
                 click.echo("try it:  steersman kubeconfig && kubectl get nodes")
         elif can_redraw(sys.stdout):
-            _show(options, configuration)
+            _show(options, configuration, own)
         else:
-            _run(options, configuration, None)
+            _run(options, configuration, own, None)
 
 
 def _configuration(nodes: int | None, config: Path | None) -> Configuration:
@@ -122,18 +129,20 @@ def _configuration(nodes: int | None, config: Path | None) -> Configuration:
     return configuration
 
 
-def _run(options: Options, configuration: Configuration, ready: Callable[[Address], None] | None) -> None:
+def _run(
+    options: Options, configuration: Configuration, own: dict[str, str], ready: Callable[[Address], None] | None
+) -> None:  # fmt: skip
     """The cluster, until it is interrupted; `ready` says that it is, by default in one line."""
-    _serve(options, partial(_cluster, options, configuration), ready)
+    _serve(options, own, partial(_cluster, options, configuration), ready)
 
 
-def _show(options: Options, configuration: Configuration) -> None:
+def _show(options: Options, configuration: Configuration, own: dict[str, str]) -> None:
     """The same, with what becomes of it on the terminal."""
     from steersman.cli.up.shown import ShownCluster
 
     nodes = sum(each.count for each in configuration.nodes)
     shown = ShownCluster(partial(_cluster, options, configuration), nodes)
-    _serve(options, lambda: shown, shown.ready)
+    _serve(options, own, lambda: shown, shown.ready)
 
 
 def _cluster(options: Options, configuration: Configuration) -> Cluster:
@@ -142,11 +151,13 @@ def _cluster(options: Options, configuration: Configuration) -> Cluster:
     return Cluster(options, configuration)
 
 
-def _serve(options: Options, make: Callable[[], Started], ready: Callable[[Address], None] | None) -> None:
+def _serve(
+    options: Options, own: dict[str, str], make: Callable[[], Started], ready: Callable[[Address], None] | None
+) -> None:  # fmt: skip
     from steersman.cluster.configuration import ConfigurationError
 
     try:
-        run(options, make=lambda _: make(), ready=ready)
+        run(options, make=lambda _: make(), ready=ready, usual=_DEFAULTS, own=own)
     except ConfigurationError as error:
         fail(str(error))
 

@@ -12,6 +12,7 @@ import os
 import signal
 import struct
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
@@ -19,6 +20,7 @@ from typing import IO, Final
 from steersman.machinery.private_files import make_own_folder, open_own
 
 _NAME: Final = "up.pid"
+_WITHOUT_DATA: Final = frozenset({_NAME, "up.log"})
 _LOCK: Final = struct.Struct("@qqihh" if sys.platform == "darwin" else "@hhqqi")
 """`struct flock` of fcntl(2)."""
 
@@ -47,8 +49,45 @@ def claim(folder: Path) -> IO[str] | None:
     except BlockingIOError:
         file.close()
         return None
+    if not _is_at(folder / _NAME, file):  # another process has just taken it away, with the folder
+        file.close()
+        return claim(folder)
     write_pid(file)
     return file
+
+
+@contextlib.contextmanager
+def new_folder_taken_back(folder: Path) -> Iterator[None]:
+    """Take a folder away at the end that was made meanwhile and holds nothing but a claim and a log: a start that has
+    failed leaves nothing behind."""
+    was_there, process = os.path.lexists(folder), os.getpid()
+    try:
+        yield
+    finally:
+        if not was_there and os.getpid() == process:
+            with contextlib.suppress(OSError):
+                _take_away(folder)
+
+
+def _take_away(folder: Path) -> None:
+    if not _WITHOUT_DATA.issuperset(os.listdir(folder)):
+        return
+    claimed = claim(folder)
+    if claimed is None:
+        return
+    with claimed:
+        for name in os.listdir(folder):
+            if name in _WITHOUT_DATA:
+                os.unlink(folder / name)
+        folder.rmdir()
+
+
+def _is_at(path: Path, file: IO[str]) -> bool:
+    """Return True if an open file is the one that has a name."""
+    try:
+        return os.path.samestat(os.lstat(path), os.fstat(file.fileno()))
+    except FileNotFoundError:
+        return False
 
 
 def write_pid(file: IO[str]) -> None:

@@ -232,11 +232,10 @@ class GarbageCollector(Controller[tuple[str, str]]):
 
     async def _continue_foreground(self, node: Node) -> None:
         """Ends the wait of an object whose dependents are gone, or has them deleted."""
-        blocking = node.blocking_dependents()
-        for each in blocking:
+        for each in node.blocking.values():
             if not each.deleting_dependents:
                 self.queue.add((_TO_DELETE, each.uid))
-        if not blocking:
+        if not node.blocking:
             await self._remove_finalizer(node, FOREGROUND)
 
     # Changes

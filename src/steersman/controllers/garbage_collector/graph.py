@@ -16,8 +16,8 @@ ORPHAN: Final = "orphan"
 class Node:
     """An object, as far as ownership goes. One that is not `observed` is known only as somebody's owner."""
 
-    __slots__ = ("api_version", "being_deleted", "deleting_dependents", "dependents", "kind", "name", "namespace",
-                 "observed", "owners", "resource", "uid")  # fmt: skip
+    __slots__ = ("api_version", "being_deleted", "blocking", "deleting_dependents", "dependents", "kind", "name",
+                 "namespace", "observed", "owners", "resource", "uid")  # fmt: skip
 
     def __init__(self, uid: str, api_version: str, kind: str, namespace: str, name: str) -> None:
         self.uid = uid
@@ -28,6 +28,8 @@ class Node:
         self.resource: APIResource[PartialObjectMetadata] | None = None
         self.owners: Sequence[OwnerReference] = ()
         self.dependents: dict[str, Node] = {}
+        self.blocking: dict[str, Node] = {}
+        """Dependents that keep it from being deleted in the foreground."""
         self.being_deleted = False
         self.deleting_dependents = False
         self.observed = False
@@ -41,13 +43,6 @@ class Node:
         return same and group_of(reference.api_version) == group_of(self.api_version) and (
             not self.namespace or self.namespace == namespace
         )  # fmt: skip
-
-    def blocking_dependents(self) -> list[Node]:
-        """Those that keep it from being deleted in the foreground."""
-        return [
-            each for each in self.dependents.values()
-            if any(owner.uid == self.uid and owner.block_owner_deletion for owner in each.owners)
-        ]  # fmt: skip
 
 
 def group_of(api_version: str) -> str:
@@ -120,8 +115,10 @@ class Graph:
         node.resource, node.observed = resource, True
         node.owners = metadata.owner_references
         self._nodes[node.uid] = node
-        for dependent in known.dependents.values() if known is not None else ():
-            node.dependents[dependent.uid] = dependent
+        if known is not None:
+            node.dependents.update(known.dependents)
+            node.blocking.update(known.blocking)
+        for dependent in node.dependents.values():
             self._judge_references(node, dependent)
         return node
 
@@ -145,6 +142,8 @@ class Graph:
                 self._nodes[reference.uid] = owner
                 self._attempt_to_delete(reference.uid)
             owner.dependents[node.uid] = node
+            if reference.block_owner_deletion:
+                owner.blocking[node.uid] = node
             if owner.observed:
                 self._judge_reference(owner, node, reference)
             elif not owner.is_meant_by(reference, node.namespace):
@@ -157,6 +156,7 @@ class Graph:
         before, after = ({each.uid: each for each in some} for some in (node.owners, references))
         node.owners = references
         yield from self._add_to_owners(node, [each for uid, each in after.items() if before.get(uid) != each])
+        blocked = {each.uid for each in references if each.block_owner_deletion}
         for uid, reference in before.items():
             now = after.get(uid)
             owner = self._nodes.get(uid)
@@ -164,11 +164,14 @@ class Graph:
                 continue
             if now is None:
                 self._leave(owner, node)
+            elif uid not in blocked:
+                owner.blocking.pop(node.uid, None)
             if reference.block_owner_deletion and (now is None or not now.block_owner_deletion):
                 self._attempt_to_delete(uid)
 
     def _leave(self, owner: Node, node: Node) -> None:
         owner.dependents.pop(node.uid, None)
+        owner.blocking.pop(node.uid, None)
         if not owner.observed and not owner.dependents:
             self._nodes.pop(owner.uid, None)
 

@@ -199,7 +199,7 @@ class JobController(Controller[Key | OrphanPod]):
         state = State(job, pods, self._tracker.going(key), self._failures.get(key, Failures()))
         if not job.status.start_time and not is_suspended(job):
             job.status.start_time = times.now()
-        self._judge(key, state)
+        await self._judge(key, state)
         active, has_changed, error = await self._act(key, state, may_act=may_act)
         status = job.status
         has_changed |= (status.active, status.ready, status.terminating) != (active, state.ready, state.terminating)
@@ -218,7 +218,7 @@ class JobController(Controller[Key | OrphanPod]):
         found = await claims.claim((*controlled_by(self._pods, uid), *orphans(self._pods, namespace)))
         return [pod if is_controlled_by(pod, job) else _with_finalizer(pod) for pod in found]
 
-    def _judge(self, key: Key, state: State) -> None:
+    async def _judge(self, key: Key, state: State) -> None:
         """Finds what the Job comes to, if it is decided."""
         job = state.job
         target = condition_of(job, FAILURE_TARGET)
@@ -235,7 +235,7 @@ class JobController(Controller[Key | OrphanPod]):
             if job.spec.backoff_limit_per_index is not None:
                 state.finished = state.finished or _fails_by_indexes(state)
                 state.look_at_delayed()
-            message = met(job.spec.success_policy, state.completions, state.succeeded_indexes)
+            message = await met(job.spec.success_policy, state.completions, state.succeeded_indexes)
             if state.finished is None and message is not None:
                 state.finished = condition(SUCCESS_CRITERIA_MET, "True", "SuccessPolicy", message)
 

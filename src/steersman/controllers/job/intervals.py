@@ -6,8 +6,6 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from steersman.net.ascii import is_digits
-
 
 class Indexes:
     """A set of numbers in ascending order, as intervals of first and last."""
@@ -71,11 +69,13 @@ def of(indexes: Iterable[int]) -> Indexes:
 def parse(text: str, completions: int) -> Indexes:
     """What a text says, up to `completions`; parts that cannot be read are passed over."""
     found: list[tuple[int, int]] = []
-    for part in filter(None, text.split(",")):
+    digits, most = len(str(completions)), completions - 1
+    is_ascii = text.isascii()
+    for part in text.split(","):
         first, has_last, last = part.partition("-")
-        if not is_digits(first) or (has_last and not is_digits(last)):
+        if not (first.isdigit() and is_ascii) or (has_last and not last.isdigit()):
             continue
-        if int(first) >= completions:
+        if len(first) > digits or (begin := int(first)) > most:
             break
-        found.append((int(first), min(int(last if has_last else first), completions - 1)))
+        found.append((begin, begin if not has_last else most if len(last) > digits else min(int(last), most)))
     return Indexes(found)

@@ -9,6 +9,7 @@ from steersman.api.batch.v1 import PodFailurePolicy, PodFailurePolicyOnExitCodes
 from steersman.api.core.v1 import ContainerStatus, Pod
 from steersman.controllers.job import intervals
 from steersman.controllers.job.intervals import Indexes
+from steersman.machinery.large_work.turn import Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +63,18 @@ def _first(
     return None
 
 
-def met(policy: SuccessPolicy | None, completions: int, succeeded: Indexes) -> str | None:
+async def met(policy: SuccessPolicy | None, completions: int, succeeded: Indexes) -> str | None:
     """Which rule of a policy is met by the indexes that succeeded, in words; None if none is."""
     if policy is None or not len(succeeded):
         return None
+    turn = Turn()
     for index, rule in enumerate(policy.rules or ()):
+        await turn.give()
         count = rule.succeeded_count
         if rule.succeeded_indexes is not None:
+            least = rule.succeeded_indexes.count(",") + 1
+            if len(succeeded) < (least if count is None else min(count, least)):
+                continue  # a list of tens of thousands is not read for each pod that ends
             required = intervals.parse(rule.succeeded_indexes, completions)
             if not len(required):
                 continue

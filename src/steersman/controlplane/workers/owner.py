@@ -7,7 +7,7 @@ import logging
 from collections.abc import Coroutine
 from typing import Final
 
-from steersman.controlplane.addresses import Address, cannot_listen
+from steersman.controlplane.addresses import Address, cannot_listen, check_port
 from steersman.controlplane.data_folder import make_data_folder, open_own_storage
 from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.workers import messages
@@ -83,6 +83,7 @@ class Owner:
         options = self.options
         if options.workers > messages.MOST_WORKERS:
             raise OptionsError(f"--workers: at most {messages.MOST_WORKERS}")
+        check_port(options)
         make_data_folder(options)
         words = self._words = SharedWords.made()
         if not options.etcd_servers:

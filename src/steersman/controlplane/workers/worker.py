@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +16,7 @@ from steersman.controlplane.options import Options
 from steersman.controlplane.workers import messages
 from steersman.controlplane.workers.messages import Given, Kind
 from steersman.controlplane.workers.sums import summed
+from steersman.endpoints.filters.arrival import Arrival
 from steersman.machinery.shared_words import SharedWords
 from steersman.net.link import Link, frame
 from steersman.server.health import HealthCheck
@@ -93,15 +94,14 @@ class Worker:
             return await open_storage(options, clusters)
         return await SharedStorage.open(self._sockets.storage, self._words, _owner_has_ended)
 
-    def install(self, server: Server, storage: Storage) -> None:
+    def install(self, server: Server, storage: Storage, behind: Callable[[int], Awaitable[None] | None]) -> None:
         """Has the server be one with those of the other workers, before it is prepared."""
         self._server = server
         server.gather = self._gather
         server.parting = _PARTING
         server.add_checks(HealthCheck("workers", self._unready), only_ready=True)
         if isinstance(storage, SharedStorage):
-            # Rights too, and what admission looks at, are those that were acknowledged before a request came.
-            server.first = storage.catching_up
+            server.arrival = Arrival(storage.arrived, behind, costs=False)
 
     def _unready(self) -> str | None:
         return None if self._words[messages.ALL_WERE_READY] else "not all workers have been ready yet"

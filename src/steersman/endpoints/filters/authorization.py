@@ -10,9 +10,11 @@ from steersman.audit.trail import Trail
 from steersman.authorization.attributes import LONGEST_SELECTOR, Attributes, read_selectors
 from steersman.authorization.forbidden import forbidden_error, internal_error_text
 from steersman.authorization.interface import Authorizer, Decision, Verdict
+from steersman.endpoints.filters.arrival import Arrival
 from steersman.endpoints.metrics import RequestMetrics
-from steersman.endpoints.request import Filter, Handler, Request
+from steersman.endpoints.request import SHORT_QUERY, Filter, Handler, Request
 from steersman.endpoints.responses import NOSNIFF, error_response, text_response
+from steersman.machinery.large_work.slow_lane import SlowLane, done
 from steersman.machinery.values.times import monotonic
 from steersman.net.message import Response
 
@@ -22,8 +24,17 @@ _DECISION: Final = "authorization.k8s.io/decision"
 _REASON: Final = "authorization.k8s.io/reason"
 
 
-def with_authorization(authorizer: Authorizer, metrics: RequestMetrics) -> Filter:
-    """403 for what is not allowed; 500 where that could not be found out."""
+_LONG: Final = 16 << 10
+"""Characters of a path and a user's name from which a refusal, which quotes them, is worded in the slow lane."""
+
+
+def with_authorization(
+    authorizer: Authorizer, metrics: RequestMetrics, slow_lane: SlowLane, arrival: Arrival | None = None
+) -> Filter:
+    """403 for what is not allowed; 500 where that could not be found out.
+
+    A request that has not waited for rights to be current (`arrival`) does so before it is refused.
+    """
 
     async def authorization(request: Request, next_: Handler) -> Response:
         attributes = request_attributes(request)
@@ -32,13 +43,18 @@ def with_authorization(authorizer: Authorizer, metrics: RequestMetrics) -> Filte
         verdict = authorizer.authorize(attributes)
         if not isinstance(verdict, Verdict):
             verdict = await verdict
+        if verdict.decision is not Decision.ALLOW and arrival is not None and not request.newest:
+            await arrival.wait(request)
+            again = authorizer.authorize(attributes)
+            verdict = again if isinstance(again, Verdict) else await again
         if trail is not None:
             trail.took(AUTHORIZATION, monotonic() - began)
         if verdict.decision is Decision.ALLOW:
             if trail is not None:
                 _record(trail, "allow", verdict.reason)
             metrics.authorization_attempts.inc(("allowed",))
-            request.read_query()
+            if len(request.http.query) >= SHORT_QUERY:
+                await request.read_query(slow_lane)
             return await next_(request)
         request.refused = True
         if verdict.error:
@@ -50,11 +66,17 @@ def with_authorization(authorizer: Authorizer, metrics: RequestMetrics) -> Filte
         if trail is not None:
             _record(trail, "forbid", verdict.reason)
         metrics.authorization_attempts.inc(("denied" if verdict.denied else "no-opinion",))
-        response = error_response(request, forbidden_error(attributes, verdict.reason))
-        response.headers.append(NOSNIFF)
-        return response
+        user = request.user.name
+        lane = slow_lane.of(user) if len(request.path) + len(user) > _LONG else None
+        return await done(lane, _refusal, request, attributes, verdict.reason)
 
     return authorization
+
+
+def _refusal(request: Request, attributes: Attributes, reason: str) -> Response:
+    response = error_response(request, forbidden_error(attributes, reason))
+    response.headers.append(NOSNIFF)
+    return response
 
 
 def _record(trail: Trail, decision: str, reason: str) -> None:

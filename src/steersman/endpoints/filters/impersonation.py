@@ -13,10 +13,11 @@ from steersman.authorization.interface import Authorizer
 from steersman.endpoints.filters.authorization import request_attributes
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Filter, Handler, Request
-from steersman.endpoints.responses import NOSNIFF, error_response
+from steersman.endpoints.responses import NOSNIFF, long_error_response
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError, bad_request
 from steersman.machinery.go.urls import path_unescaped
+from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.net.message import Headers, Response
 
 logger = logging.getLogger(__name__)
@@ -28,7 +29,7 @@ _GROUP: Final = "impersonate-group"
 _EXTRA: Final = "impersonate-extra-"
 
 
-def with_impersonation(authorizer: Authorizer, metrics: RequestMetrics) -> Filter:
+def with_impersonation(authorizer: Authorizer, metrics: RequestMetrics, slow_lane: SlowLane) -> Filter:
     """Puts the user that the headers name in the place of `request.user`: 403 if who asks may not be them.
 
     The headers are taken off: nothing behind this filter sees that somebody acts for another. 400 for groups, a uid or
@@ -55,7 +56,7 @@ def with_impersonation(authorizer: Authorizer, metrics: RequestMetrics) -> Filte
                 _count(request, metrics, "", "denied", began)
                 raise
         except StatusError as error:
-            response = error_response(request, error)
+            response = await long_error_response(slow_lane, request, error)
             response.headers.append(NOSNIFF)
             return response
         _count(request, metrics, impersonated.constraint.partition(":")[2] or "legacy", "allowed", began)

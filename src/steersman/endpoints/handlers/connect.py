@@ -8,6 +8,7 @@ from steersman.endpoints.connect_options import ask_for, read_options
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.machinery.errors.status import bad_request
+from steersman.machinery.large_work.slow_lane import done
 from steersman.net.message import Response
 from steersman.rest.bound import Connect
 from steersman.rest.context import Context
@@ -37,7 +38,8 @@ async def _admit(scope: Scope, subresource: Subresource, request: Request, ctx: 
     assert kind is not None
     record = attributes(scope, request, ctx, CONNECT)
     record.kind = kind.gvk
-    options = record.obj = read_options(subresource, kind, request)
+    lane = scope.lane(request) if request.has_long_query else None
+    options = record.obj = await done(lane, read_options, subresource, kind, request)
     await scope.shared.admission.admit(record)
     await scope.shared.admission.validate(record)
     if record.obj != options:

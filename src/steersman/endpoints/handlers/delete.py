@@ -77,7 +77,8 @@ async def read_delete_options(scope: Scope, request: Request) -> DeleteOptions:
             shown = msgspec.structs.replace(options, kind="DeleteOptions", api_version=_INTERNAL)
             request.audit.request_object(None, lambda: encode(shown))
     else:
-        options = decode_parameters(DeleteOptions, request.query)
+        lane = scope.lane(request) if request.has_long_query else None
+        options = await done(lane, decode_parameters, DeleteOptions, request.query)
     # its feature gate (AllowUnsafeMalformedObjectDeletion) is off by default
     options.ignore_store_read_error_with_cluster_breaking_potential = None
     if errors := list(validate_delete_options(options)):

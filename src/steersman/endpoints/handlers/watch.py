@@ -44,6 +44,8 @@ _LONG_UNREAD: Final = 30.0
 """Seconds in which a client for whom more than that waits has to take something."""
 _SLICE: Final = 64
 _SLICE_BYTES: Final = 64 << 10
+_SEAT_SECONDS: Final = 1.0
+"""How long a client may take for some of the first objects while the watch keeps its seat."""
 _BOOKMARK_EVERY: Final = 60.0
 _BOOKMARK_BEFORE_END: Final = 2.0
 _STREAM_TYPE: Final = ("content-type", protobuf.STREAM_MEDIA_TYPE)
@@ -214,12 +216,29 @@ class WatchStream:
                     self._write_initial(encoded)
                 else:
                     self._send_initial(some)
-                await writer.drain()
+                await self._taken(writer)
             self._live()
         except BodyAborted:
             return
         except (asyncio.CancelledError, Exception) as error:
             self._broken_off(error)
+
+    async def _taken(self, writer: BodyWriter) -> None:
+        """Return once the client has taken what was written. One that takes its time gives the seat of the beginning
+        back, as nothing is done for it meanwhile: others would wait for who does not read. Raises BodyAborted."""
+        if self._initialized is None:
+            await writer.drain()
+            return
+        slow = asyncio.get_running_loop().call_later(_SEAT_SECONDS, self._give_seat_back)
+        try:
+            await writer.drain()
+        finally:
+            slow.cancel()
+
+    def _give_seat_back(self) -> None:
+        initialized, self._initialized = self._initialized, None
+        if initialized is not None:
+            initialized()
 
     def _broken_off(self, error: BaseException) -> None:
         """What a task of this watch did not get done. Where the lane is closed, the watch ends as the server does."""
@@ -260,8 +279,7 @@ class WatchStream:
         assert self._start is not None
         if self._start.initial is not None and self._bookmarks and self._initial_bookmark:
             self._send_bookmark(self._start.revision, _INITIAL_END)
-        if self._initialized is not None:
-            self._initialized()
+        self._give_seat_back()
         waiting, self._waiting = self._waiting or [], None
         for event in waiting:
             self.deliver(event)

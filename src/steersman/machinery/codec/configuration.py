@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from steersman.machinery.codec.go_types import GoMember, GoType
 from steersman.machinery.codec.strict import DecodeError, Media, decode_as, peek_type_meta, strict_error
+from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.schema import GroupVersionError, no_kind_registered, parse_group_version
 from steersman.machinery.suggestions import did_you_mean
 
@@ -55,8 +56,16 @@ def decode_document(
 ) -> tuple[str, dict[str, Any]]:
     """The apiVersion of a document, and its members. `kinds` are those it may be of, by (apiVersion, kind).
 
-    Raises DecodeError in upstream's words; MissingKindError if it is of none of the kinds.
+    Raises DecodeError in upstream's words, also for more values than an object may have; MissingKindError if it is of
+    none of the kinds.
     """
+    try:
+        return _decode(data, kinds, strict=strict)
+    except StatusError as error:  # a bound of what clients send
+        raise DecodeError(error.message) from None
+
+
+def _decode(data: bytes, kinds: Mapping[tuple[str, str], GoType], *, strict: bool) -> tuple[str, dict[str, Any]]:
     media = media_of(data)
     api_version, kind = peek_type_meta(data, media)
     shown = data.decode("utf-8", "replace")

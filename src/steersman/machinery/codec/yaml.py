@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cmp_to_key
 from typing import Any, Final, NamedTuple
 
@@ -17,6 +17,7 @@ import yaml as pyyaml
 
 from steersman.machinery.codec.serializer import encode, whole_or_float
 from steersman.machinery.errors.field import format_float, quote
+from steersman.machinery.errors.status import StatusError
 from steersman.machinery.go.strings import is_letter
 from steersman.machinery.lane.threads import give_way
 from steersman.machinery.large_work.nesting import MAX_DEPTH
@@ -84,6 +85,40 @@ def load(data: bytes) -> tuple[Any, str]:
     return value, duplicates if reader.repeated else ""
 
 
+def load_all(data: bytes) -> list[Any]:
+    """Return all documents as JSON values, None for an empty one.
+
+    Raises YAMLError, with the line of what is malformed, also for a key given twice in a mapping, for too many values,
+    and for more levels than this process has room for.
+    """
+    try:
+        reader = _Reader(_PARSER(data.decode()), "")
+        return list(map(json_value, reader.documents()))
+    except UnicodeDecodeError as error:
+        raise YAMLError(f"line {_line(data, error.start)}: the text is not UTF-8") from None
+    except pyyaml.reader.ReaderError as error:
+        raise YAMLError(f"line {_line(data, error.position)}: {error.reason}") from None
+    except pyyaml.MarkedYAMLError as error:
+        raise YAMLError(_problem(error)) from None
+    except RecursionError:
+        raise YAMLError("exceeded max depth") from None
+    except (YAMLError, StatusError) as error:
+        raise YAMLError(str(error).removeprefix("yaml: ").removeprefix("json: ")) from None
+
+
+def _line(data: bytes, offset: int) -> int:
+    return data.count(b"\n", 0, offset) + 1
+
+
+def _problem(error: pyyaml.MarkedYAMLError) -> str:
+    """Return a parser's error in one line that begins with its place."""
+    mark, context = error.problem_mark or error.context_mark, error.context_mark
+    place = "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: "
+    begin = "" if context is None else f" that begins in line {context.line + 1}"
+    during = f" {error.context}{begin}" if error.context else ""
+    return f"{place}{error.problem or 'malformed YAML'}{during}"
+
+
 def _where(error: pyyaml.MarkedYAMLError) -> str:
     mark = error.problem_mark
     if mark is not None and mark.line:
@@ -129,6 +164,15 @@ class _Reader:
         value = self._value(self._next())
         self._next()
         return value
+
+    def documents(self) -> Iterator[Any]:
+        """The values of all documents. Raises YAMLError, also for a key given twice."""
+        while not isinstance(event := self._next(), pyyaml.StreamEndEvent):
+            if isinstance(event, pyyaml.DocumentStartEvent):
+                self._anchors.clear()
+                yield self._value(self._next())
+                if self.repeated:
+                    raise YAMLError(self.repeated[0])
 
     def _value(self, event: Any) -> Any:
         if isinstance(event, pyyaml.AliasEvent):

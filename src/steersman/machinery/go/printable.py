@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from typing import Final
+from unicodedata import unidata_version
+
+_GO_HAS: Final = (15, 0)
+"""Version of Unicode in Go."""
+_IS_NEWER: Final = tuple(map(int, unidata_version.split(".")))[:2] > _GO_HAS
+"""Whether the interpreter prints characters that Go does not know."""
 
 
 def is_printable(text: str) -> bool:
-    """Whether all of a text is printed as it is."""
-    return text.isprintable() if text.isascii() else unprintable().search(text) is None
+    """Return True if all of a text is printed as it is."""
+    return is_plainly_printable(text) or (not text.isascii() and not unprintable().search("".join(set(text))))
+
+
+def is_plainly_printable(text: str) -> bool:
+    """Return True if the interpreter knows that all of a text is printed, without a look into Go's own table."""
+    return text.isprintable() and (not _IS_NEWER or text.isascii())
 
 
 @cache

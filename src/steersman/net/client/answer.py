@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
+from typing import Final
+
+_LONGEST: Final = 2048
 
 
 class BadAnswer(Exception):
-    """The other server does not speak HTTP as it should, or has hung up; the text is Go's."""
+    """The other server does not speak HTTP as it should, or has hung up; the text is Go's, at most 2,048 characters."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text[:_LONGEST])
 
 
 class Answer(ABC):

@@ -15,6 +15,7 @@ from steersman.net.client.answer import Answer, BadAnswer
 from steersman.net.http1.body import ChunkReader, KnownLength, MalformedChunks
 from steersman.net.http1.head import END_OF_HEAD, Fault, MalformedFields, content_length, quoted, read_fields
 from steersman.net.message import BodyAborted
+from steersman.net.turns import next_slice
 from steersman.net.upgrade import UpgradedConnection
 
 MAX_HEAD_BYTES: Final = 1 << 20
@@ -23,7 +24,12 @@ MAX_INTERIM: Final = 1000
 """Interim answers (1xx) before an answer. Go bounds their bytes only; each costs some microseconds."""
 _SHORT: Final = 64 << 10
 """Bytes of a body that is sent with the head."""
-_STEPS_A_TURN: Final = 8
+_STEPS_IN_SLICE: Final = 2
+"""Pieces of a body that are taken in a slice; one of a body in chunks has 256 of these at most."""
+_SLICES: Final = 4
+"""Slices in a turn of the loop, of all bodies together."""
+_SHOWN: Final = 2048
+"""Bytes of a line that an error quotes."""
 BROKEN: Final = "net/http: HTTP/1.x transport connection broken: "
 """Before what is wrong with an answer, where Go's transport says it."""
 _VERSION: Final = re.compile(rb"HTTP/[0-9]\.[0-9]")
@@ -221,8 +227,8 @@ class Http1Answer(Answer):
             if piece:
                 yield piece
                 steps += 1
-                if not steps % _STEPS_A_TURN:
-                    await asyncio.sleep(0)  # pieces that are there already would be taken without a wait
+                if not steps % _STEPS_IN_SLICE:
+                    await next_slice(_SLICES)  # pieces that are there already would be taken without a wait
             if piece or self._complete:
                 continue
             data = await self._connection.read()
@@ -305,12 +311,12 @@ def _status_of(line: bytes) -> tuple[int, str]:
     """Code and version of a status line. Raises MalformedFields."""
     protocol, space, rest = line.partition(b" ")
     if not space:
-        raise MalformedFields(f"malformed HTTP response {quoted(line)}")
+        raise MalformedFields(f"malformed HTTP response {quoted(line[:_SHOWN])}")
     code = rest.lstrip(b" ").partition(b" ")[0]
     if len(code) != 3 or not code.isdigit():
-        raise MalformedFields(f"malformed HTTP status code {quoted(code)}")
+        raise MalformedFields(f"malformed HTTP status code {quoted(code[:_SHOWN])}")
     if not _VERSION.fullmatch(protocol):
-        raise MalformedFields(f"malformed HTTP version {quoted(protocol)}")
+        raise MalformedFields(f"malformed HTTP version {quoted(protocol[:_SHOWN])}")
     return int(code), protocol.decode("ascii")
 
 
@@ -365,7 +371,8 @@ async def send(
 
 
 async def _pieces(whole: bytes) -> AsyncIterator[bytes]:
-    yield whole
+    for at in range(0, len(whole), _SHORT):  # TLS encrypts at once what it is given
+        yield whole[at : at + _SHORT]
 
 
 async def _send_body(connection: UpgradedConnection, body: AsyncIterator[bytes], *, chunked: bool) -> None:

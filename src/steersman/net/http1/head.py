@@ -152,8 +152,7 @@ def request_line(line: bytes) -> tuple[str, str, int, str]:
         raise bad_request()
     raw_method, raw_target, raw_version = parts
     if not raw_target.isascii():
-        # Other bytes go on as escapes, which mean the same; a backslash too, as it marks them in between.
-        raw_target = raw_target.replace(b"\\", b"%5C").decode("ascii", "backslashreplace").replace("\\x", "%").encode()
+        raw_target = _with_escapes(raw_target)
     method, target = raw_method.decode("latin-1"), raw_target.decode("ascii")
     if not _METHOD.fullmatch(method):
         raise bad_request()
@@ -164,6 +163,20 @@ def request_line(line: bytes) -> tuple[str, str, int, str]:
         raise bad_request()
     major, minor = int(version[1]), int(version[2])
     return method, target, major, "1.0" if (major, minor) < (1, 1) else "1.1"
+
+
+_BEFORE_ESCAPES: Final = bytes.maketrans(b"x\\\0\1", b"\0\1\2\2")
+_AFTER_ESCAPES: Final = bytes.maketrans(b"\\\0", b"%x")
+
+
+def _with_escapes(raw: bytes) -> bytes:
+    """Return a target with a percent escape, which means the same, for each backslash and each byte that is not ASCII.
+
+    The codec writes `\\xff` much faster than anything writes `%ff`. Control characters stand for each x and each
+    backslash of the target meanwhile; no target may have any, and those that are there become another one.
+    """
+    marked = raw.translate(_BEFORE_ESCAPES).decode("latin-1").encode("ascii", "backslashreplace")
+    return marked.translate(_AFTER_ESCAPES, b"x").replace(b"\1", b"%5C")
 
 
 def split_target(target: str, method: str) -> tuple[str, str, str]:

@@ -36,6 +36,8 @@ class MessageConnection:
         """The next message, text as its bytes; None when the client has closed or gone."""
         message = bytearray()  # may come in parts of a byte
         while (frame := await self.receive_frame()) is not None:
+            if frame[1] and not message:
+                return frame[0]  # as most are: a large one is not copied
             message += frame[0]
             if frame[1]:
                 return bytes(message)
@@ -92,6 +94,6 @@ class MessageConnection:
             await self._connection.write(data)
 
 
-async def open_messages(connection: Upgraded) -> MessageConnection:
-    """The connection as messages, after the handshake (`net.websocket.streams.handshake`)."""
-    return MessageConnection(connection, await asyncio.to_thread(new_protocol, MAX_MESSAGE_BYTES))
+async def open_messages(connection: Upgraded, most: int = MAX_MESSAGE_BYTES) -> MessageConnection:
+    """The connection as messages of `most` bytes, after the handshake (`net.websocket.streams.handshake`)."""
+    return MessageConnection(connection, await asyncio.to_thread(new_protocol, most))

@@ -13,9 +13,8 @@ from steersman.nodes.container import hooks
 from steersman.nodes.container.look import ContainerLook, exact, time_of
 from steersman.nodes.place import PRE_STOP, Stop
 
-TERMINATED_BY_SIGNAL: Final = 143
 KILLED: Final = 137
-"""Exit codes."""
+"""The exit code of what had to be killed."""
 _GRACE_OF_EVICTED: Final = 1.0
 """Seconds that a container has to end where its node has to be rid of it."""
 _LEAST_GRACE: Final = 2.0

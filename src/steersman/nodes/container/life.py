@@ -14,7 +14,6 @@ from steersman.nodes.behaviour import PREFIX, Behaviour, behaviour_of
 from steersman.nodes.container import restarts
 from steersman.nodes.container.ending import (
     KILLED,
-    TERMINATED_BY_SIGNAL,
     end_of,
     is_hurried,
     terminate,
@@ -25,6 +24,7 @@ from steersman.nodes.container.probing import looked_after
 from steersman.nodes.container.starting import create, is_missing, retry_at, run, try_to_start
 from steersman.nodes.container_status import image_name, never_started, wait
 from steersman.nodes.place import moment_of
+from steersman.nodes.shell.effects import TERMINATED
 
 
 def advance(one: ContainerLook, *, stopping: bool, may_start: bool) -> None:
@@ -89,7 +89,7 @@ def renew(one: ContainerLook) -> None:
     if look.place.shared is not None:
         look.place.shared.has_ended(status.container_id, look.now)
     status.last_state = ContainerState(terminated=ContainerStateTerminated(
-        exit_code=TERMINATED_BY_SIGNAL, reason="Error", started_at=running.started_at,
+        exit_code=TERMINATED, reason="Error", started_at=running.started_at,
         finished_at=time_of(look.now), container_id=status.container_id,
     ))  # fmt: skip
     status.restart_count += 1
@@ -128,7 +128,7 @@ def _end(one: ContainerLook, *, stopping: bool) -> bool:
     if stop is not None:
         at, killed = end_of(one, stop)
         if at is not None and (due is None or at < due):
-            due, code, reason, message = at, (KILLED if killed else TERMINATED_BY_SIGNAL), "", ""
+            due, code, reason, message = at, (KILLED if killed else behaves.stop_code), "", ""
     if due is None or due > look.now:
         if due is not None:
             look.again_at(due)

@@ -18,10 +18,11 @@ from steersman.machinery.codec.serializer import deep_copy
 from steersman.machinery.errors.field import quote
 from steersman.nodes import images
 from steersman.nodes.container import hooks, restarts
-from steersman.nodes.container.ending import TERMINATED_BY_SIGNAL, terminate
+from steersman.nodes.container.ending import terminate
 from steersman.nodes.container.look import ContainerLook, Look, exact, full_name, time_of
 from steersman.nodes.container_status import digest, image_name, mounted, wait
 from steersman.nodes.place import POST_START, Begun
+from steersman.nodes.shell.effects import TERMINATED
 from steersman.nodes.surroundings import breaks_non_root, user_of
 
 _RETRY: Final = 10.0
@@ -176,7 +177,7 @@ def _end_after_hook(one: ContainerLook, message: str) -> None:
     """Ends a container whose hook has failed."""
     one.tell("Warning", "FailedPostStartHook", "PostStartHook failed")
     one.tell("Normal", "Killing", "FailedPostStartHook")
-    terminate(one, TERMINATED_BY_SIGNAL, "", one.look.now)
+    terminate(one, TERMINATED, "", one.look.now)
     if restarts.is_restarted(one.look.pod, one.container, one.status):
         put_waiting(one.status, "PostStartHookError", message)
         _try_again_later(one)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
 from functools import partial
 from typing import Final
 
@@ -119,11 +120,12 @@ async def _attach(asked: Asked, streams: Streams, wanted: Wanted) -> Finished:
     container, status = asked.container, asked.status
     if not (container.stdin and wanted.stdin) or status is None:
         try:
-            lines = follow(asked, LogOptions(follow=True, since=times.moment()))
+            found = follow(asked, LogOptions(follow=True, since=times.moment()))
         except NoLogs:
             return Finished()
-        async for line in lines:
-            await streams.write(line.stream, shown(line.data) if wanted.tty else line.data)
+        async with aclosing(found) as lines:
+            async for line in lines:
+                await streams.write(line.stream, shown(line.data) if wanted.tty else line.data)
         return Finished()
     words = command_of(container, {}) or ["sh"]
     try:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
@@ -23,12 +24,14 @@ from steersman.nodes.processes import processes_of
 from steersman.nodes.rehearsal import Printed, rehearsed
 from steersman.nodes.server.kubelet import Asked, Query, text
 from steersman.nodes.shares import Slices
-from steersman.nodes.shell.effects import Source
+from steersman.nodes.shell.effects import Memory, Source
 from steersman.nodes.surroundings import command_of, surroundings
 
 _MOST_LINES: Final = 50_000
 _MOST_BYTES: Final = 16 << 20
 """That are kept for one request; what came before counts as rotated away."""
+_LINE_ITSELF: Final = 128
+"""Bytes that a line takes beside its contents."""
 _MOST_LINE: Final = 1 << 14
 """Bytes after which a line that has not ended is taken as it is."""
 _LINES_A_TURN: Final = 256
@@ -139,7 +142,7 @@ async def container_logs(asked: Asked) -> Response:
     return Response(200, [("content-type", "text/plain")], _limited(lines, options))
 
 
-def follow(asked: Asked, options: LogOptions) -> AsyncIterator[Printed]:
+def follow(asked: Asked, options: LogOptions) -> AsyncGenerator[Printed, None]:
     """What the container has printed, line by line, and goes on to print if that is wanted. Raises NoLogs."""
     run = run_of(asked.pod, asked.container.name, asked.status, previous=options.previous)
     known = asked.kubelet.containers.memory(asked.pod.metadata.uid).get(asked.container.name, NOTHING)
@@ -148,43 +151,47 @@ def follow(asked: Asked, options: LogOptions) -> AsyncIterator[Printed]:
     return _chosen(asked, run, options)
 
 
-async def _limited(lines: AsyncIterator[Printed], options: LogOptions) -> AsyncIterator[bytes]:
+async def _limited(found: AsyncGenerator[Printed, None], options: LogOptions) -> AsyncIterator[bytes]:
     left = options.limit
-    async for line in lines:
-        data = line.data
-        if options.timestamps:
-            data = f"{_nano_time(line.at)} ".encode() + data
-        if left is not None:
-            data = data[:left]
-            left -= len(data)
-        yield data
-        if left == 0:
-            return
+    async with aclosing(found) as lines:
+        async for line in lines:
+            data = line.data
+            if options.timestamps:
+                data = f"{_nano_time(line.at)} ".encode() + data
+            if left is not None:
+                data = data[:left]
+                left -= len(data)
+            yield data
+            if left == 0:
+                return
 
 
 def _nano_time(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f000Z")
 
 
-async def _chosen(asked: Asked, run: Run, options: LogOptions) -> AsyncIterator[Printed]:
+async def _chosen(asked: Asked, run: Run, options: LogOptions) -> AsyncGenerator[Printed, None]:
     """The lines that are asked for: those there are, then those that come while it is followed."""
     now = times.moment()
     lines = _lines(await _all_printed(asked, run, now))
-    slices = Slices(asked.kubelet.containers.shares.of(asked.pod.metadata.namespace))
-    kept = _Kept(min(options.tail, _MOST_LINES) if options.tail is not None else _MOST_LINES)
+    share = asked.kubelet.containers.shares.of(asked.pod.metadata.namespace)
+    slices = Slices(share)
+    kept = _Kept(min(options.tail, _MOST_LINES) if options.tail is not None else _MOST_LINES, share)
     following: Printed | float | None = None
-    while (line := await _next(slices, lines)) is not None:
-        at = line if isinstance(line, float) else line.at
-        if run.ended is not None and at >= run.ended + 1:  # it has ended in that second
-            break
-        if at > now:
-            following = line
-            break
-        if not isinstance(line, float) and (options.since is None or line.at >= options.since):
-            kept.add(line)
-    for each in kept.lines:
-        yield each
-    kept.lines.clear()
+    try:
+        while (line := await _next(slices, lines)) is not None:
+            at = line if isinstance(line, float) else line.at
+            if run.ended is not None and at >= run.ended + 1:  # it has ended in that second
+                break
+            if at > now:
+                following = line
+                break
+            if not isinstance(line, float) and (options.since is None or line.at >= options.since):
+                kept.add(line)
+        while kept.lines:
+            yield kept.take()
+    finally:
+        kept.close()
     if not options.follow or run.ended is not None:
         return
     while following is not None:
@@ -208,19 +215,44 @@ async def _next(slices: Slices, lines: Iterator[Printed | float]) -> Printed | f
 
 
 class _Kept:
-    """The last lines of a log."""
+    """The last lines of a log, in the memory that is left to its namespace."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, memory: Memory) -> None:
         self.lines: deque[Printed] = deque()
         self._most = most
+        self._memory = memory
         self._bytes = 0
 
     def add(self, line: Printed) -> None:
-        """One more; those before it give way."""
+        """One more; those before it give way. Where there is no room even so, the line is left out."""
+        size = _size(line)
+        while self.lines and (len(self.lines) >= self._most or self._bytes + size > _MOST_BYTES):
+            self.take()
+        while not self._memory.take(size):
+            if not self.lines:
+                return
+            self.take()
+        self._bytes += size
         self.lines.append(line)
-        self._bytes += len(line.data)
-        while len(self.lines) > self._most or self._bytes > _MOST_BYTES:
-            self._bytes -= len(self.lines.popleft().data)
+        if len(self.lines) > self._most:
+            self.take()
+
+    def take(self) -> Printed:
+        """Take the first line out."""
+        line = self.lines.popleft()
+        self._bytes -= _size(line)
+        self._memory.give(_size(line))
+        return line
+
+    def close(self) -> None:
+        """Keep nothing any more."""
+        self._memory.give(self._bytes)
+        self._bytes = 0
+        self.lines.clear()
+
+
+def _size(line: Printed) -> int:
+    return len(line.data) + _LINE_ITSELF
 
 
 async def _still_runs(asked: Asked, run: Run, until: float | None) -> bool:

@@ -30,11 +30,13 @@ async def answer_of_pod(pod: Pod, port: int, request: Request, *, reviews: bool 
     try:
         body = await request.body.read(_MOST_REVIEW if reviews else _MOST_BODY)
     except BodyTooLarge:
-        return Response(413, [("content-type", "text/plain; charset=utf-8")], b"too large\n", close=True)
+        return _too_large()
     except BodyAborted:
         return Response(400, [], b"", close=True)
     if reviews and (answer := answer_of_reviewer(request.path, body)) is not None:
         return answer
+    if len(body) > _MOST_BODY:
+        return _too_large()
     target = f"{request.path}?{request.query}" if request.query else request.path
     metadata = pod.metadata
     if "application/json" in request.headers.get("accept", ""):
@@ -52,3 +54,7 @@ async def answer_of_pod(pod: Pod, port: int, request: Request, *, reviews: bool 
         "", body.decode(errors="replace"),
     ]  # fmt: skip
     return text(200, "\n".join(lines).rstrip("\n") + "\n")
+
+
+def _too_large() -> Response:
+    return Response(413, [("content-type", "text/plain; charset=utf-8")], b"too large\n", close=True)

@@ -21,7 +21,7 @@ from steersman.net.spdy import Session, SpdyError, Stream
 from steersman.net.websocket.messages import MessageConnection, open_messages
 from steersman.net.websocket.streams import handshake, is_websocket_request, requested_protocols
 from steersman.nodes.server.kubelet import Kubelet, Query, is_running, text
-from steersman.nodes.server.streams import negotiated, upgraded
+from steersman.nodes.server.streams import MOST_MESSAGE, negotiated, upgraded
 
 logger = logging.getLogger(__name__)
 
@@ -154,14 +154,14 @@ def _websocket(kubelet: Kubelet, pod: Pod, request: Request, query: Query) -> Re
 
 
 async def _over_websocket(kubelet: Kubelet, pod: Pod, ports: list[int], connection: Upgraded) -> None:
-    client = await open_messages(connection)
-    queues: list[asyncio.Queue[bytes | None]] = [asyncio.Queue(64) for _ in ports]
-    tasks = [asyncio.create_task(_channel(kubelet, pod, port, client, number, queues[number]))
+    client = await open_messages(connection, MOST_MESSAGE)
+    incoming = [_Incoming() for _ in ports]
+    tasks = [asyncio.create_task(_channel(kubelet, pod, port, client, number, incoming[number]))
              for number, port in enumerate(ports)]  # fmt: skip
     try:
         while (message := await client.receive()) is not None:
             if message and not message[0] % 2 and message[0] // 2 < len(ports):
-                await queues[message[0] // 2].put(message[1:])
+                await incoming[message[0] // 2].give(message[1:])
     finally:
         for task in tasks:
             task.cancel()
@@ -169,14 +169,43 @@ async def _over_websocket(kubelet: Kubelet, pod: Pod, ports: list[int], connecti
         await client.close()
 
 
+class _Incoming:
+    """Messages to one port. A message that the port has not taken holds up the WebSocket, so that one is kept at most;
+    messages to a port whose connection has ended are dropped."""
+
+    def __init__(self) -> None:
+        self._message = b""
+        self._has_come = asyncio.Event()
+        self._is_taken = asyncio.Event()
+        self._is_over = False
+
+    async def give(self, message: bytes) -> None:
+        """Return when the port has taken the message."""
+        if not self._is_over:
+            self._message = message
+            self._is_taken.clear()
+            self._has_come.set()
+            await self._is_taken.wait()
+
+    async def messages(self) -> AsyncIterator[bytes]:
+        """Yield messages as they come. One counts as taken when the next is asked for."""
+        while True:
+            await self._has_come.wait()
+            self._has_come.clear()
+            message, self._message = self._message, b""
+            yield message
+            self._is_taken.set()
+
+    def end(self) -> None:
+        """Drop what has come and what comes."""
+        self._is_over, self._message = True, b""
+        self._is_taken.set()
+
+
 async def _channel(
-    kubelet: Kubelet, pod: Pod, port: int, client: MessageConnection, number: int, queue: asyncio.Queue[bytes | None]
+    kubelet: Kubelet, pod: Pod, port: int, client: MessageConnection, number: int, incoming: _Incoming
 ) -> None:
     """Data goes on channel 2N, errors on 2N + 1; each begins with the port."""
-
-    async def incoming() -> AsyncIterator[bytes]:
-        while (piece := await queue.get()) is not None:
-            yield piece
 
     async def write(data: bytes) -> None:
         await client.send(bytes((2 * number,)) + data)
@@ -185,8 +214,10 @@ async def _channel(
         for channel in (2 * number, 2 * number + 1):
             await client.send(bytes((channel,)) + struct.pack("<H", port))
         try:
-            await _join(kubelet, pod, port, incoming=incoming(), write=write)
+            await _join(kubelet, pod, port, incoming=incoming.messages(), write=write)
         except DialError as failure:
             await client.send(bytes((2 * number + 1,)) + _failure(pod, port, failure))
     except ConnectionResetError as failure:
         logger.debug("port forwarding to %s: %s", pod.metadata.name, failure)
+    finally:
+        incoming.end()

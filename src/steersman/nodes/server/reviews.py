@@ -11,6 +11,26 @@ from steersman.net.message import Response
 
 _PATH_PARTS: Final = 3
 """Of `apis/GROUP/VERSION`."""
+_MOST_VALUES: Final = 1 << 17
+"""Values of the objects that are to be converted: more than those of 2 MiB, which one request has at most."""
+
+
+class _Asked(msgspec.Struct, rename="camel"):
+    """The request of a review. Members that no answer depends on are passed over without making values of them."""
+
+    uid: str = ""
+    desired_api_version: str = msgspec.field(name="desiredAPIVersion", default="")
+    objects: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Review(msgspec.Struct, rename="camel"):
+    kind: str
+    request: _Asked
+    api_version: str | None = None
+
+
+_REVIEW: Final = msgspec.json.Decoder(_Review)
+_OBJECTS: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw]] | None)
 
 
 def answer_of_reviewer(path: str, body: bytes) -> Response | None:
@@ -18,26 +38,33 @@ def answer_of_reviewer(path: str, body: bytes) -> Response | None:
     if not body:
         return _discovery(path.strip("/").split("/"))
     try:
-        review = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError):
+        review = _REVIEW.decode(body)
+        answer: dict[str, Any] = {"uid": review.request.uid}
+        match review.kind:
+            case "AdmissionReview":
+                answer["allowed"] = True
+            case "ConversionReview":
+                asked = review.request
+                converted = _converted(asked.objects, asked.desired_api_version)
+                answer |= {"result": {"status": "Success"}, "convertedObjects": converted}
+            case _:
+                return None
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None
-    if not isinstance(review, dict) or not isinstance(asked := review.get("request"), dict):
-        return None
-    answer: dict[str, Any] = {"uid": asked.get("uid", "")}
-    match review.get("kind"):
-        case "AdmissionReview":
-            answer["allowed"] = True
-        case "ConversionReview":
-            wanted, objects = asked.get("desiredAPIVersion"), asked.get("objects")
-            converted = [
-                {**each, "apiVersion": wanted}
-                for each in (objects if isinstance(objects, list) else ())
-                if isinstance(each, dict)
-            ]  # fmt: skip
-            answer |= {"result": {"status": "Success"}, "convertedObjects": converted}
-        case _:
-            return None
-    return _json({"apiVersion": review.get("apiVersion"), "kind": review.get("kind"), "response": answer})
+    return _json({"apiVersion": review.api_version, "kind": review.kind, "response": answer})
+
+
+def _converted(objects: msgspec.Raw, api_version: str) -> list[dict[str, msgspec.Raw]]:
+    """Return the objects of a review in another version. Raises DecodeError for what is no list of objects, and for
+    more values than are read at once on the event loop."""
+    text = bytes(objects)
+    if max(text.count(b","), text.count(b"{") + text.count(b"[")) > _MOST_VALUES:
+        raise msgspec.DecodeError("too many values")
+    converted = _OBJECTS.decode(text) or []
+    version = msgspec.Raw(msgspec.json.encode(api_version))
+    for each in converted:
+        each["apiVersion"] = version
+    return converted
 
 
 def _discovery(parts: list[str]) -> Response | None:

@@ -158,7 +158,7 @@ class NodeServers:
         node = self._nodes.get(host)
         if node is not None:
             for pod in self._pods.indexed(BY_NODE, node.name):
-                if pod.spec.host_network and port in _ports(pod):
+                if _listens_on_host(pod, host, port):
                     return pod
             return None
         node = self._node_of_pod(host)
@@ -279,6 +279,23 @@ def _of_pod(kubelet: Kubelet, parts: list[str], request: Request, query: Query) 
 def _ports(pod: Pod) -> frozenset[int]:
     """The ports that its containers tell of."""
     return frozenset(port.container_port for each in pod.spec.containers or () for port in each.ports)
+
+
+def _listens_on_host(pod: Pod, host: str, port: int) -> bool:
+    """Return True if a pod that uses its node's network runs and has a TCP port at an address of the node.
+
+    Nodes admit one such pod at most. Others may name the port for UDP, for another address, or after they have been
+    refused for it.
+    """
+    return (
+        pod.spec.host_network
+        and any(
+            each.container_port == port and each.protocol == "TCP" and each.host_ip in ("", "0.0.0.0", "::", host)
+            for container in pod.spec.containers or ()
+            for each in container.ports
+        )
+        and any(is_running(pod, each.name) for each in pod.spec.containers or ())
+    )
 
 
 def _dial_error(host: str, port: int, why: str) -> DialError:

@@ -31,6 +31,8 @@ _SPDY_PROTOCOLS: Final = ("v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.
 _WITH_SIZES: Final = frozenset({"v4.channel.k8s.io", "v3.channel.k8s.io"})
 _BASE64: Final = frozenset({"base64.channel.k8s.io", "v4.base64.channel.k8s.io"})
 _WEBSOCKET_PROTOCOLS: Final = frozenset({"channel.k8s.io", "v4.channel.k8s.io", *_BASE64})
+MOST_MESSAGE: Final = 4 << 20
+"""Bytes of a message over a WebSocket. A message is held several times while it is read, passed on and printed."""
 _CREATION_TIMEOUT: Final = 30.0
 _MOST_STREAMS: Final = 5
 
@@ -273,7 +275,7 @@ def _websocket(request: Request, wanted: Wanted, run: Run) -> Response:
 
 
 async def _over_websocket(connection: Upgraded, *, chosen: str, wanted: Wanted, run: Run) -> None:
-    client = await open_messages(connection)
+    client = await open_messages(connection, MOST_MESSAGE)
     channels = _Channels(client, wanted, encoded=chosen in _BASE64)
     try:
         for channel, open_ in ((STDOUT, wanted.stdout), (STDERR, wanted.stderr), (_ERROR, True)):

@@ -75,12 +75,15 @@ def _shift(shell: Expansion, rest: list[str]) -> Course:
     return 0
 
 
+_NUMBERED: Final = MappingProxyType({"0": "EXIT", "1": "HUP", "2": "INT", "15": "TERM"})
+
+
 def _trap(shell: Expansion, rest: list[str]) -> Course:
     """`trap COMMAND SIGNAL...`; `-` and nothing take it away."""
     yield from ()
     text, names = (rest[0], rest[1:]) if len(rest) > 1 else ("-", rest)
     for each in names[:_MOST_TRAPS]:
-        signal = "EXIT" if each == "0" else each.removeprefix("SIG")
+        signal = _NUMBERED.get(each, each.removeprefix("SIG"))
         shell.set_trap(signal, "" if text == "-" else text)
     return 0
 

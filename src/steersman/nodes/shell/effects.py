@@ -22,9 +22,14 @@ PIECE: Final = 32 << 10
 """Bytes of standard input that a program is given at once, and of a text that it works on between two effects."""
 MOST_PATH: Final = 4096
 """Characters of a path, as Linux has it."""
+TERMINATED: Final = 143
+"""Exit code of what SIGTERM has ended."""
 _FILE_ITSELF: Final = 128
 _MOST_LINKS: Final = 8
 """That a path leads through."""
+_MOST_LEVELS: Final = 64
+"""Of a path, that links are looked for in."""
+_STEP_LEVELS: Final = 64
 _STEP_CHARACTERS: Final = 1024
 _STEP_LINES: Final = 32
 _STEP_FILES: Final = 256
@@ -194,6 +199,10 @@ class World:
     identity: Identity = ROOT
     unread: tuple[str, ...] = ()
     """Folders, and single files, whose contents nobody has looked up: each file in them is taken to be there, empty."""
+    mounts: frozenset[str] = frozenset()
+    """Folders where volumes are."""
+    has_image: bool = False
+    """Files that nobody has written, and that are in no volume, are taken to be those of the image."""
     processes: tuple[Process, ...] = ()
     """Processes in the container before this command; none where nobody has said."""
     memory: Memory = field(default_factory=Unshared)
@@ -294,10 +303,8 @@ class World:
     def read(self, path: str) -> bytes | None:
         """Return the contents of a file, None if there is none."""
         data = self.files.get(path)
-        for _ in range(_MOST_LINKS):
-            if not isinstance(data, Link):
-                break
-            path = posixpath.normpath(posixpath.join(posixpath.dirname(path), data.decode(errors="surrogateescape")))
+        if data is None or isinstance(data, Link):
+            path = self.resolved(path)
             data = self.files.get(path)
         if isinstance(data, Link):
             return None
@@ -305,13 +312,46 @@ class World:
             return b""
         return data
 
+    def resolved(self, path: str, *, last: bool = True) -> str:
+        """Return an absolute path with the symbolic links in it replaced by what they lead to, but its `last` part
+        where that is False. A path that leads through too many links ends with one of them."""
+        links, at = 0, 1
+        for _ in range(_MOST_LEVELS):
+            end = path.find("/", at)
+            if end < 0:
+                if not last:
+                    break
+                end = len(path)
+            self._parts += _STEP_CHARACTERS // _STEP_LEVELS
+            found = self.files.get(path[:end])
+            if isinstance(found, Link):
+                links += 1
+                if links > _MOST_LINKS:
+                    return path[:end]
+                target = posixpath.join(posixpath.dirname(path[:end]), found.decode(errors="surrogateescape"))
+                path, at = "/" + posixpath.normpath(target + path[end:]).lstrip("/"), 1
+            elif end == len(path):
+                break
+            else:
+                at = end + 1
+            if len(path) > MOST_PATH:
+                break
+        return path
+
+    def is_link(self, path: str) -> bool:
+        """Return True for a symbolic link, whatever it leads to."""
+        return isinstance(self.files.get(path), Link)
+
     @property
     def many_files(self) -> int:
         """The number of files that are looked through for a folder."""
         return self.files.about if isinstance(self.files, FileSystems) else len(self.files)
 
     def is_folder(self, path: str) -> bool:
-        """Return True for a folder of every container, one that was made, and one that files are in."""
+        """Return True for a folder of every container, one that was made, one that files are in, and a link to one."""
+        return self._is_folder(path) or ((place := self.resolved(path)) != path and self._is_folder(place))
+
+    def _is_folder(self, path: str) -> bool:
         below = path.rstrip("/") + "/"
         return (
             path in self.folders or below in self.files or any(each.startswith(below) for each in self.folders)
@@ -319,7 +359,8 @@ class World:
         )  # fmt: skip
 
     def mode_of(self, path: str) -> int | None:
-        """Return the mode of a file or folder, its kind included; None if there is none."""
+        """Return the mode of a file or folder, its kind included, or of what a link leads to; None if there is none."""
+        path = self.resolved(path)
         if self.read(path) is not None and path not in self.folders:
             return stat.S_IFREG | self.modes.get(path, 0o644)
         if self.is_folder(path):
@@ -332,7 +373,15 @@ class World:
         return self.file_systems[max(around, key=len)] if around else "overlay"
 
     def put(self, path: str, data: bytes) -> bool:
-        """Write a file; False where there is no room for it."""
+        """Write a file, or what a link to one leads to; False where there is no room for it."""
+        if self.is_link(path):
+            path = self.resolved(path)
+            if self.is_link(path):
+                return False
+        return self.place(path, data)
+
+    def place(self, path: str, data: bytes) -> bool:
+        """Write a file or a link, in place of a link too; False where there is no room for it."""
         if len(path) > MOST_PATH or taken_by(path, data) - taken_by(path, self.files.get(path)) > self.room(path):
             if isinstance(self.files, FileSystems):
                 self.files.refused(path)

@@ -15,6 +15,7 @@ from steersman.nodes.shell.effects import (
     MOST_FILE_BYTES,
     Buffer,
     Course,
+    Link,
     Missing,
     NoSpace,
     Read,
@@ -26,7 +27,7 @@ from steersman.nodes.shell.effects import (
 )
 from steersman.nodes.shell.formats import filled
 from steersman.nodes.shell.options import options_of
-from steersman.nodes.shell.paths import absolute, entries, make_folder, may_be_folder, tree
+from steersman.nodes.shell.paths import absolute, entries, logical, make_folder, may_be_folder, may_be_of_image, tree
 from steersman.nodes.shell.patterns import glob, glob_work
 
 _AT_ONCE: Final = 64
@@ -35,6 +36,8 @@ _UNITS: Final = {"": 1, "c": 1, "w": 2, "b": 512, "k": 1 << 10, "K": 1 << 10, "M
 _DISK: Final = 1 << 30
 """KiB of each file system, as `df` shows it."""
 _MODE: Final = re.compile("([ugoa]*)([-+=])([rwxX]*)", re.ASCII)
+_LETTERS: Final = {"--all": "a", "--archive": "a", "--directory": "d", "--force": "f", "--recursive": "r",
+            "--symbolic": "s"}  # fmt: skip
 _NO_FILE: Final = "No such file or directory"
 _NO_SPACE: Final = "No space left on device"
 
@@ -48,23 +51,36 @@ def _looked(world: World) -> Work[None]:
     yield from world.spend(files=world.many_files + 64)
 
 
+def _flags(words: list[str]) -> set[str]:
+    """Return the letters of flags; a long flag counts as its letter, if it has one."""
+    found: set[str] = set()
+    for each in words:
+        if each.startswith("--"):
+            found.update(_LETTERS.get(each.partition("=")[0], ""))
+        elif each.startswith("-"):
+            found.update(each[1:])
+    return found
+
+
 def ls(world: World, words: list[str]) -> Course:
     """`ls [-1aAdl] [PATH...]`."""
-    flags = {letter for each in words if each.startswith("-") for letter in each[1:]}
+    flags = _flags(words)
     paths = [each for each in words if not each.startswith("-")] or ["."]
     code = 0
     for path in paths:
         place = absolute(world, path)
         yield from _looked(world)
         is_file = world.read(place) is not None and not world.is_folder(place)
+        is_file = is_file or (world.is_link(place) and ("l" in flags or not world.is_folder(place)))
         if is_file or ("d" in flags and world.is_folder(place)):
             yield line(_row(world, place, path) if "l" in flags else path)
         elif world.is_folder(place):
             if len(paths) > 1:
                 yield line(f"{path}:")
-            for number, each in enumerate(entries(world, place)):
+            folder = world.resolved(place)
+            for number, each in enumerate(entries(world, folder)):
                 if flags & {"a", "A"} or not each.startswith("."):
-                    yield line(_row(world, posixpath.join(place, each), each) if "l" in flags else each)
+                    yield line(_row(world, posixpath.join(folder, each), each) if "l" in flags else each)
                 if "l" in flags or not number % _AT_ONCE:
                     yield from (_looked(world) if "l" in flags else world.spend(lines=_AT_ONCE))
         else:
@@ -76,13 +92,16 @@ def ls(world: World, words: list[str]) -> Course:
 def _row(world: World, place: str, name: str) -> str:
     mode = world.mode_of(place) or stat.S_IFREG | 0o644
     size = len(world.read(place) or b"")
+    found = world.files.get(place)
+    if isinstance(found, Link):
+        mode, size, name = stat.S_IFLNK | 0o777, len(found), f"{name} -> {found.decode(errors='surrogateescape')}"
     at = datetime.fromtimestamp(min(max(world.now(), 0), 253_402_300_799), UTC)
     return f"{stat.filemode(mode)}    1 root     root     {size:9d} {at:%b %e %H:%M} {name}"
 
 
 def cd(world: World, words: list[str]) -> Course:
     """`cd FOLDER`."""
-    place = absolute(world, words[0] if words else world.environment.get("HOME", "/root"))
+    place = logical(world, words[0] if words else world.environment.get("HOME", "/root"))
     yield from _looked(world)
     if not may_be_folder(world, place):
         yield Write(2, f"sh: cd: can't cd to {words[0] if words else place}: {_NO_FILE}\n".encode(errors="replace"))
@@ -106,8 +125,8 @@ def mkdir(world: World, words: list[str]) -> Course:
     for each in options.rest:
         place = absolute(world, each)
         yield from world.spend(files=8 * world.many_files + 64)
-        if world.read(place) is not None and not world.is_folder(place):
-            why = "File exists"
+        if world.is_link(place) or (world.read(place) is not None and not world.is_folder(place)):
+            why = "" if makes_all and world.is_folder(place) else "File exists"
         elif world.is_folder(place):
             why = "" if makes_all else "File exists"
         elif not makes_all and not may_be_folder(world, posixpath.dirname(place)):
@@ -135,7 +154,7 @@ def touch(world: World, words: list[str]) -> Course:
 
 def rm(world: World, words: list[str]) -> Course:
     """`rm [-f] [-r] PATH...`, and `rmdir`."""
-    flags = {letter for each in words if each.startswith("-") for letter in each[1:]}
+    flags = _flags(words)
     code = 0
     for each in words:
         if each.startswith("-"):
@@ -178,7 +197,7 @@ def mv(world: World, words: list[str]) -> Course:
 
 
 def _moved(world: World, name: str, words: list[str]) -> Course:
-    flags = {letter for each in words if each.startswith("-") for letter in each[1:]}
+    flags = _flags(words)
     paths = [each for each in words if not each.startswith("-")]
     if len(paths) < 2:
         yield _told(name, "missing file operand")
@@ -189,7 +208,12 @@ def _moved(world: World, name: str, words: list[str]) -> Course:
     for each in paths[:-1]:
         place = absolute(world, each)
         goal = posixpath.join(target, posixpath.basename(place)) if into else target
-        why = yield from _carried(world, place, goal, whole=name == "mv" or bool(flags & {"r", "R", "a"}))
+        whole = name == "mv" or bool(flags & {"r", "R", "a"})
+        keeps_links = name == "mv" or bool(flags & {"a", "d", "P"})
+        if world.read(place) is None and not world.is_folder(place) and may_be_of_image(world, place):
+            why = yield from _unpacked(world, place, goal, whole=bool(flags & {"r", "R", "a"}))
+        else:
+            why = yield from _carried(world, place, goal, whole=whole, keeps_links=keeps_links)
         if why:
             yield _told(name, f"can't stat '{each}': {why}" if why == _NO_FILE else f"{each}: {why}")
             code = 1
@@ -199,12 +223,23 @@ def _moved(world: World, name: str, words: list[str]) -> Course:
     return code
 
 
-def _carried(world: World, place: str, goal: str, *, whole: bool) -> Work[str]:
+def _unpacked(world: World, place: str, goal: str, *, whole: bool) -> Work[str]:
+    """Copy from the image: a file is empty, and nothing is in a folder. A pattern stands for files with any names."""
+    if any(each in posixpath.basename(place) for each in "*?["):
+        return "" if world.is_folder(posixpath.dirname(goal)) else _NO_FILE
+    if whole:
+        return "" if (yield from make_folder(world, goal)) else _NO_SPACE
+    return "" if world.put(goal, b"") else _NO_SPACE
+
+
+def _carried(world: World, place: str, goal: str, *, whole: bool, keeps_links: bool) -> Work[str]:
     """Copy a file, or a folder with all in it; the text says why that cannot be."""
     yield from _looked(world)
-    data = world.read(place)
-    if data is not None and not world.is_folder(place):
-        return "" if world.put(goal, data) else _NO_SPACE
+    data = world.files[place] if keeps_links and world.is_link(place) else world.read(place)
+    if isinstance(data, Link) or (data is not None and not world.is_folder(place)):
+        put = world.place if keeps_links else world.put
+        return "" if put(goal, data) else _NO_SPACE
+    place = world.resolved(place)
     if not world.is_folder(place):
         return _NO_FILE
     if not whole:
@@ -237,10 +272,13 @@ def chmod(world: World, words: list[str]) -> Course:
         place = absolute(world, each)
         yield from _looked(world)
         mode = world.mode_of(place)
+        if mode is None and may_be_of_image(world, place):
+            continue
         if mode is None:
             yield _told("chmod", f"{each}: {_NO_FILE}")
             code = 1
             continue
+        place = world.resolved(place)
         changed = _changed_mode(stat.S_IMODE(mode), paths[0])
         if changed is None:
             yield _told("chmod", f"invalid mode '{paths[0]}'")
@@ -303,7 +341,7 @@ def dd(world: World, words: list[str]) -> Course:
     elif target != "/dev/null":
         path = absolute(world, target)
         start = block * (sizes["seek"] or 0)
-        before = world.files.get(path, b"") if "notrunc" in given.get("conv", "") or start else b""
+        before = (world.read(path) or b"") if "notrunc" in given.get("conv", "") or start else b""
         if start + len(data) > MOST_FILE_BYTES:
             yield _told("dd", f"error writing '{target}': {_NO_SPACE}")
             return 1
@@ -324,7 +362,7 @@ def _size(said: str) -> int | None:
 
 
 def find(world: World, words: list[str]) -> Course:
-    """`find [PATH...] [-name PATTERN] [-type f|d] [-maxdepth N] [-mindepth N] [-print] [-delete]`."""
+    """`find [PATH...] [-name PATTERN] [-type f|d|l] [-maxdepth N] [-mindepth N] [-print] [-delete]`."""
     at = next((number for number, each in enumerate(words) if each.startswith(("-", "(", "!"))), len(words))
     paths, tests = words[:at] or ["."], deque(words[at:])
     given: dict[str, str] = {}
@@ -344,8 +382,10 @@ def find(world: World, words: list[str]) -> Course:
     for path in paths:
         place = absolute(world, path)
         yield from _looked(world)
-        is_folder = world.is_folder(place)
-        if not is_folder and world.read(place) is None:
+        if path.endswith("/"):
+            place = world.resolved(place)
+        is_folder = world.is_folder(place) and not world.is_link(place)
+        if not is_folder and place not in world.files and world.read(place) is None:
             yield _told("find", f"{path}: {_NO_FILE}")
             code = 1
             continue
@@ -356,7 +396,8 @@ def find(world: World, words: list[str]) -> Course:
             depth = each.count("/") - place.rstrip("/").count("/") if each != place else 0
             yield from world.spend(sum(glob_work(value, len(shown)) for value in given.values()), lines=8)
             is_file = each in world.files
-            if _is_found(shown, given, depth, is_folder=not is_file and (is_folder or each != place)):
+            kind = "d" if not is_file and (is_folder or each != place) else "l" if world.is_link(each) else "f"
+            if _is_found(shown, given, depth, kind):
                 if "-delete" in given:
                     world.files.pop(each, None)
                 else:
@@ -364,7 +405,7 @@ def find(world: World, words: list[str]) -> Course:
     return code
 
 
-def _is_found(path: str, given: dict[str, str], depth: int, *, is_folder: bool) -> bool:
+def _is_found(path: str, given: dict[str, str], depth: int, kind: str) -> bool:
     name = posixpath.basename(path.rstrip("/")) or path
     for test, value in given.items():
         match test:
@@ -374,7 +415,7 @@ def _is_found(path: str, given: dict[str, str], depth: int, *, is_folder: bool) 
                 return False
             case "-path" if not glob(value, path):
                 return False
-            case "-type" if value not in ("d" if is_folder else "f",):
+            case "-type" if value != kind:
                 return False
             case "-maxdepth" if is_digits(value) and depth > int(value[:6]):
                 return False
@@ -421,7 +462,7 @@ def du(world: World, words: list[str]) -> Course:
 
 
 def status(world: World, words: list[str]) -> Course:
-    """`stat [-c FORMAT] PATH...`."""
+    """`stat [-L] [-c FORMAT] PATH...`."""
     options = options_of(words, "Lf", "c")
     if options is None:
         return 1
@@ -429,12 +470,15 @@ def status(world: World, words: list[str]) -> Course:
     for each in options.rest:
         place = absolute(world, each)
         yield from _looked(world)
-        mode = world.mode_of(place)
+        linked = None if "L" in options.flags else world.files.get(place)
+        is_link = isinstance(linked, Link)
+        mode = stat.S_IFLNK | 0o777 if is_link else world.mode_of(place)
         if mode is None:
             yield _told("stat", f"can't stat '{each}': {_NO_FILE}")
             return 1
-        shown = {"n": each, "s": str(len(world.read(place) or b"")), "a": f"{stat.S_IMODE(mode):o}",
-                 "A": stat.filemode(mode), "F": "directory" if stat.S_ISDIR(mode) else "regular file",
+        kind = "symbolic link" if is_link else "directory" if stat.S_ISDIR(mode) else "regular file"
+        size = len((linked if is_link else world.read(place)) or b"")
+        shown = {"n": each, "s": str(size), "a": f"{stat.S_IMODE(mode):o}", "A": stat.filemode(mode), "F": kind,
                  "u": str(world.identity.user), "g": str(world.identity.group), "U": "root", "G": "root"}  # fmt: skip
 
         def put(found: re.Match[str], shown: dict[str, str] = shown) -> str:
@@ -458,12 +502,4 @@ def dirname(world: World, words: list[str]) -> Course:
     if not words:
         return 1
     yield line(posixpath.dirname(words[0].rstrip("/")) or ("/" if words[0].startswith("/") else "."))
-    return 0
-
-
-def real_path(world: World, words: list[str]) -> Course:
-    """`realpath PATH`, `readlink -f PATH`: there are no links."""
-    for each in words:
-        if not each.startswith("-"):
-            yield line(absolute(world, each))
     return 0

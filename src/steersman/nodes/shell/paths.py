@@ -10,13 +10,20 @@ from steersman.nodes.shell.effects import Work, World
 
 _OF_IMAGES: Final = ("/app", "/data", "/etc", "/home", "/lib", "/mnt", "/opt", "/run", "/srv", "/usr", "/var")
 """Folders in which images have folders of their own, which nobody has looked up."""
+_NOT_OF_IMAGES: Final = ("/dev", "/proc", "/run/secrets", "/sys", "/tmp", "/var/run/secrets")
+"""Folders in which images have no files."""
 _MOST_LEVELS: Final = 64
 _AT_ONCE: Final = 256
 """Paths that are looked at between two effects."""
 
 
 def absolute(world: World, path: str) -> str:
-    """Return a path from the root, cleaned."""
+    """Return a path from the root, cleaned, without links but for the last part of it."""
+    return world.resolved(logical(world, path), last=False)
+
+
+def logical(world: World, path: str) -> str:
+    """Return a path from the root, cleaned, with the links in it."""
     joined = posixpath.normpath(posixpath.join(world.folder, path))
     return "/" + joined.lstrip("/")
 
@@ -25,6 +32,13 @@ def may_be_folder(world: World, path: str) -> bool:
     """Return True for a folder, and for a path that may be a folder of the image."""
     return world.is_folder(path) or (
         world.read(path) is None and any(path == each or path.startswith(f"{each}/") for each in _OF_IMAGES)
+    )
+
+
+def may_be_of_image(world: World, path: str) -> bool:
+    """Return True for the path of a file or folder that is not there, and that the image may have."""
+    return world.has_image and not any(
+        path == each or path.startswith(f"{each.rstrip('/')}/") for each in (*world.mounts, *_NOT_OF_IMAGES)
     )
 
 

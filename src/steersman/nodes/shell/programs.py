@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 from steersman.net.ascii import is_digits
-from steersman.nodes.shell import file_programs, text_programs
+from steersman.nodes.shell import file_programs, links, text_programs
 from steersman.nodes.shell.agnhost import agnhost
 from steersman.nodes.shell.effects import Course, Kill, Missing, Wait, Work, World, Write, line
 from steersman.nodes.shell.formats import filled
@@ -238,6 +238,8 @@ def _holds(world: World, words: list[str]) -> bool:
             return bool(text)
         case ["-f", path]:
             return _mode(world, path) is not None and not world.is_folder(absolute(world, path))
+        case ["-h" | "-L", path]:
+            return world.is_link(absolute(world, path))
         case ["-d", path]:
             return world.is_folder(absolute(world, path))
         case ["-s", path]:
@@ -331,7 +333,7 @@ def _timeout(world: World, words: list[str]) -> Course:
     return 124 if taken > limit else 0
 
 
-_OF_FILES: Final = frozenset({"-d", "-e", "-f", "-r", "-s", "-w", "-x"})
+_OF_FILES: Final = frozenset({"-d", "-e", "-f", "-h", "-L", "-r", "-s", "-w", "-x"})
 PROGRAMS: Final[Mapping[str, Program]] = MappingProxyType({
     ":": _true, "[": _test, "[[": _test, "agnhost": agnhost, "agnhost-2": partial(agnhost, name="/agnhost-2"),
     "awk": text_programs.awk, "base64": _base64, "basename": file_programs.basename, "cat": text_programs.cat,
@@ -341,11 +343,12 @@ PROGRAMS: Final[Mapping[str, Program]] = MappingProxyType({
     "false": _false, "find": file_programs.find, "getent": getent, "grep": text_programs.grep,
     "egrep": lambda world, words: text_programs.grep(world, ["-E", *words]),
     "fgrep": lambda world, words: text_programs.grep(world, ["-F", *words]),
-    "head": text_programs.head, "hostname": hostname, "id": identity, "kill": _kill, "ls": file_programs.ls,
+    "head": text_programs.head, "hostname": hostname, "id": identity, "kill": _kill, "ln": links.ln,
+    "ls": file_programs.ls,
     "md5sum": partial(_checksum, name="md5"), "mkdir": file_programs.mkdir, "mount": mount, "mv": file_programs.mv,
     "nproc": nproc, "nslookup": nslookup, "pause": lambda world, words: _sleep(world, ["infinity"]),
     "printenv": _printenv, "printf": _printf, "ps": ps, "pwd": file_programs.pwd,
-    "readlink": file_programs.real_path, "realpath": file_programs.real_path, "rm": file_programs.rm,
+    "readlink": links.readlink, "realpath": links.real_path, "rm": file_programs.rm,
     "rmdir": file_programs.rmdir, "sed": sed, "seq": _seq, "sha1sum": partial(_checksum, name="sha1"),
     "sha256sum": partial(_checksum, name="sha256"), "sha512sum": partial(_checksum, name="sha512"), "sleep": _sleep,
     "sort": text_programs.sort, "stat": file_programs.status, "sync": _true, "tail": text_programs.tail, "tar": tar,

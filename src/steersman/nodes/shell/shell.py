@@ -9,6 +9,7 @@ from typing import Final
 
 from steersman.nodes.shell.built_in import BUILT_IN, SHELLS, where
 from steersman.nodes.shell.effects import (
+    TERMINATED,
     Answer,
     Buffer,
     Course,
@@ -64,6 +65,8 @@ class Shell(Expansion):
 
     def __init__(self, world: World, depth: int = 0) -> None:
         super().__init__(world, depth)
+        self.inner: Shell | None = None
+        """The shell that runs, of a command that is one."""
 
     def run(self, words: Sequence[str]) -> Course:
         """Run a command as it is given to a container: no shell reads it, unless it is one."""
@@ -109,7 +112,7 @@ class Shell(Expansion):
         if self.depth >= _MOST_DEPTH:
             yield Write(2, b"sh: too many shells\n")
             return 2
-        inner = Shell(self.world, self.depth + 1)
+        inner = self.inner = Shell(self.world, self.depth + 1)
         inner.fails_at_once = fails_at_once
         if script and rest:
             inner.name, inner.given = (rest[1] if len(rest) > 1 else words[0]), rest[2:]
@@ -160,6 +163,16 @@ class Shell(Expansion):
 
     def trapped(self, signal: str, code: int) -> Course:
         """Run the command of a trap, after which the shell ends."""
+        ended = yield from self._signalled(signal, code)
+        return code if ended is None else ended
+
+    def terminated(self) -> Work[int | None]:
+        """Run the command of the trap for SIGTERM; the exit code, None where there is no trap or the shell goes on."""
+        code = yield from self._signalled("TERM", TERMINATED)
+        return None if code is None else (yield from self.trapped("EXIT", code))
+
+    def _signalled(self, signal: str, code: int) -> Work[int | None]:
+        """Run the command of a trap; the exit code where it ends the shell."""
         text = self.traps.get(signal, "")
         self.set_trap(signal, "")
         if text:
@@ -170,7 +183,7 @@ class Shell(Expansion):
                 return end.code
             except ShellSyntaxError as error:
                 yield Write(2, f"{self.name}: syntax error: {error}\n".encode(errors="replace"))
-        return code
+        return None
 
     def read(self, reading: Reading[Script]) -> Work[Script]:
         """Read a script whose text is at hand. Raises ShellSyntaxError."""
@@ -454,7 +467,7 @@ class Shell(Expansion):
             return ""
         if self.world.is_folder(path):
             return "can't create {}: Is a directory"
-        data = self.world.files.get(path, b"") + data if more else data
+        data = (self.world.read(path) or b"") + data if more else data
         return "" if self.world.put(path, data) else "write error: No space left on device"
 
     def output(self, output: Output) -> Work[str]:

@@ -458,7 +458,7 @@ def tee(world: World, words: list[str]) -> Course:
         if each.startswith(("-", "/dev/")):
             continue
         path = absolute(world, each)
-        before = world.files.get(path, b"") if "-a" in words else b""
+        before = (world.read(path) or b"") if "-a" in words else b""
         yield from world.spend(len(taken.data), files=world.many_files)
         if not world.put(path, before + taken.data):
             yield Write(2, f"tee: {each}: No space left on device\n".encode(errors="replace"))

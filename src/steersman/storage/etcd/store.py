@@ -8,6 +8,7 @@ import logging
 import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import Final
 
@@ -20,6 +21,7 @@ from steersman.storage.etcd.leases import REUSE_SECONDS, Leases
 from steersman.storage.etcd.members import Endpoint, Identity, Members, endpoints, unavailable
 from steersman.storage.etcd.messages import Change, MessageError, Stored
 from steersman.storage.interface import (
+    Answered,
     Compacted,
     Conflict,
     Deliver,
@@ -107,7 +109,7 @@ class EtcdStorage:
         self._under_way = 0
         self._idle = asyncio.Event()
         self._idle.set()
-        self._asking: list[asyncio.Future[int]] = []
+        self._asking: list[Answered] = []
         self._asker: asyncio.Task[None] | None = None
         self._background: list[asyncio.Task[None]] = []
         self.refusals = Account()
@@ -234,14 +236,17 @@ class EtcdStorage:
         return False
 
     async def current_revision(self) -> int:
-        """Those who ask while a question is under way share the next one: its answer is newer than they are. If that
-        question fails, they need not wait as long for the same."""
-        self._check_open()
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._asking.append(future)
+        self.ask(partial(_answer, future))
+        return await future
+
+    def ask(self, answered: Answered) -> None:
+        """Those who ask while a question is under way share the next one: its answer is newer than they are. If that
+        question fails, they need not wait as long for the same. Raises StorageUnavailable."""
+        self._check_open()
+        self._asking.append(answered)
         if self._asker is None:
             self._asker = asyncio.get_running_loop().create_task(self._answer_all())
-        return await future
 
     async def _answer_all(self) -> None:
         try:
@@ -252,12 +257,10 @@ class EtcdStorage:
                 except StorageUnavailable as error:
                     since, self._asking = self._asking, []
                     for each in asking + since:
-                        if not each.done():
-                            each.set_exception(error)
+                        each(error)
                 else:
                     for each in asking:
-                        if not each.done():
-                            each.set_result(revision)
+                        each(revision)
         finally:
             self._asker = None
 
@@ -570,3 +573,12 @@ class EtcdStorage:
     def _check_open(self) -> None:
         if self._closed is not None:
             raise StorageUnavailable(_CLOSED)
+
+
+def _answer(future: asyncio.Future[int], found: int | StorageUnavailable) -> None:
+    if future.done():
+        return
+    if isinstance(found, int):
+        future.set_result(found)
+    else:
+        future.set_exception(found)

@@ -21,7 +21,7 @@ from steersman.storage.moving import rows
 from steersman.storage.moving.cluster import Cluster
 from steersman.storage.moving.rows import Digest, Moved
 from steersman.storage.moving.to_etcd import Tell
-from steersman.storage.sqlite.file import FileLock, connect, create, is_new, remove
+from steersman.storage.sqlite.file import FileLock, complete_replacement, connect, create, is_new, remove
 from steersman.storage.sqlite.log import with_checksum
 
 _CACHE_KIB: Final = 4096
@@ -37,6 +37,7 @@ async def copy_to_sqlite(cluster: Cluster, file: Path, tell: Tell) -> Moved:
     lock = FileLock(file)
     draft = file.with_name(file.name + ".copying")
     try:
+        complete_replacement(file)
         if not is_new(file):
             raise StorageFormatError(f"{file} is there already; nothing was copied")
         await cluster.check()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from steersman.machinery.shared_words import SharedWords
@@ -293,15 +293,16 @@ class SharedStorage:
         if revision > self._revision:
             await self._progress.wait(revision)
 
-    def catching_up(self) -> asyncio.Future[None] | None:
-        """Completes once every subscriber has been told of all events that are committed now; None if they have been.
+    def arrived(self) -> Awaitable[int] | int:
+        """Return the newest revision of now once every subscriber has been told of all events up to there.
 
-        Raises StorageUnavailable, as the future does."""
+        Raises StorageUnavailable, as the awaitable does."""
         newest = self.newest
-        if newest <= self._revision:
-            return None
-        self._check_open()
-        return self._progress.wait(newest)
+        return newest if newest <= self._revision else self._told(newest)
+
+    async def _told(self, newest: int) -> int:
+        await self.wait_until(newest)
+        return newest
 
     # Keeping house
 

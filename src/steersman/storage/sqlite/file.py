@@ -114,6 +114,7 @@ def prepare(path: Path, *, durable: bool = True) -> bool:
     lost are warned of. To be called with the lock held. Raises StorageFormatError, OSError, and StorageUnavailable if
     the disk is full.
     """
+    complete_replacement(path)
     if is_new(path):
         try:
             create(path)
@@ -207,6 +208,28 @@ def is_new(path: Path) -> bool:
         raise StorageFormatError(f"{path} is a SQLite file of another application")
     _check_version(path, int.from_bytes(header[60:64], "big"))
     return False
+
+
+def next_of(path: Path) -> Path:
+    """Return the name of a whole file that is about to take the place of the one at `path`."""
+    return path.with_name(path.name + ".next")
+
+
+def complete_replacement(path: Path) -> None:
+    """Finish a replacement of the file that was cut off after the old file had got another name.
+
+    A replacement that was cut off before is forgotten. With a log but no file, nothing is done: `is_new` refuses that.
+    To be called with the lock held. Raises OSError.
+    """
+    if not os.path.lexists(next_of(path)):
+        return
+    if os.path.lexists(path):
+        remove(next_of(path))
+    elif not _size(wal.log_of(path)):
+        for left in (wal.log_of(path), wal.index_of(path)):  # of the old file: they would be taken for the new one's
+            left.unlink(missing_ok=True)
+        next_of(path).rename(path)
+        sync_folder(path.parent)
 
 
 def _size(path: Path) -> int:

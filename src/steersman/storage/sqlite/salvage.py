@@ -22,10 +22,12 @@ from steersman.storage.sqlite.file import (
     FileLock,
     check,
     columns_of,
+    complete_replacement,
     connect,
     create,
     is_new,
     keep_log,
+    next_of,
     remove,
     without_history,
 )  # fmt: skip
@@ -61,13 +63,14 @@ class Salvaged:
 
 def examine(file: Path) -> Examined:
     """Look at all of a file, which a server may have open. Raises DamagedFile, StorageFormatError, OSError."""
-    if is_new(file):
+    if is_new(file) and not next_of(file).exists():
         raise StorageFormatError(f"{file} is not there")
     try:
         lock = FileLock(file)
     except StorageLocked:
         return _counted(file, in_use=True)
     try:
+        complete_replacement(file)
         check(file, whole=True)
         return _counted(file, in_use=False)
     finally:
@@ -103,6 +106,7 @@ def salvage(file: Path) -> Salvaged:
     lock = FileLock(file)
     source, draft = (file.with_name(file.name + suffix) for suffix in (".salvaging", ".salvaged"))
     try:
+        complete_replacement(file)
         if is_new(file):
             raise StorageFormatError(f"{file} is not there")
         keep_log(file)
@@ -118,10 +122,7 @@ def salvage(file: Path) -> Salvaged:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         with draft.open("rb") as made:
             os.fsync(made.fileno())
-        aside = set_aside(file)
-        draft.rename(file)
-        sync_folder(file.parent)
-        return Salvaged(revision, keys, tuple(lost), aside)
+        return Salvaged(revision, keys, tuple(lost), replace_damaged(file, draft))
     except sqlite3.Error as error:
         raise StorageUnavailable(f"nothing can be made of {file}: {error}") from error
     finally:
@@ -130,10 +131,22 @@ def salvage(file: Path) -> Salvaged:
         lock.release()
 
 
-def set_aside(file: Path) -> Path:
+def replace_damaged(file: Path, draft: Path) -> Path:
+    """Put a whole file that is on the disk in the place of a damaged one, and return the damaged file's new name.
+
+    Whenever this is cut off, the next start has one of both files, or refuses a log without its file. Raises OSError.
+    """
+    draft.rename(next_of(file))
+    sync_folder(file.parent)
+    aside = _set_aside(file)
+    complete_replacement(file)
+    return aside
+
+
+def _set_aside(file: Path) -> Path:
     """Give a file and its log the first free name `NAME.damaged`, `NAME.damaged.1`, ... and return it.
 
-    The file goes first: a log without its file is refused, whenever this is cut off. Raises OSError.
+    The file goes first: a log without its file is refused, the file without its log would be taken for all there is.
     """
     number, aside = 0, file.with_name(f"{file.name}.damaged")
     while os.path.lexists(aside):

@@ -16,9 +16,17 @@ from typing import Final
 
 from steersman.machinery.private_files import copy_new, sync_folder, write_whole
 from steersman.storage.interface import StorageFormatError, StorageLocked, StorageUnavailable
-from steersman.storage.sqlite.file import FileLock, check, is_new, remove, upgrade, without_history
+from steersman.storage.sqlite.file import (
+    FileLock,
+    check,
+    complete_replacement,
+    is_new,
+    remove,
+    upgrade,
+    without_history,
+)
 from steersman.storage.sqlite.log import Log
-from steersman.storage.sqlite.salvage import BUMP, set_aside
+from steersman.storage.sqlite.salvage import BUMP, replace_damaged
 
 _REPLACED: Final = ".replaced"
 
@@ -80,6 +88,7 @@ def restore(
     lock = FileLock(file)
     draft = file.with_name(file.name + ".restoring")
     try:
+        complete_replacement(file)
         before, replaced = 0, not is_new(file)
         if replaced:
             if not replaces:
@@ -99,11 +108,11 @@ def restore(
         with draft.open("rb") as made:
             os.fsync(made.fileno())
         if replaced and not before:
-            set_aside(file)
+            replace_damaged(file, draft)
         else:
             _keep(file)
-        draft.rename(file)
-        sync_folder(file.parent)
+            draft.rename(file)
+            sync_folder(file.parent)
         return Snapshot(revision, file.stat().st_size, digest)
     except sqlite3.Error as error:
         raise StorageUnavailable(f"{snapshot} cannot be restored: {error}") from error

@@ -45,6 +45,8 @@ class OnlyCreate:
 
 
 class Request:
+    has_long_query = False
+
     def __init__(self, query: str = "") -> None:
         self.query = parse_query(query)
 

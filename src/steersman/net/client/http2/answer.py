@@ -13,12 +13,15 @@ from steersman.net.client.answer import Answer, BadAnswer
 from steersman.net.http2.frames import ErrorCode, StreamFault
 from steersman.net.http2.request import CONTROL, LONGEST_KNOWN_NAME, NAME, Fields, text_of
 from steersman.net.message import BodyAborted
+from steersman.net.turns import next_slice
 
 WINDOW: Final = 1 << 20
 """Bytes of a body that the other side may send before somebody reads them."""
 _BODILESS: Final = frozenset({204, 304})
 _OF_ONE_CONNECTION: Final = frozenset({"connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade"})
-_STEPS_A_TURN: Final = 8
+_STEPS_IN_SLICE: Final = 8
+_SLICES: Final = 4
+"""Slices in a turn of the loop, of all bodies together."""
 _JOINED: Final = 16 << 10
 """Small pieces that nobody has read yet are joined up to so many bytes."""
 _STATUS_DIGITS: Final = 3
@@ -166,8 +169,8 @@ class Http2Answer(Answer):
                 left = None if left is None else left - len(piece)
                 yield piece
                 steps += 1
-                if not steps % _STEPS_A_TURN:
-                    await asyncio.sleep(0)  # pieces that are there already would be taken without a wait
+                if not steps % _STEPS_IN_SLICE:
+                    await next_slice(_SLICES)  # pieces that are there already would be taken without a wait
             if self.is_received:
                 if left:
                     raise BodyAborted("unexpected EOF")

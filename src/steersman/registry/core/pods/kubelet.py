@@ -25,6 +25,7 @@ from steersman.machinery.errors.status import forbidden as forbidden_request
 from steersman.machinery.errors.status import invalid as invalid_object
 from steersman.machinery.identity.action import Action
 from steersman.machinery.identity.schema import GroupKind, GroupResource
+from steersman.machinery.large_work.slow_lane import done
 from steersman.machinery.validation.ip import parse_ip_sloppy, unmapped
 from steersman.net.message import Response
 from steersman.registry.core.proxy_names import proxied_path, proxied_port, split_scheme_name_port
@@ -126,15 +127,21 @@ async def _command_streams(
 
 async def pod_port_forward(services: Services, ctx: Context, name: str, request: Request) -> Response:
     """Connects to ports of a pod through its node. Raises StatusError."""
-    ports = decode_parameters(core.PodPortForwardOptions, request.query).ports
+    lane = services.slow_lane.of(ctx.user.name)
+    query = await done(lane if request.has_long_query else None, _ports_query, request)
     await _check_may_create(services, ctx, name)
     pod: core.Pod = await services.objects("", "pods").get(ctx, name)
-    query = encoded_query([("port", ",".join(map(str, ports)))]) if ports else ""
     path = f"/portForward/{pod.metadata.namespace}/{name}"
     location, node = await _with_node(services, ctx, pod, path, query)
     if is_tunneled(request) and not _speaks_websockets(node):
         return await tunnel(request, location)
-    return await proxy(request, location, services.slow_lane.of(ctx.user.name), upgrade_required=True)
+    return await proxy(request, location, lane, upgrade_required=True)
+
+
+def _ports_query(request: Request) -> str:
+    """Return the ports that a request names, as a kubelet is told of them. Raises StatusError 400."""
+    ports = decode_parameters(core.PodPortForwardOptions, request.query).ports
+    return encoded_query([("port", ",".join(map(str, ports)))]) if ports else ""
 
 
 def _speaks_websockets(node: core.Node) -> bool:

@@ -1,0 +1,113 @@
+"""Containers by which charts make Secrets that their pods wait for, which do so although no program is run: those of
+kube-webhook-certgen, of Envoy Gateway's certgen, and of Argo CD's first password for Redis.
+
+A container does so with the rights of its pod's service account.
+"""
+
+from __future__ import annotations
+
+import secrets
+import string
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from steersman.api.core.v1 import Pod, Secret
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.client.client import Client
+from steersman.client.errors import is_already_exists
+from steersman.client.resources import MUTATING_WEBHOOK_CONFIGURATIONS, SECRETS
+from steersman.machinery.built_in.pod_resources import AnyContainer, all_containers
+from steersman.machinery.errors.status import StatusError
+from steersman.nodes.container_status import all_statuses
+from steersman.nodes.surroundings import command_of, unexpanded_command_of
+from steersman.nodes.webhook_certificates import is_certificate_maker, make_certificates
+
+ClientOf = Callable[[str, str], Client]
+"""Gives a client of a service account, by its namespace and name."""
+VariablesOf = Callable[[AnyContainer], Awaitable[Mapping[str, str]]]
+"""Gives the variables of a container."""
+_Make = Callable[[Client, str, list[str]], Awaitable[None]]
+"""Makes Secrets in a namespace as the words of a command say. Raises StatusError, ValueError."""
+_MOST_CONTAINERS: Final = 16
+_ENVOY_LABELS: Final = {"control-plane": "envoy-gateway"}
+_PASSWORD_LENGTH: Final = 16
+
+
+async def made_secrets(client_of: ClientOf, pod: Pod, variables_of: VariablesOf) -> dict[str, str]:
+    """Have the containers of a pod that make Secrets do so, unless they have ended. Return the error of each by name,
+    "" for none. Raises Unreachable."""
+    makers = [(each, make) for each in all_containers(pod.spec) if (make := _maker_of(each)) is not None]
+    if not makers:
+        return {}
+    ended = {each.name for each in all_statuses(pod.status) if each.state.terminated is not None}
+    namespace = pod.metadata.namespace
+    client = client_of(namespace, pod.spec.service_account_name or "default")
+    found: dict[str, str] = {}
+    for container, make in makers[:_MOST_CONTAINERS]:
+        found[container.name] = ""
+        if container.name in ended:
+            continue
+        try:
+            await make(client, namespace, command_of(container, await variables_of(container)))
+        except StatusError as error:
+            found[container.name] = error.message
+        except ValueError as error:
+            found[container.name] = str(error)
+    return found
+
+
+def _maker_of(container: AnyContainer) -> _Make | None:
+    """Return the function that does the work of a container, None for a container that makes no Secrets."""
+    if is_certificate_maker(container):
+        return make_certificates
+    match unexpanded_command_of(container)[:3]:
+        case ["envoy-gateway", "certgen", *_]:
+            return _make_certificates_of_envoy
+        case ["argocd", "admin", "redis-initial-password"]:
+            return _make_password_of_redis
+    return None
+
+
+async def _make_certificates_of_envoy(client: Client, namespace: str, words: list[str]) -> None:
+    """Make the Secrets of the controller, the proxies, the rate limits and OIDC, those that are not there, and tell the
+    injector's webhook its authority."""
+    from steersman.nodes.certificates import signed_certificates  # most clusters make none
+
+    gateway = [each.format(namespace) for each in ("envoy-gateway", "envoy-gateway.{}", "envoy-gateway.{}.svc",
+                                                   "envoy-gateway.{}.svc.cluster.local")]  # fmt: skip
+    authority, signed = signed_certificates([gateway, [f"*.{namespace}"], [f"*.{namespace}"]])
+    for name, (certificate, key) in zip(("envoy-gateway", "envoy", "envoy-rate-limit"), signed, strict=True):
+        data = {"ca.crt": authority, "tls.crt": certificate, "tls.key": key}
+        await _make(client, namespace, name, data, type_="kubernetes.io/tls", labels=_ENVOY_LABELS)
+    hmac = {"hmac-secret": secrets.token_bytes(32)}
+    await _make(client, namespace, "envoy-oidc-hmac", hmac, labels=_ENVOY_LABELS)
+    if "--disable-topology-injector" in words:
+        return
+    authority = (await client.get(SECRETS, "envoy-gateway", namespace)).data.get("ca.crt", b"")
+    webhooks = await client.get(MUTATING_WEBHOOK_CONFIGURATIONS, f"envoy-gateway-topology-injector.{namespace}")
+    if any(each.client_config.ca_bundle != authority for each in webhooks.webhooks):
+        for each in webhooks.webhooks:
+            each.client_config.ca_bundle = authority
+        await client.update(MUTATING_WEBHOOK_CONFIGURATIONS, webhooks)
+
+
+async def _make_password_of_redis(client: Client, namespace: str, words: list[str]) -> None:
+    del words
+    letters = string.ascii_letters + string.digits
+    password = "".join(secrets.choice(letters) for _ in range(_PASSWORD_LENGTH))
+    await _make(client, namespace, "argocd-redis", {"auth": password.encode()})
+    if "auth" not in (await client.get(SECRETS, "argocd-redis", namespace)).data:
+        raise ValueError("key auth doesn't exist in secret argocd-redis")
+
+
+async def _make(
+    client: Client, namespace: str, name: str, data: Mapping[str, bytes], *, type_: str = "Opaque",
+    labels: Mapping[str, str] | None = None,
+) -> None:  # fmt: skip
+    """Make a Secret, unless it is there. Raises StatusError."""
+    metadata = ObjectMeta(name=name, namespace=namespace, labels=dict(labels or {}))
+    try:
+        await client.create(SECRETS, Secret(metadata=metadata, data=dict(data), type=type_))
+    except StatusError as error:
+        if not is_already_exists(error):
+            raise

@@ -1,0 +1,158 @@
+"""Requests that wait, before anything of them is judged, for all that was committed before they came.
+
+Where several servers write to one storage, each knows of the others' writes some milliseconds late. The objects that a
+server judges requests by (rights, policies, webhooks, quotas, definitions, accounts) lie in that storage, too. So a
+request first asks for the newest revision there is, together with all that come at the same time. It goes on once
+everything up to there has been told of, which it nearly always has been.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from steersman.storage.interface import Answered, Storage, StorageUnavailable
+
+logger = logging.getLogger(__name__)
+
+PATIENCE: Final = 3.0
+"""Seconds that a request waits, as long as a read waits for a cache."""
+_WOKEN: Final = 8
+"""Requests that go on in one turn of the loop."""
+
+
+class Arrivals:
+    """Questions for the newest revision of `storage`, one at a time.
+
+    While the storage does not answer, or does not tell of what is committed, no request waits: they are judged by what
+    is known, and each that comes has it tried again, one at a time.
+    """
+
+    def __init__(
+        self, storage: Storage, ask: Callable[[Answered], None] | None = None, *, patience: float = PATIENCE
+    ) -> None:  # fmt: skip
+        """`ask` asks `storage` for its newest revision, by default as anybody does; it may raise StorageUnavailable."""
+        self._storage = storage
+        self._ask = ask or self._ask_as_anybody
+        self._patience = patience
+        self._next: list[asyncio.Future[int]] = []
+        """Requests that the next question is for."""
+        self._is_asking = False
+        self._question: asyncio.Task[None] | None = None
+        self._catching_up: set[asyncio.Task[None]] = set()
+        self._is_closed = False
+        self.is_silent = False
+        """Whether the last requests that have waited did so in vain."""
+
+    def arrived(self) -> asyncio.Future[int] | int:
+        """Return the newest revision of now once everything up to there has been told of, 0 if that is not to be found
+        out in time."""
+        if self.is_silent:
+            if not self._is_asking and not self._catching_up:
+                self._ask_for([])
+            return 0
+        arrival: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._next.append(arrival)
+        if not self._is_asking:
+            self._ask_next()
+        return arrival
+
+    async def stop(self) -> None:
+        """Ask nothing any more, and let everybody go on."""
+        self._is_closed = True
+        self.is_silent = True
+        ended = list(self._catching_up)
+        if self._question is not None:
+            ended.append(self._question)
+        for each in ended:
+            each.cancel()
+        await asyncio.gather(*ended, return_exceptions=True)
+        _let_go(self._next, 0)
+
+    def _ask_next(self) -> None:
+        arrivals, self._next = self._next, []
+        self._ask_for(arrivals)
+
+    def _ask_for(self, arrivals: list[asyncio.Future[int]]) -> None:
+        if self._is_closed:
+            _let_go(arrivals, 0)
+            return
+        timer = asyncio.get_running_loop().call_later(self._patience, self._give_up, arrivals, "it does not answer")
+        self._is_asking = True
+        try:
+            self._ask(partial(self._answered, arrivals, timer))
+        except StorageUnavailable as error:
+            self._answered(arrivals, timer, error)
+
+    def _ask_as_anybody(self, answered: Answered) -> None:
+        self._question = asyncio.get_running_loop().create_task(self._ask_storage(answered))
+
+    async def _ask_storage(self, answered: Answered) -> None:
+        found: int | StorageUnavailable = StorageUnavailable("the server ends")
+        try:
+            found = await self._storage.current_revision()
+        except StorageUnavailable as error:
+            found = error
+        finally:
+            answered(found)
+
+    def _answered(
+        self, arrivals: list[asyncio.Future[int]], timer: asyncio.TimerHandle, newest: int | StorageUnavailable
+    ) -> None:  # fmt: skip
+        self._is_asking = False
+        if not isinstance(newest, int):
+            timer.cancel()
+            waiting, self._next = arrivals + self._next, []
+            arrivals.clear()
+            self._give_up(waiting, str(newest))
+            return
+        if newest > self._storage.revision:
+            catching_up = asyncio.get_running_loop().create_task(self._catch_up(newest, arrivals, timer))
+            self._catching_up.add(catching_up)
+            catching_up.add_done_callback(self._catching_up.discard)
+        else:
+            timer.cancel()
+            self._is_told(newest, arrivals)
+        if self._next:
+            self._ask_next()
+
+    async def _catch_up(self, newest: int, arrivals: list[asyncio.Future[int]], timer: asyncio.TimerHandle) -> None:
+        try:
+            await self._storage.wait_until(newest)
+            self._is_told(newest, arrivals)
+        except StorageUnavailable as error:
+            self._give_up(arrivals, str(error))
+        finally:
+            timer.cancel()
+            _let_go(arrivals, 0)
+
+    def _is_told(self, newest: int, arrivals: list[asyncio.Future[int]]) -> None:
+        if self.is_silent and not self._is_closed:
+            self.is_silent = False
+            logger.info("requests wait again for what other servers have acknowledged")
+        _let_go(arrivals, newest)
+
+    def _give_up(self, arrivals: list[asyncio.Future[int]], why: str) -> None:
+        if not self.is_silent:
+            self.is_silent = True
+            logger.warning("storage does not tell what is newest: requests are judged by what is known: %s", why)
+        _let_go(arrivals, 0)
+
+
+def _let_go(arrivals: list[asyncio.Future[int]], newest: int) -> None:
+    """Let requests go on, few of many in one turn of the loop, and forget them."""
+    waiting = arrivals[::-1]
+    arrivals.clear()
+    _let_few_go(waiting, newest)
+
+
+def _let_few_go(waiting: list[asyncio.Future[int]], newest: int) -> None:
+    for _ in range(min(_WOKEN, len(waiting))):
+        arrival = waiting.pop()
+        if not arrival.done():
+            arrival.set_result(newest)
+    if waiting:
+        asyncio.get_running_loop().call_soon(_let_few_go, waiting, newest)

@@ -1,0 +1,43 @@
+"""Subscribers that are still to be told of events which the storage below has told, as these take long to read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Final, Protocol
+
+_PATIENCE: Final = 3.0
+"""Seconds that a request waits for subscribers, as long as a read waits for a cache."""
+
+
+class LateFeed(Protocol):
+    """A subscriber with events that wait."""
+
+    told: int
+    """The revision up to which nothing waits."""
+    caught_up: asyncio.Event
+    """Set when no event waits any more."""
+
+
+class Late:
+    """The late subscribers of one storage, or of several."""
+
+    def __init__(self) -> None:
+        self.feeds: Final[set[LateFeed]] = set()
+
+    def behind(self, revision: int) -> Awaitable[None] | None:
+        """Return what completes once all are told of everything up to a revision, or after 3 seconds; None if they
+        are."""
+        return self._wait(revision) if self.feeds else None
+
+    async def wait_until(self, revision: int) -> None:
+        """Return once all are told of everything up to a revision."""
+        for feed in [feed for feed in self.feeds if feed.told < revision]:
+            await feed.caught_up.wait()
+
+    async def _wait(self, revision: int) -> None:
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await self.wait_until(revision)
+        except TimeoutError:
+            return

@@ -1,0 +1,85 @@
+"""Long paths and queries: what takes time with them is done beside the loop, with the answers of short ones."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from threading import current_thread, main_thread
+from typing import Any
+
+import pytest
+
+from steersman.authorization import forbidden
+from steersman.endpoints import options, parameters, request
+from steersman.testing import Environment, User
+
+LONG = 40_000
+NAMESPACE = "/api/v1/namespaces/default"
+UPGRADE = {"Connection": "Upgrade", "Upgrade": "websocket"}
+
+
+@pytest.fixture
+async def environment() -> AsyncIterator[Environment]:
+    async with Environment() as made:
+        yield made
+
+
+@pytest.fixture
+def on_loop(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, str], list[bool]]:
+    """Return a list that grows with each call of a function of a module, by whether it was made on the loop."""
+
+    def watched(module: Any, name: str) -> list[bool]:
+        seen: list[bool] = []
+        work = getattr(module, name)
+
+        def see(*args: Any, **kwargs: Any) -> Any:
+            seen.append(current_thread() is main_thread())
+            return work(*args, **kwargs)
+
+        monkeypatch.setattr(module, name, see)
+        return seen
+
+    return watched
+
+
+@pytest.mark.parametrize("path", ["/{}", f"{NAMESPACE}/pods/{{}}", "/api/v1/namespaces/{}/pods"])
+async def test_a_long_refusal_is_worded_beside_the_loop(environment, on_loop, path: str) -> None:
+    words = on_loop(forbidden, "quote")
+    client = environment.client(User("nobody"))
+    short = await client.get(path.format("%22%3C"))
+    assert set(words) == {True}
+    words.clear()
+    long = await client.get(path.format("%22%3C" * LONG))
+    assert set(words) == {False}
+    assert (short.status, long.status) == (403, 403)
+    assert long.headers.get("x-content-type-options") == short.headers.get("x-content-type-options") == "nosniff"
+    words_of_short = short.json()["message"]
+    for unit in ('\\"&lt;', '\\"<'):
+        words_of_short = words_of_short.replace(unit, unit * LONG)
+    assert long.json()["message"] == words_of_short
+
+
+async def test_a_long_query_is_read_beside_the_loop(environment, on_loop) -> None:
+    read = on_loop(request, "parse_query")
+    answer = await environment.client().get(f"{NAMESPACE}/configmaps?limit=1&a={'%22' * LONG}")
+    assert (answer.status, read) == (200, [False])
+
+
+async def test_options_of_a_long_query_are_read_beside_the_loop(environment, on_loop) -> None:
+    checked = on_loop(options, "validate_write_options")
+    path = f"{NAMESPACE}/configmaps?fieldManager={'%22' * LONG}"
+    answer = await environment.client().post(path, {"metadata": {"name": "a"}})
+    assert (answer.status, checked) == (422, [False])
+
+
+@pytest.mark.parametrize("separator", [",", "&ports="])
+async def test_many_ports_are_read_beside_the_loop(environment, on_loop, separator: str) -> None:
+    read = on_loop(parameters, "parse_uint")
+    client = environment.client()
+    path = f"{NAMESPACE}/pods/none/portforward?ports="
+    short = await client.get(f"{path}80{separator}x", headers=UPGRADE)
+    assert set(read) == {True}
+    read.clear()
+    ports = separator.join(map(str, range(1, 9_000)))
+    long = await client.get(f"{path}{ports}{separator}x", headers=UPGRADE)
+    assert set(read) == {False}
+    assert (long.status, long.json()) == (400, short.json())

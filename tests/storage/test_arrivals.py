@@ -1,0 +1,134 @@
+"""Requests that wait for all that was committed before they came."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator
+
+import pytest
+
+from steersman.storage.arrivals import Arrivals
+from steersman.storage.interface import StorageUnavailable
+from steersman.storage.memory import MemoryStorage
+
+
+class Shared(MemoryStorage):
+    """A storage that others write to; questions are answered when they are let."""
+
+    knows_newest = False
+    has_other_servers = True
+
+    def __init__(self) -> None:
+        super().__init__(compaction_interval=0, lease_interval=0)
+        self.asked = 0
+        self.ahead = 0
+        self.answers = asyncio.Event()
+        self.tells = asyncio.Event()
+        self.is_away = False
+
+    async def current_revision(self) -> int:
+        self.asked += 1
+        await self.answers.wait()
+        if self.is_away:
+            raise StorageUnavailable("no connection")
+        return self.revision + self.ahead
+
+    async def wait_until(self, revision: int) -> None:
+        await self.tells.wait()
+
+
+@pytest.fixture
+async def storage() -> AsyncIterator[Shared]:
+    made = Shared()
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def arrivals(storage: Shared) -> AsyncIterator[Arrivals]:
+    made = Arrivals(storage, patience=0.01)
+    yield made
+    await made.stop()
+
+
+def arrived(arrivals: Arrivals) -> asyncio.Future[int]:
+    """A request that has to wait."""
+    found = arrivals.arrived()
+    assert not isinstance(found, int)
+    return found
+
+
+async def turns(number: int = 5) -> None:
+    for _ in range(number):
+        await asyncio.sleep(0)
+
+
+async def test_requests_that_come_while_a_question_is_under_way_share_the_next(
+    storage: Shared, arrivals: Arrivals
+) -> None:
+    first = arrived(arrivals)
+    await turns()
+    others = [arrived(arrivals) for _ in range(20)]
+    storage.answers.set()
+    assert await asyncio.gather(first, *others) == [storage.revision] * 21
+    assert storage.asked == 2
+
+
+async def test_few_of_many_go_on_in_one_turn(storage: Shared, arrivals: Arrivals) -> None:
+    waiting = [arrived(arrivals) for _ in range(100)]
+    storage.answers.set()
+    done = [0]
+    while done[-1] < 100:
+        await asyncio.sleep(0)
+        done.append(sum(each.done() for each in waiting))
+    assert max(after - before for before, after in itertools.pairwise(done)) <= 16
+
+
+async def test_a_request_waits_for_what_others_have_committed(storage: Shared, arrivals: Arrivals) -> None:
+    storage.answers.set()
+    storage.ahead = 3
+    request = arrived(arrivals)
+    await turns()
+    assert not request.done()
+    storage.tells.set()
+    assert await request == storage.revision + 3
+
+
+async def test_who_has_gone_keeps_nobody_waiting(storage: Shared, arrivals: Arrivals) -> None:
+    gone, stays = arrived(arrivals), arrived(arrivals)
+    gone.cancel()
+    storage.answers.set()
+    assert await stays == storage.revision
+
+
+@pytest.mark.parametrize("fault", ["away", "no answer", "told nothing"])
+async def test_nobody_waits_while_storage_says_nothing_and_all_do_when_it_is_back(
+    storage: Shared, arrivals: Arrivals, fault: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    storage.is_away = fault == "away"
+    storage.ahead = 1
+    if fault != "no answer":
+        storage.answers.set()
+    assert await arrived(arrivals) == 0
+    assert [each.levelname for each in caplog.records] == ["WARNING"]
+    asked = storage.asked
+    assert [arrivals.arrived() for _ in range(10)] == [0] * 10
+    await turns()
+    assert storage.asked <= asked + 1  # one question at a time
+    storage.is_away = False
+    storage.answers.set()
+    storage.tells.set()
+    arrivals.arrived()
+    await turns(10)
+    assert not arrivals.is_silent
+    assert await arrived(arrivals) == storage.revision + 1
+    assert len([each for each in caplog.records if each.levelname == "WARNING"]) == 1
+
+
+async def test_at_the_end_everybody_goes_on(storage: Shared, arrivals: Arrivals) -> None:
+    asking = arrived(arrivals)
+    await turns()
+    waiting = arrived(arrivals)
+    await arrivals.stop()
+    assert await asyncio.gather(asking, waiting) == [0, 0]
