@@ -193,6 +193,24 @@ async def test_a_part_of_a_volume_is_shared_by_its_path() -> None:
     assert (it.file("/d/a/b/f"), it.file("/d/p/f")) == (b"1\n", b"2\n")
 
 
+async def test_a_path_in_a_volume_that_is_mounted_is_a_folder_there() -> None:
+    part = [VolumeMount(name="d", mount_path="/part", sub_path="a/b"), VolumeMount(name="d", mount_path="/d")]
+    it = Living(container("c", "test -d /d/a/b && test -d /part && exit 3", volume_mounts=part))
+    await it.at(0)
+    await it.at(1)
+    assert it.ended("c") == (3, 0.0)
+
+
+async def test_a_link_leads_to_what_another_container_has_written() -> None:
+    it = Living(
+        container("c", "sleep 1; touch /d/f; ln -s /d/real /d/link; sleep 1000"),
+        container("b", "sleep 2; echo 1 > /d/real; test $(cat /d/link) = 1 && exit 3"),
+    )  # fmt: skip
+    for seconds in range(4):
+        await it.at(seconds)
+    assert it.ended("b") == (3, 2.0)
+
+
 def test_mounts_are_found_in_a_time_by_their_number_and_not_by_that_of_variables_too() -> None:
     env = [EnvVar(name=f"A{number}", value="$(A0)") for number in range(300)]
 

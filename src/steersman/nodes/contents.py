@@ -31,7 +31,7 @@ from steersman.nodes.naming import hostname_of
 from steersman.nodes.place import NOTHING, Memory, Progress, Start, moment_of
 from steersman.nodes.rehearsal import LONGEST, Printed, Unknown, rehearsed
 from steersman.nodes.shares import Shares, Slices
-from steersman.nodes.shell.effects import World, taken_by
+from steersman.nodes.shell.effects import NoSpace, World, taken_by
 from steersman.nodes.surroundings import command_of, plain_variables
 from steersman.nodes.variables import ArgumentsTooLong, expanded
 from steersman.nodes.volume_places import SERVER, of_persistent, of_pod, place_of
@@ -287,8 +287,19 @@ class PodContents:
         """Have a container begin: it finds what the others have made of the files by then."""
         with self._all.lock:
             self.advance(at)
+            self._make_folders(container)
             self._begin(container, container_id)
             self._follow(container, container_id, at)
+
+    def _make_folders(self, container: AnyContainer) -> None:
+        """Make the folders of volumes that a container mounts by a path in them, where nothing is there."""
+        for each in self.mounts(container):
+            if each.files is None or each.inside == self._volumes[each.name].inside:
+                continue
+            folder = f"{each.inside}/"
+            if each.inside not in each.files and not any(path.startswith(folder) for path in each.files):
+                with contextlib.suppress(NoSpace):  # then the container does not find it either
+                    each.files[folder] = b""
 
     def _follow(self, container: AnyContainer, container_id: str, at: float) -> None:
         if not self._is_followed(container) or self._known.is_gone:

@@ -12,7 +12,7 @@ import msgspec
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.audit.latencies import STORAGE
 from steersman.audit.trail import timed
-from steersman.kinds.labels import labels_of
+from steersman.kinds.labels import name_of
 from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.sizes import is_large
@@ -227,7 +227,7 @@ def _batches(items: Sequence[Item], most: int) -> Iterator[Sequence[Item]]:
 async def _delete_listed(
     store: StoredObjects[Any], ctx: Context, item: Item, options: DeleteOptions, order: _Order
 ) -> None:
-    _, name, _ = labels_of(item.body)
+    name = name_of(item.body)
     own = replace(ctx)  # told of the same warnings
     try:
         with bound(current().of(ctx.user.name)):

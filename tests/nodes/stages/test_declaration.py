@@ -47,7 +47,7 @@ def test_what_was_said_before_there_were_steps_becomes_steps() -> None:
     ({"weight": -1}, "weight is less than 0"),
     ({"weight": "1"}, "spec.weight: Expected `int`, got `str`"),
     ({"delay": {"durationMilliseconds": -1}}, "-1 milliseconds"),
-    ({"next": {"patches": [{"type": "other"}]}}, "Invalid enum value 'other'"),
+    ({"next": {"patches": [{"type": "other"}]}}, "'other' is none of json, merge, strategic"),
     ({"next": {"patches": [{"impersonation": {"username": "u"}}]}}, "nobody is impersonated"),
     ({"next": {"statusTemplate": "a", "statusPatchAs": {"username": "u"}}}, "nobody is impersonated"),
     ({"steps": [{"apply": {"template": "a"}}]}, "steps[0].apply: other objects are not applied"),

@@ -28,9 +28,7 @@ _LONG: Final = 16 << 10
 """Characters of a path and a user's name from which a refusal, which quotes them, is worded in a worker thread."""
 
 
-def with_authorization(
-    authorizer: Authorizer, metrics: RequestMetrics, arrival: Arrival | None = None
-) -> Filter:
+def with_authorization(authorizer: Authorizer, metrics: RequestMetrics, arrival: Arrival | None = None) -> Filter:
     """403 for what is not allowed; 500 where that could not be found out.
 
     A request that has not waited for rights to be current (`arrival`) does so before it is refused.
