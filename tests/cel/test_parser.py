@@ -179,6 +179,10 @@ def test_after_a_hundred_errors_there_are_no_more() -> None:
     assert lines[-1] == "1 more errors were truncated"
 
 
+def test_reading_invalid_text_ends_after_a_number_of_steps() -> None:
+    assert error_of("-1[" * 240 + "0" + "+0" * 4000) == "ERROR: <input>:-1:0: Syntax error: expression is too complex"
+
+
 names = st.sampled_from(["a", "b_1", "foo", "x.y"])
 literals = st.one_of(
     st.integers(-(2**63), 2**63 - 1),

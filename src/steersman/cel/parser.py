@@ -429,6 +429,7 @@ class _Parser:
     def _struct(self, type_name: str) -> Expr:
         brace = self._expect(_LBRACE)
         fields: list[FieldInit] = []
+        start = self._tokens[self._position].offset
         height = 0
         if self._kind not in (_RBRACE, _COMMA):
             while True:
@@ -439,7 +440,8 @@ class _Parser:
                     raise _SyntaxError
                 name = self._next()
                 if name.kind == ESC_IDENTIFIER:
-                    self._error(name.offset, "unsupported syntax: '`'")
+                    # As the reference implementation has it: at the first of all fields.
+                    self._error(start, "unsupported syntax: '`'")
                 colon = self._expect(_COLON)
                 fields.append(FieldInit(colon.offset, name.text, self._expression(), optional))
                 height = max(height, self._height)

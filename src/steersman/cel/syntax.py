@@ -4,7 +4,8 @@ The reference implementation's parser is made by ANTLR 4, and what it says of an
 decide between alternatives and how they go on after an error: a token too many is passed over, one that is missing is
 thought of, else tokens are passed over up to one that can follow. So the grammar stands here once more, as data, and a
 small interpreter reads it as such a parser would ("Adaptive LL(*) Parsing: The Power of Dynamic Analysis", Parr,
-Harwell, Fisher). It is slow, makes no tree, and is only asked about texts that are known to be wrong.
+Harwell, Fisher). It is slow, makes no tree, and is only asked about texts that are known to be wrong. ANTLR's own
+runtime for Python takes up to sixty times as long (docs/dependencies.md has the figures).
 """
 
 from __future__ import annotations
