@@ -5,7 +5,7 @@ decide between alternatives and how they go on after an error: a token too many 
 thought of, else tokens are passed over up to one that can follow. So the grammar stands here once more, as data, and a
 small interpreter reads it as such a parser would ("Adaptive LL(*) Parsing: The Power of Dynamic Analysis", Parr,
 Harwell, Fisher). It is slow, makes no tree, and is only asked about texts that are known to be wrong. ANTLR's own
-runtime for Python takes up to sixty times as long (docs/dependencies.md has the figures).
+runtime for Python takes twenty times as long and more (docs/dependencies.md has the figures).
 """
 
 from __future__ import annotations
