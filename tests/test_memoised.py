@@ -147,8 +147,6 @@ OF_CLIENTS = {
 MADE_BY_HAND = {
     "admission_plugins/event_rate_limit.py _found": "cache_size of the configuration; long keys by digest",
     "admission_plugins/image_policy_webhook.py _known": "_MAX_REMEMBERED, by digest",
-    "admission_plugins/matching/rules.py _known": "_MOST_REMEMBERED of what is served",
-    "admission_plugins/policy/params.py _kept": "_MOST_KEPT, _MOST_BYTES_KEPT",
     "admission_rules/evaluation.py _known": "one evaluation, whose cost is bounded",
     "admission_rules/schema_types.py _known": "one schema",
     "aggregator/aggregator.py _known": "the APIServices there are",
@@ -173,7 +171,6 @@ MADE_BY_HAND = {
     "controlplane/ahead.py _entries": "what the cache does not have yet",
     "kinds/custom.py _marks": "the bytes it is made with",
     "machinery/limited_log.py _seen": "_MOST_KEYS, of at most _LONGEST_KEY characters",
-    "machinery/managed_fields/schema.py _known": "_MAX_TEXTS, of short values",
     "net/client/transport.py _kept": "connections, which are bounded",
     "net/http2/blocks.py _known": "_MAX_KNOWN, of at most _LONGEST_KEPT bytes",
     "net/http2/request.py _known": "_MAX_KNOWN, of at most 2,048 bytes",
@@ -239,6 +236,34 @@ def made_by_hand() -> Iterator[str]:
 @pytest.mark.slow
 def test_every_cache_that_is_made_by_hand_has_a_bound() -> None:
     assert sorted(set(made_by_hand())) == sorted(MADE_BY_HAND)
+
+
+NO_CACHES = {
+    "client/events.py": "messages that are too old to count",
+    "endpoints/proxy/rewriting.py": "pieces that have been joined",
+    "net/spdy.py": "events, for whoever waits for room",
+    "net/websocket/streams.py": "an event, for whoever waits for room",
+    "nodes/shell/programs.py": "pieces that have been written",
+}
+
+
+def emptied_when_full() -> Iterator[str]:
+    """Files in which something is cleared where its length, or another number, is more than a bound."""
+    for file in sorted(SOURCES.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if not isinstance(node, ast.If) or not any(
+                isinstance(each, ast.Compare) and isinstance(each.ops[0], ast.Gt | ast.GtE)
+                and ast.unparse(each.comparators[0]).strip("_").isupper() for each in ast.walk(node.test)
+            ):  # fmt: skip
+                continue
+            calls = [getattr(each.value, "func", None) for each in node.body if isinstance(each, ast.Expr)]
+            if any(isinstance(call, ast.Attribute) and call.attr == "clear" for call in calls):
+                yield str(file.relative_to(SOURCES))
+
+
+def test_no_cache_is_emptied_when_it_is_full() -> None:
+    """Whoever fills it would take from others what they ask for often: `work.bounded_cache` does not."""
+    assert set(emptied_when_full()) == set(NO_CACHES)
 
 
 LONG = "a" * (memoised.LONGEST + 1)

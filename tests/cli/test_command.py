@@ -77,7 +77,14 @@ ERRORS = [
         ["completion", "bsh"],
         "SHELL: 'bsh' is none of bash, zsh, fish, did you mean bash?; see `steersman completion --help`",
     ),
-    (["status", "a"], "got unexpected extra argument (a); see `steersman status --help`"),
+    (["status", "a"], "unexpected argument 'a'; see `steersman status --help`"),
+    (["down", "a", "b"], "unexpected argument 'a'; see `steersman down --help`"),
+    (["up", "nodes", "3"], "unexpected argument 'nodes', did you mean --nodes?"),
+    (["up", "--nodes=-1"], "--nodes: -1 is less than 0; see `steersman up --help`"),
+    (
+        ["controllers", "--kubeconfig=/no/file"],
+        "--kubeconfig: file '/no/file' does not exist; see `steersman controllers --help`",
+    ),
 ]
 
 

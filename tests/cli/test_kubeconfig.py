@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from steersman.cli import main
 from steersman.cli.merged_context import merge, take_out, without
+from steersman.cli.up.process_file import claim
 
 ADMIN = {
     "clusters": [{"name": "steersman", "cluster": {"server": "https://127.0.0.1:1"}}],
@@ -239,3 +240,9 @@ def test_a_context_without_a_name_is_refused(folder: Path, tmp_path: Path):
     assert result.exit_code == 1
     assert "--name: the context needs a name" in result.stderr
     assert not (tmp_path / "config").exists()
+
+
+def test_that_no_server_runs_is_told(folder: Path, tmp_path: Path):
+    assert run(folder, tmp_path / "config").stderr == f"no server runs in {folder} now\n"
+    with claim(folder):
+        assert run(folder, tmp_path / "config").stderr == ""

@@ -9,15 +9,18 @@ import resource
 import signal
 import socket
 import sqlite3
+import ssl
 import stat
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from steersman.cli import main
+from steersman.server.certificates import ensure_certificates
 from steersman.testing import ServerNotReady, ServerProcess
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
@@ -298,6 +301,24 @@ def test_a_certificate_and_a_key_that_do_not_match_are_told_by_name(make_server)
     crt, key = server.folder / "apiserver.crt", server.folder / "admin.key"
     server.flags += (f"--tls-cert-file={crt}", f"--tls-private-key-file={key}")
     assert refusal(server) == f"steersman: --tls-private-key-file: {key} is not the key of {crt}\n"
+
+
+@pytest.mark.slow
+def test_the_administrators_kubeconfig_works_beside_a_certificate_that_was_given(make_server, tmp_path: Path):
+    given = ensure_certificates(tmp_path / "given", ["localhost"])
+    server = make_server(f"--tls-cert-file={given.server}", f"--tls-private-key-file={given.server_key}")
+    server.start()
+    try:
+        told = CliRunner().invoke(main, ["status", "--data-dir", str(server.folder)])
+        assert told.exit_code == 0, told.stderr
+        assert f"address     {server.url}, up " in told.stdout
+        trusting = ssl.create_default_context(cafile=str(given.ca))
+        port = int(server.url.rpartition(":")[2])
+        with closing(http.client.HTTPSConnection("127.0.0.1", port, context=trusting)) as others:
+            others.request("GET", "/version")
+            assert others.getresponse().status == 200
+    finally:
+        assert server.stop() == 0
 
 
 @pytest.mark.slow

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -484,3 +487,28 @@ async def test_probes_are_answered_whatever_becomes_of_storage(
         patched.setattr(View, "current_revision", never)
         assert (await servers.late.get("/livez/ping")).status == 200
         assert (await servers.late.get("/metrics")).status == 200
+
+
+async def refused(host: str | None, port: int | None) -> None:
+    """Connect until nobody listens any more. Raises OSError then."""
+    while True:
+        (await asyncio.open_connection(host, port))[1].close()
+
+
+async def test_kept_connections_are_answered_at_the_end_while_another_server_goes_on(
+    servers: Servers, tmp_path: Path
+) -> None:
+    ending = ControlPlane(Options(data_dir=tmp_path, secure_port=0, storage="memory", bind_address="127.0.0.1"))
+    address = await ending.start()
+    where = urlsplit(address.url)
+    tls = ssl.create_default_context(cafile=address.ca)
+    reader, writer = await asyncio.open_connection(where.hostname, where.port, ssl=tls)
+    stopping = asyncio.ensure_future(ending.stop())
+    with pytest.raises((ConnectionRefusedError, ConnectionResetError)):
+        await refused(where.hostname, where.port)
+    writer.write(b"GET /version HTTP/1.1\r\nHost: a\r\n\r\n")
+    answer = await reader.read()
+    assert answer.startswith(b"HTTP/1.1 200 OK\r\n"), answer
+    assert b"connection: close\r\n" in answer.lower()
+    writer.close()
+    await stopping

@@ -10,6 +10,7 @@ import pytest
 
 from steersman.authorization import forbidden
 from steersman.endpoints import options, parameters, request
+from steersman.machinery.errors import go_numbers
 from steersman.testing import Environment, User
 
 LONG = 40_000
@@ -83,3 +84,13 @@ async def test_many_ports_are_read_beside_the_loop(environment, on_loop, separat
     long = await client.get(f"{path}{ports}{separator}x", headers=UPGRADE)
     assert set(read) == {False}
     assert (long.status, long.json()) == (400, short.json())
+
+
+@pytest.mark.parametrize("option", ["limit", "timeoutSeconds"])
+async def test_a_number_that_is_too_long_is_quoted_beside_the_loop(environment, on_loop, option: str) -> None:
+    quoted = on_loop(go_numbers, "quote")
+    client = environment.client()
+    long = await client.get(f"{NAMESPACE}/configmaps?{option}={'%22' * LONG}")
+    assert (long.status, quoted) == (400, [False])
+    short = await client.get(f"{NAMESPACE}/configmaps?{option}=%22")
+    assert long.json()["message"] == short.json()["message"].replace('\\"', '\\"' * LONG)

@@ -204,10 +204,66 @@ def budgets(cluster: AttackedCluster) -> None:
         cluster.client.request("DELETE", f"{_PODS}/p{number}")
 
 
+def circles(cluster: AttackedCluster) -> None:
+    """200 objects that own each other, deleted in the foreground"""
+    names = [f"o{number}" for number in range(200)]
+    uids = {
+        name: cluster.make(_CONFIG_MAPS, {"metadata": {"name": name}})["metadata"]["uid"] for name in names
+    }  # fmt: skip
+    for name in names:
+        owners = [
+            {"apiVersion": "v1", "kind": "ConfigMap", "name": other, "uid": uid, "blockOwnerDeletion": True}
+            for other, uid in uids.items() if other != name
+        ]  # fmt: skip
+        cluster.client.request(
+            "PATCH", f"{_CONFIG_MAPS}/{name}", json.dumps({"metadata": {"ownerReferences": owners}}).encode(),
+            {"Content-Type": "application/merge-patch+json"},
+        )  # fmt: skip
+    for name in names:
+        cluster.client.request("DELETE", f"{_CONFIG_MAPS}/{name}", {"propagationPolicy": "Foreground"})
+
+
+def success_policies(cluster: AttackedCluster) -> None:
+    """Jobs whose success is declared by twenty lists of 9,000 indexes, of which none is met"""
+    odd = ",".join(str(2 * each + 1) for each in range(9_000))
+    script = "case $JOB_COMPLETION_INDEX in 0|2|4) ;; *) sleep 1000;; esac"
+    container = {"name": "c", "image": "app", "command": ["sh", "-c", script]}
+    pod = {"restartPolicy": "Never", "containers": [container]}
+    for number in range(3):
+        cluster.make(f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs", {"metadata": {"name": f"j{number}"}, "spec": {
+            "completionMode": "Indexed", "parallelism": 10, "completions": 20_000, "template": {"spec": pod},
+            "successPolicy": {"rules": [{"succeededIndexes": odd, "succeededCount": 2}] * 20},
+        }})  # fmt: skip
+
+
+def images(cluster: AttackedCluster) -> None:
+    """pods with images whose names have 2.6 MB"""
+    for number, image in enumerate(("a." * 1_300_000 + "com/x", "a/" * 1_300_000, "a:" + "b" * 2_600_000)):
+        pod = _pod(f"p{number}")
+        pod["spec"]["containers"][0]["image"] = image
+        cluster.make(_PODS, pod)
+
+
+def mounts(cluster: AttackedCluster) -> None:
+    """pods with 400 mounts whose paths are long expressions"""
+
+    def make(number: int) -> Plain:
+        pod = _pod(f"p{number}", volumes=[{"name": "v", "emptyDir": {}}])
+        pod["spec"]["containers"][0] |= {
+            "command": ["sh", "-c", "echo a > /m/1/a; sleep 1000"], "env": [{"name": "A", "value": "x"}],
+            "volumeMounts": [
+                {"name": "v", "mountPath": f"/m/{each}", "subPathExpr": "$(A)/$(A)/a" * 500} for each in range(400)
+            ],
+        }  # fmt: skip
+        return pod
+
+    _large_pods(cluster, make)
+
+
 NODES: Final = {"repelling": 200, "repelling_all": 200}
 """Where there is to be room for what is made."""
 ATTACKS: Final[dict[str, Callable[[AttackedCluster], None]]] = {
     each.__name__: each
     for each in (owners, addresses, affinity, node_affinity, tolerations, ports, spread, labels, claims, repelling,
-                 repelling_all, autoscalers, budgets)
+                 repelling_all, autoscalers, budgets, circles, success_policies, images, mounts)
 }  # fmt: skip

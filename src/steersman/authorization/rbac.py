@@ -34,6 +34,7 @@ from steersman.authorization.rbac_bindings import (
 )
 from steersman.authorization.rule_index import Names
 from steersman.machinery.large_work.slow_lane import MAX_VALUES, SlowLane
+from steersman.work.bounded_cache import BoundedCache
 
 __all__ = ("GROUP", "RbacAuthorizer", "RoleNotFound")
 
@@ -104,8 +105,7 @@ class RbacAuthorizer:
         self._roles: dict[tuple[str, str], Role] = {}
         self._bindings: dict[tuple[str, str], Binding] = {}
         self._by_namespace: dict[str, Bindings] = {}
-        self._judgements: dict[_Key, _Judgement] = {}
-        self._weight = 0
+        self._judgements: BoundedCache[_Key, _Judgement] = BoundedCache(_MAX_REMEMBERED, _MAX_REMEMBERED)
         self._generation = 0
         """Grows with every change."""
 
@@ -189,8 +189,7 @@ class RbacAuthorizer:
 
     def _forget(self) -> None:
         self._generation += 1
-        self._judgements.clear()
-        self._weight = 0
+        self._judgements.forget()
 
     # Judging
 
@@ -203,7 +202,7 @@ class RbacAuthorizer:
             )  # fmt: skip
         else:
             key = (action.namespace, user.name, user.groups, action.verb, path)
-        judgement = self._judgements.get(key)
+        judgement = self._judgements[key]
         if judgement is None:
             grants = self._few_grants(user, action.namespace)
             if grants is None:
@@ -246,11 +245,7 @@ class RbacAuthorizer:
     def _remember(self, key: _Key, judgement: _Judgement) -> None:
         if sum(map(len, key)) > _MAX_KEY:  # what a client writes into a URL is not to fill the memory
             return
-        self._weight += judgement.weight
-        if self._weight > _MAX_REMEMBERED:
-            self._judgements.clear()
-            self._weight = judgement.weight
-        self._judgements[key] = judgement
+        self._judgements.keep(key, judgement, judgement.weight)
 
     def _held(self, user: UserInfo, namespace: str) -> Held:
         held = self._nothing_held(namespace)

@@ -1,5 +1,8 @@
 """The command line: parse, build a configuration, call one function."""
 
-from steersman.cli.main import main
+try:
+    from steersman.cli.main import main
+except KeyboardInterrupt:  # while the program loads: as `main` ends when it is interrupted
+    raise SystemExit(130) from None
 
 __all__ = ["main"]

@@ -28,7 +28,7 @@ Work = Callable[["TLSTransport"], Coroutine[Any, Any, None]]
 
 kubeconfig_option: Final[Callable[[F], F]] = click.option(
     "--kubeconfig",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
     required=True,
     cls=Option,
     section="Generic",

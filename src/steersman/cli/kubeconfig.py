@@ -9,6 +9,7 @@ import click
 
 from steersman.cli.merged_context import file_at_home, files_of_kubectl, load, merge, own_file, store
 from steersman.cli.paths import DEFAULT_DATA_DIR, AbsolutePath, default_data_dir
+from steersman.cli.up.process_file import running
 from steersman.controlplane.data_files import check_files
 
 
@@ -42,8 +43,17 @@ def kubeconfig(data_dir: Path | None, target: Path | None, name: str) -> None:
         raise click.ClickException(f"{source} or {found} is no kubeconfig; neither was changed") from None
     store(found, merged)
     click.echo(f"context {name} is in {found} and current")
+    if not _is_running(source.parent):
+        click.echo(f"no server runs in {source.parent} now", err=True)
     if target is None and found not in files_of_kubectl():
         click.echo(f"KUBECONFIG names {source}, which kubectl reads in its place: `unset KUBECONFIG` to use {found}")
+
+
+def _is_running(folder: Path) -> bool:
+    try:
+        return running(folder) is not None
+    except OSError:
+        return False
 
 
 def _is_same(first: Path, second: Path) -> bool:

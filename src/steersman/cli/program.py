@@ -15,6 +15,8 @@ from steersman.machinery.suggestions import did_you_mean, none_of
 _NAME = "steersman"
 _FAILED = 1
 _CHOICE = re.compile("'([^']*)' is not one of ")
+_BELOW = re.compile(r"(\S+) is not in the range x>=(\d+)\.")
+_FURTHER = re.compile(r"Got unexpected extra arguments? \((\S*)[ )]")
 _INTERRUPTED = 130
 """Exit status of a program that SIGINT has ended, as shells have it."""
 
@@ -64,7 +66,13 @@ def _words_of(error: click.ClickException) -> str:
         chosen = _CHOICE.match(error.message)
         if chosen is not None and isinstance(error.param.type, click.Choice):
             return f"{_shown(error.param)}: {none_of(chosen[1], map(str, error.param.type.choices))}"
+        below = _BELOW.match(error.message)
+        if below is not None:
+            return f"{_shown(error.param)}: {below[1]} is less than {below[2]}"
         return f"{_shown(error.param)}: {_lowered(error.message).replace('valid integer range', 'whole number')}"
+    further = _FURTHER.match(error.format_message())
+    if further is not None:
+        return f"unexpected argument {further[1]!r}"
     return _lowered(error.format_message())
 
 

@@ -11,6 +11,7 @@ from steersman.client.api_resource import APIResource
 from steersman.client.informer import Informers
 from steersman.client.resources import API_SERVICES
 from steersman.machinery.errors.status import StatusError
+from steersman.work.bounded_cache import BoundedCache
 
 _LATE: Final = 1.0
 """Seconds after which an answer is late."""
@@ -49,7 +50,7 @@ class Patience:
     def __init__(self, others: OtherServers, most: int) -> None:
         self._others = others
         self._most = most
-        self._slow: set[tuple[str, str]] = set()
+        self._slow: BoundedCache[tuple[str, str], bool] = BoundedCache(_MOST_SLOW)
         """Group versions and namespaces."""
         self._waiting = 0
         """For slow ones."""
@@ -62,7 +63,7 @@ class Patience:
             return
         api_version = resource.api_version
         about = api_version, namespace
-        counts = about in self._slow
+        counts = bool(self._slow[about])
         if counts:
             self._enter(api_version)
         loop = asyncio.get_running_loop()
@@ -83,8 +84,8 @@ class Patience:
                 finally:
                     if timer is not None:
                         timer.cancel()
-                    if loop.time() - began < _LATE:
-                        self._slow.discard(about)
+                    if loop.time() - began < _LATE and self._slow[about]:
+                        self._slow.keep(about, False)
         except TimeoutError:
             if counts:
                 raise StatusError(504, "Timeout", f"{api_version} did not answer in time") from None
@@ -98,6 +99,4 @@ class Patience:
         self._waiting += 1
 
     def _remember(self, about: tuple[str, str]) -> None:
-        if len(self._slow) >= _MOST_SLOW:
-            self._slow.clear()
-        self._slow.add(about)
+        self._slow.keep(about, True)

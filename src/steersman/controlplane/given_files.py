@@ -19,7 +19,7 @@ from steersman.controlplane.options import Options, OptionsError
 from steersman.machinery.go.strings import trim_space
 from steersman.machinery.private_files import check_regular, read_private
 from steersman.net.tls import HTTP1, HTTP2, Certificate, ServerTLS
-from steersman.server.certificates import CertificateFiles
+from steersman.server.certificates import LOOPBACK_NAME, CertificateFiles
 
 if TYPE_CHECKING:  # a server without service accounts has no keys of their tokens
     from steersman.authentication.service_account_keys import ServiceAccountKeys
@@ -31,7 +31,8 @@ def serving_tls(options: Options, files: CertificateFiles) -> ServerTLS:
     """What the server serves with: certificates of flags or its own in `files`. Raises OptionsError, OSError."""
     certificates = [Certificate(str(files.server), str(files.server_key))]
     if options.tls_cert_file:
-        certificates = [Certificate(options.tls_cert_file, options.tls_private_key_file)]
+        own = Certificate(str(files.server), str(files.server_key), (LOOPBACK_NAME,))
+        certificates = [Certificate(options.tls_cert_file, options.tls_private_key_file), own]
         check_pair(certificates[0], "--tls-cert-file", "--tls-private-key-file")
         _warn_of_dates(options.tls_cert_file)
     certificates += map(_named_certificate, options.tls_sni_cert_key)

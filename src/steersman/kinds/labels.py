@@ -13,11 +13,25 @@ class _Labels(msgspec.Struct, gc=False):
     labels: dict[str, str] = {}
 
 
+class _Name(msgspec.Struct, gc=False):
+    name: str = ""
+
+
+class _Named(msgspec.Struct, gc=False):
+    metadata: _Name
+
+
 class _Labelled(msgspec.Struct, gc=False):
     metadata: _Labels
 
 
+_NAME: Final = msgspec.json.Decoder(_Named)
 _LABELS: Final = msgspec.json.Decoder(_Labelled)
+
+
+def name_of(body: bytes) -> str:
+    """Return the name in a body, with all else skipped, not decoded."""
+    return _NAME.decode(b"{" + body).metadata.name
 
 
 def labels_of(body: bytes) -> tuple[dict[str, str], str, str]:

@@ -11,12 +11,14 @@ from typing import Final
 
 SPACE: Final = " \t\n\v\f\r"
 """What a protocol means by white space, for `str.strip`."""
-_LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
 
 def lower(text: str) -> str:
     """`text` with its ASCII letters in lower case."""
-    return text.lower() if text.isascii() else text.translate(_LOWER)
+    if text.isascii():
+        return text.lower()
+    # the letters that bytes have are ASCII's
+    return text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
 
 
 def is_digits(text: str) -> bool:

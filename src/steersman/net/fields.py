@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from steersman.work.bounded_cache import BoundedCache
+
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _VALUES_PER_NAME: Final = 64
@@ -28,15 +30,15 @@ class FieldCache:
 
     def __init__(self, encode: Callable[[str, str], bytes]) -> None:
         self._encode = encode
-        self._fields: dict[tuple[str, str], bytes] = {}
-        self._count: dict[str, int] = {}
+        self._fields: BoundedCache[tuple[str, str], bytes] = BoundedCache(_MAX_FIELDS)
+        self._count: BoundedCache[str, int] = BoundedCache(_MAX_FIELDS)
         self._second = -1
         self._date = b""
 
     def encode(self, headers: list[tuple[str, str]]) -> list[bytes]:
         """The fields of `headers`, encoded, in order."""
-        get = self._fields.get
-        return [get(field) or self._make(field) for field in headers]
+        known = self._fields
+        return [known[field] or self._make(field) for field in headers]
 
     def date(self) -> bytes:
         """The Date field (RFC 9110 section 6.6.1), made once a second."""
@@ -48,17 +50,13 @@ class FieldCache:
 
     def _make(self, field: tuple[str, str]) -> bytes:
         name, value = field
-        known = self._count.get(name, 0)
+        known = self._count[name] or 0
         if not (known or _NAME.fullmatch(name)) or not (value.isprintable() or not _FORBIDDEN_IN_VALUE.search(value)):
             raise ValueError(f"header field {name!r} cannot be sent")
         encoded = self._encode(name, value)
         if known < _VALUES_PER_NAME and len(encoded) <= _LONGEST_KEPT:
-            if len(self._fields) >= _MAX_FIELDS:
-                self._fields.clear()
-                self._count.clear()
-                known = 0
-            self._count[name] = known + 1
-            self._fields[name, value] = encoded
+            self._count.keep(name, known + 1)
+            self._fields.keep((name, value), encoded)
         return encoded
 
 

@@ -16,6 +16,7 @@ from steersman.api.core.v1 import EphemeralContainer, Pod
 from steersman.machinery.built_in.pod_resources import AnyContainer, is_sidecar
 from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.net.ascii import lower
+from steersman.nodes.container_status import MOST_IMAGE
 from steersman.nodes.place import LIVENESS, READINESS, STARTUP, Start
 from steersman.nodes.rehearsal import MOST_FILES, Outcome, Setting, Unknown, outcome
 from steersman.nodes.shell.effects import TERMINATED
@@ -155,7 +156,7 @@ def _by_command(pod: Pod, container: AnyContainer, start: Start | None, unknown:
     """Raises ArgumentsTooLong where the command cannot be started."""
     words = tuple(unexpanded_command_of(container))
     if not words:  # the image's own
-        return Outcome(None, is_known=_PAUSE.search(container.image) is not None)
+        return Outcome(None, is_known=_PAUSE.search(container.image[:MOST_IMAGE]) is not None)
     variables: dict[str, str] = {}
     if any("$" in each for each in words):
         variables = plain_variables(pod, container, {} if start is None else start.variables)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
+from typing import Final
 
 from steersman.api.core.v1 import (
     ContainerState,
@@ -16,6 +17,9 @@ from steersman.api.core.v1 import (
 from steersman.machinery.built_in.pod_resources import AnyContainer
 from steersman.nodes.restart_all import RESTARTING
 
+MOST_IMAGE: Final = 1024
+"""Characters of the name of an image; a longer one is none, and is shown up to here."""
+
 
 def all_statuses(status: PodStatus) -> Iterator[ContainerStatus]:
     """Those of a pod, in the order in which its containers begin."""
@@ -27,7 +31,9 @@ def all_statuses(status: PodStatus) -> Iterator[ContainerStatus]:
 def aligned(containers: Sequence[AnyContainer], statuses: Sequence[ContainerStatus]) -> list[ContainerStatus]:
     """A status for each container, in the order of the containers."""
     known = {each.name: each for each in statuses}
-    return [known.get(each.name) or ContainerStatus(name=each.name, image=each.image) for each in containers]
+    return [
+        known.get(each.name) or ContainerStatus(name=each.name, image=each.image[:MOST_IMAGE]) for each in containers
+    ]
 
 
 def never_started(status: ContainerStatus) -> bool:
@@ -55,6 +61,7 @@ def wait(status: ContainerStatus, reason: str) -> None:
 
 def image_name(image: str) -> str:
     """An image's name in full: with its registry and its tag."""
+    image = image[:MOST_IMAGE]
     first, slash, _ = image.partition("/")
     if not slash:
         image = f"docker.io/library/{image}"

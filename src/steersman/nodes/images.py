@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from steersman.machinery.errors.field import quote
 from steersman.machinery.values.durations import format_duration
 from steersman.net.ascii import lower
-from steersman.nodes.container_status import digest, image_name
+from steersman.nodes.container_status import MOST_IMAGE, digest, image_name
 
 FIRST_WAIT: Final = 10.0
 LONGEST_WAIT: Final = 300.0
@@ -28,6 +28,9 @@ _NAME: Final = re.compile(
     rf"(?:{_HOST}/)?{_PART}(?:/{_PART})*(?::[A-Za-z0-9_][-A-Za-z0-9_.]{{0,127}})?"
     r"(?:@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?"
 )
+
+_MOST_PATH: Final = 255
+_TOO_LONG: Final = f"repository name must not be more than {_MOST_PATH} characters"
 
 
 class Pulls(NamedTuple):
@@ -57,8 +60,8 @@ class Obtained(NamedTuple):
 
 def is_missing(image: str, patterns: Sequence[str]) -> bool:
     """Whether an image is one of those that nobody has; a pattern has the full name, or what the pod says."""
-    full_name = image_name(image)
-    return any(fnmatchcase(full_name, each) or fnmatchcase(image, each) for each in patterns)
+    full_name, given = image_name(image), image[:MOST_IMAGE]
+    return any(fnmatchcase(full_name, each) or fnmatchcase(given, each) for each in patterns)
 
 
 def refused(full_name: str, said: str) -> str:
@@ -73,6 +76,8 @@ def refused(full_name: str, said: str) -> str:
 
 def unreadable(image: str) -> str:
     """Why a name is none of an image, "" if it is one (distribution/reference, ParseNormalizedNamed)."""
+    if len(image) > MOST_IMAGE:
+        return _TOO_LONG
     if _IDENTIFIER.fullmatch(image):
         return f"invalid repository name ({image}), cannot specify 64-byte hexadecimal strings"
     first, slash, rest = image.partition("/")
@@ -82,13 +87,16 @@ def unreadable(image: str) -> str:
         remote = f"library/{remote}"
     if remote != lower(remote):
         return f"invalid reference format: repository name ({remote}) must be lowercase"
-    return "" if _NAME.fullmatch(image) else "invalid reference format"
+    if not _NAME.fullmatch(image):
+        return "invalid reference format"
+    return _TOO_LONG if len(remote.partition("@")[0]) > _MOST_PATH else ""
 
 
 def never_to_be_had(image: str, policy: str, error: str) -> tuple[str, str, str]:
     """Reason, message and reason of the event of an image that needs no try, as its name is none or it is not to be
     pulled; empty for others."""
     if why := unreadable(image):
+        image = image[:MOST_IMAGE]
         text = f"Failed to apply default image tag {quote(image)}: couldn't parse image name {quote(image)}: {why}"
         return "InvalidImageName", text, "InspectFailed"
     if policy == "Never" and error:

@@ -7,7 +7,7 @@ from typing import Final
 
 from steersman.api.core.v1 import EphemeralContainer, Pod
 from steersman.machinery.built_in.pod_resources import AnyContainer, all_containers
-from steersman.nodes.container_status import all_statuses
+from steersman.nodes.container_status import MOST_IMAGE, all_statuses
 from steersman.nodes.shell.effects import Process
 from steersman.nodes.surroundings import identity_of, unexpanded_command_of
 
@@ -37,5 +37,5 @@ def processes_of(pod: Pod, container: AnyContainer) -> tuple[Process, ...]:
 def _command(container: AnyContainer) -> str:
     """The command of a container; where its image has one of its own, the name of the image."""
     words = unexpanded_command_of(container)
-    image = container.image.rpartition("/")[2].partition("@")[0].partition(":")[0]
+    image = container.image[:MOST_IMAGE].rpartition("/")[2].partition("@")[0].partition(":")[0]
     return (" ".join(words) or image)[:_MOST_COMMAND]

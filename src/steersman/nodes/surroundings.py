@@ -36,7 +36,7 @@ from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 from steersman.machinery.values.quantity import QuantityError, nanos
 from steersman.nodes.cgroup_files import cgroup_files
-from steersman.nodes.container_status import all_statuses
+from steersman.nodes.container_status import MOST_IMAGE, all_statuses
 from steersman.nodes.dns import resolving_of
 from steersman.nodes.naming import hostname_of, hosts_file
 from steersman.nodes.service_variables import service_variables
@@ -106,7 +106,7 @@ def plain_variables(
 
 def is_agnhost(container: AnyContainer) -> bool:
     """Whether a container runs agnhost, by its image or its command."""
-    return bool(_AGNHOST.search(container.command[0] if container.command else container.image))
+    return bool(_AGNHOST.search((container.command[0] if container.command else container.image)[:MOST_IMAGE]))
 
 
 def unexpanded_command_of(container: AnyContainer) -> list[str]:

@@ -20,6 +20,7 @@ from steersman.client.resources import (
 )
 from steersman.machinery.built_in.pod_resources import AnyContainer
 from steersman.machinery.errors.status import StatusError
+from steersman.nodes.container_status import MOST_IMAGE
 from steersman.nodes.surroundings import unexpanded_command_of
 
 _IMAGE: Final = re.compile(r"(^|/)kube-webhook-certgen([:@]|$)")
@@ -31,7 +32,8 @@ _MOST_HOSTS: Final = 100
 
 def is_certificate_maker(container: AnyContainer) -> bool:
     """Return True for a container of kube-webhook-certgen that has something to do."""
-    return bool(_IMAGE.search(container.image)) and bool(_COMMANDS & {*unexpanded_command_of(container)})
+    is_maker = _IMAGE.search(container.image[:MOST_IMAGE]) is not None
+    return is_maker and not _COMMANDS.isdisjoint(unexpanded_command_of(container))
 
 
 async def make_certificates(client: Client, namespace: str, words: list[str]) -> None:

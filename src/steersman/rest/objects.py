@@ -12,6 +12,7 @@ from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.values import times
 from steersman.rest.capabilities import Item, ListOptions
 from steersman.rest.context import Context
+from steersman.work.bounded_cache import BoundedCache
 
 LookUp = Callable[[str, str], Awaitable[None]]
 """(namespace, name): returns once an object is known that others may just have written. Raises StatusError."""
@@ -175,8 +176,8 @@ class ByNamespace(Generic[R, T]):
         self._reading = reading
         self._make = make
         self._changed = -1
-        self._made: dict[str, tuple[T, SlowLane | None, bool]] = {}
-        self._looked: dict[str, _Looked[T]] = {}
+        self._made: BoundedCache[str, tuple[T, SlowLane | None, bool]] = BoundedCache(_MAX_REMEMBERED)
+        self._looked: BoundedCache[str, _Looked[T]] = BoundedCache(_MAX_REMEMBERED)
         self._looking: dict[str, asyncio.Task[_Looked[T]]] = {}
 
     async def of(self, namespace: str) -> tuple[T, SlowLane | None]:
@@ -184,7 +185,7 @@ class ByNamespace(Generic[R, T]):
         made, lane, is_any = await self._of(namespace)
         if is_any:
             return made, lane
-        looked = self._looked.get(namespace)
+        looked = self._looked[namespace]
         if looked is None or times.monotonic() - looked.at >= _LOOKED:
             looked = await asyncio.shield(self._looking_into(namespace))
             made, lane, is_any = await self._of(namespace)
@@ -209,23 +210,19 @@ class ByNamespace(Generic[R, T]):
         del self._looking[namespace]
         if looking.cancelled() or looking.exception() is not None:
             return  # whoever waits is told, and the next one looks again
-        if len(self._looked) >= _MAX_REMEMBERED:
-            self._looked.clear()
-        self._looked[namespace] = looking.result()
+        self._looked.keep(namespace, looking.result())
 
     async def _of(self, namespace: str) -> tuple[T, SlowLane | None, bool]:
         """The same, and whether there are any."""
         changed = self._objects_changed()
         if changed != self._changed:
             self._changed = changed
-            self._made.clear()
-        made = self._made.get(namespace)
+            self._made.forget()
+        made = self._made[namespace]
         if made is None:
             lane = self._objects.lane(namespace)
             found = await self._objects.read_all(namespace, self._reading)
             made = self._make(found), lane, bool(found)
             if changed == self._changed == self._objects_changed():
-                if len(self._made) >= _MAX_REMEMBERED:
-                    self._made.clear()
-                self._made[namespace] = made
+                self._made.keep(namespace, made)
         return made

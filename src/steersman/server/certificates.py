@@ -34,6 +34,9 @@ logger = logging.getLogger(__name__)
 
 ADMIN_USER: Final = "kubernetes-admin"
 ADMIN_GROUP: Final = "system:masters"
+LOOPBACK_NAME: Final = "apiserver-loopback-client"
+"""Server name by which the folder's own certificate is asked for beside one that was given, as upstream's own client
+asks for its certificate."""
 
 _CA_NAME: Final = "steersman-ca"
 _CA_LIFE: Final = timedelta(days=3650)
@@ -129,14 +132,18 @@ def ensure_certificates(
     return files
 
 
-def admin_kubeconfig(url: str, files: CertificateFiles) -> bytes:
-    """A kubeconfig (JSON, which is YAML) with all it needs inside, for the administrator of the server at `url`."""
+def admin_kubeconfig(url: str, files: CertificateFiles, server_name: str = "") -> bytes:
+    """A kubeconfig (JSON, which is YAML) with all it needs inside, for the administrator of the server at `url`.
+
+    Clients ask for the certificate of `server_name`, if one is given.
+    """
+    cluster = {"server": url, "certificate-authority-data": _embedded(files.ca)}
+    if server_name:
+        cluster["tls-server-name"] = server_name
     config = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [
-            {"name": "steersman", "cluster": {"server": url, "certificate-authority-data": _embedded(files.ca)}}
-        ],
+        "clusters": [{"name": "steersman", "cluster": cluster}],
         "users": [
             {
                 "name": ADMIN_USER,

@@ -36,6 +36,8 @@ _LEAST_DRAIN: Final = 1.0
 
 PathHandler = Callable[[Request], Awaitable[Response]]
 
+PARTING: Final = 1.0
+"""Seconds in which clients with kept connections of HTTP/1.1 are told to make others, which other processes get."""
 _MOST_ROOT_PARTS: Final = 3
 """Parts of the root of a web service: "/apis/apps/v1"."""
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from steersman.storage.interface import Deliver, Event, Lost
 from steersman.storage.keys import parent
+from steersman.work.bounded_cache import BoundedCache
 
 logger = logging.getLogger(__name__)
 
@@ -78,19 +79,21 @@ class Dispatcher:
 
     def __init__(self) -> None:
         self._registrations: dict[Registration, None] = {}
-        self._routes: dict[str, tuple[tuple[Registration, ...], tuple[Registration, ...]]] = {}
+        self._routes: BoundedCache[str, tuple[tuple[Registration, ...], tuple[Registration, ...]]] = BoundedCache(
+            _ROUTES_KEPT
+        )
 
     def add(self, prefix: str, deliver: Deliver, lost: Lost | None = None) -> Registration:
         """Registers `deliver` for every key that starts with `prefix`; `lost` is told if events are missing."""
         registration = Registration(self, prefix, deliver, lost)
         self._registrations[registration] = None
-        self._routes.clear()
+        self._routes.forget()
         return registration
 
     def remove(self, registration: Registration) -> None:
         """Forgets a registration."""
         self._registrations.pop(registration, None)
-        self._routes.clear()
+        self._routes.forget()
 
     def clear(self) -> None:
         """Ends every registration."""
@@ -109,7 +112,7 @@ class Dispatcher:
         for event in events:
             key = event.key
             directory = parent(key)
-            route = routes.get(directory)
+            route = routes[directory]
             if route is None:
                 route = self._route(directory)
             whole, partial = route
@@ -132,7 +135,6 @@ class Dispatcher:
             for each in self._registrations
             if len(each.prefix) > len(directory) and each.prefix.startswith(directory)
         )
-        if len(self._routes) >= _ROUTES_KEPT:
-            self._routes.clear()
-        self._routes[directory] = route = (whole, partial)
+        route = (whole, partial)
+        self._routes.keep(directory, route)
         return route

@@ -12,7 +12,7 @@ import msgspec
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.audit.latencies import STORAGE
 from steersman.audit.trail import timed
-from steersman.kinds.labels import labels_of
+from steersman.kinds.labels import name_of
 from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.slow_lane import done, is_large
@@ -226,7 +226,7 @@ def _batches(items: Sequence[Item], most: int) -> Iterator[Sequence[Item]]:
 async def _delete_listed(
     store: StoredObjects[Any], ctx: Context, item: Item, options: DeleteOptions, order: _Order
 ) -> None:
-    _, name, _ = labels_of(item.body)
+    name = name_of(item.body)
     own = replace(ctx)  # told of the same warnings, with a lane of its own
     try:
         await _delete_named(store, own, name, msgspec.structs.replace(options), order.check, is_listed=True)

@@ -115,9 +115,17 @@ async def test_large_parameters_are_read_beside_the_loop(client: Client) -> None
     assert (await client.get(f"{GROUP}/validatingadmissionpolicies/p")).status == 200
 
 
-@pytest.mark.parametrize(("bytes_kept", "made"), [(1 << 20, 2), (400, 4)])
+@pytest.fixture
+def made(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many parameters are made of their JSON where a server keeps so many bytes."""
+    bytes_kept, made = request.param
+    monkeypatch.setattr(params, "_MOST_BYTES_KEPT", bytes_kept)
+    return int(made)
+
+
+@pytest.mark.parametrize("made", [(1 << 20, 2), (400, 4)], indirect=True)
 async def test_parameters_are_kept_as_far_as_their_bytes_go(
-    client: Client, monkeypatch: pytest.MonkeyPatch, bytes_kept: int, made: int
+    made: int, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of the two is some 250 bytes of JSON, of which the last one is always kept."""
     decoded: list[bytes] = []
@@ -128,7 +136,6 @@ async def test_parameters_are_kept_as_far_as_their_bytes_go(
         return make(served, body)
 
     monkeypatch.setattr(params, "_made", counted)
-    monkeypatch.setattr(params, "_MOST_BYTES_KEPT", bytes_kept)
     for name in ("one", "two"):
         await create(client, name, {"most": "2"}, labels={"limit": "yes"})
     await enforce(

@@ -187,7 +187,7 @@ def test_a_mistyped_flag_is_told_with_what_was_meant():
         ("--token-auth-file=/no/such", "--token-auth-file: /no/such: No such file or directory"),
         ("--client-ca-file=/no/such", "--client-ca-file: /no/such: No such file or directory"),
         ("--tls-cert-file=/dev/null", "--tls-cert-file and --tls-private-key-file go together"),
-        ("--enable-admission-plugins=Mood", "unknown admission plugin 'Mood'"),
+        ("--enable-admission-plugins=Mood", "--enable-admission-plugins: unknown admission plugin 'Mood'"),
         ("--runtime-config=resource.k8s.io/v9", "group version resource.k8s.io/v9 that has not been registered"),
         ("--runtime-config=foo/v1=true", "unknown api groups foo/v1"),
         ("--runtime-config=apps/v1=no", "invalid value of apps/v1: no, err: strconv.ParseBool"),

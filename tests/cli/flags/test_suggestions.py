@@ -68,7 +68,7 @@ def test_options_of_a_program_are_judged_as_flags_are(tmp_path: Path) -> None:
         ("nodes: [{count: 1}, {lables: {}}]", "nodes[1]: unknown key 'lables'; known are annotations, architecture, "),
         ("nodes: [{count: x}]", "nodes[0].count: Expected `int`, got `str`"),
         ("nodes: 3", "nodes: Expected `array`, got `int`"),
-        ("3: 4", "Expected `str`"),
+        ("3: 4", "unknown key '3'; known are "),
     ],
 )
 def test_keys_of_the_file_of_a_cluster(text: str, told: str, tmp_path: Path) -> None:

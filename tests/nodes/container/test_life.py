@@ -399,6 +399,7 @@ def test_an_image_may_have_to_be_there_already() -> None:
         ("nginx:", "invalid reference format"),
         ("nginx:a b", "invalid reference format"),
         ("a" * 64, f"invalid repository name ({'a' * 64}), cannot specify 64-byte hexadecimal strings"),
+        ("a" * 256, "repository name must not be more than 255 characters"),
     ],
 )
 def test_a_name_may_be_none_of_an_image(image: str, why: str) -> None:
@@ -406,6 +407,19 @@ def test_a_name_may_be_none_of_an_image(image: str, why: str) -> None:
     text = f'Failed to apply default image tag "{image}": couldn\'t parse image name "{image}": {why}'
     assert (it.state, it.message) == ("InvalidImageName", text)
     assert it.told == [("InspectFailed", text), ("Failed", "Error: InvalidImageName")]
+
+
+@pytest.mark.parametrize("image", ["a." * 1_000_000 + "b/c", "c:" + "b" * 2_000_000, "A" * 2_000_000])
+def test_of_a_name_of_megabytes_a_part_is_shown(image: str) -> None:
+    it = Living(image=image).look()
+    assert it.state == "InvalidImageName"
+    assert it.message.endswith(": repository name must not be more than 255 characters")
+    assert max(len(it.message), len(it.pod.status.container_statuses[0].image)) < 3_000
+    assert max(len(text) for _, text in it.told) < 3_000
+
+
+def test_names_of_255_characters_are_good() -> None:
+    assert Living(image="a.b:5000/" + "c" * 255 + ":" + "d" * 128 + "@sha256:" + "e" * 64).look().state == "Running"
 
 
 @pytest.mark.parametrize("image", ["nginx", "a/b_c/d--e:V1.0", "Host/a", "localhost:5000/a@sha256:" + "0" * 64])

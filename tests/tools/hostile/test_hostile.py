@@ -323,3 +323,12 @@ def test_answers_that_nobody_reads_cost_others_neither_time_nor_metrics(capsys: 
     shown = capsys.readouterr().out
     assert code == 0, shown
     assert "5 of 5 cases" in shown
+
+
+@pytest.mark.slow
+def test_heads_full_of_dear_characters_hold_nobody_up(capsys: pytest.CaptureFixture[str]) -> None:
+    """A sample of all places and characters, within bounds that a busy machine keeps."""
+    code = main(["--kinds=fillers", "--cases=60", "--sizes=900KB", "--held=250", "--other=6000"])
+    shown = capsys.readouterr().out
+    assert code == 0, shown
+    assert "60 of 60 cases" in shown

@@ -16,6 +16,7 @@ from steersman.catalogue.rest_mapper import RESTMapper
 from steersman.endpoints.discovery import ServedResource
 from steersman.machinery.errors.status import StatusError, internal
 from steersman.machinery.identity.schema import GroupVersionKind
+from steersman.work.bounded_cache import BoundedCache
 
 E = TypeVar("E")
 
@@ -88,7 +89,9 @@ class RuleIndex(Generic[E]):
         self._entries: Final = tuple(entries)
         self._mapper: Final = mapper
         self._revision = mapper.revision
-        self._known: dict[tuple[str, str, str, str, str, bool], tuple[_Found[E], ...]] = {}
+        self._known: BoundedCache[tuple[str, str, str, str, str, bool], tuple[_Found[E], ...]] = BoundedCache(
+            _MOST_REMEMBERED
+        )
 
     def of(self, attributes: Attributes) -> Sequence[tuple[E, Seen]]:
         """What is about a request, in order, and as what it is seen. Raises StatusError 500 where it would have to be
@@ -97,15 +100,14 @@ class RuleIndex(Generic[E]):
             return ()
         if self._revision != self._mapper.revision:
             self._revision = self._mapper.revision
-            self._known.clear()
+            self._known.forget()
         action = attributes.action
         key = (attributes.operation, action.group, action.version, action.resource, action.subresource,
                not action.namespace)  # fmt: skip
-        found = self._known.get(key)
+        found = self._known[key]
         if found is None:
-            if len(self._known) >= _MOST_REMEMBERED:
-                self._known.clear()
-            found = self._known[key] = tuple(self._look(attributes))
+            found = tuple(self._look(attributes))
+            self._known.keep(key, found)
         if not found:
             return ()
         return [(each.entry.value, seen) for each in found if (seen := each.seen_of(attributes)) is not None]

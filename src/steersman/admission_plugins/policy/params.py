@@ -18,6 +18,7 @@ from steersman.machinery.selectors.labels import SelectorError, from_label_selec
 from steersman.rest.capabilities import Item, ListOptions
 from steersman.rest.context import LOOPBACK, Context
 from steersman.rest.objects import Objects
+from steersman.work.bounded_cache import BoundedCache
 
 _NOT_FOUND: Final = 404
 _MOST_KEPT: Final = 1_000
@@ -63,7 +64,9 @@ class Params:
         self._objects: Final = objects
         self._mapper: Final = mapper
         self._slow_lane: Final = slow_lane
-        self._kept: Final[dict[tuple[int, GroupVersionKind], tuple[bytes, Plain]]] = {}
+        self._kept: Final[BoundedCache[tuple[int, GroupVersionKind], tuple[bytes, Plain]]] = BoundedCache(
+            _MOST_KEPT, _MOST_BYTES_KEPT
+        )
         """By the identity of what an object is made of, and its kind: that, and the object."""
         self._bytes_kept = 0
 
@@ -124,18 +127,13 @@ class Params:
     async def plain(self, served: ServedResource, kind: GroupVersionKind, item: Item) -> Plain:
         """An object as plain data, which is kept until it changes."""
         key = id(item.body), kind
-        kept = self._kept.get(key)
+        kept = self._kept[key]
         if kept is not None:
             return kept[1]
         lane = self._slow_lane if is_large(item.body) else None
         made = await done(lane, _made, served, item.body)
         size = len(item.body)
-        if len(self._kept) >= _MOST_KEPT or self._bytes_kept + size > _MOST_BYTES_KEPT:
-            self._kept.clear()
-            self._bytes_kept = 0
-        if key not in self._kept:  # somebody else may have made it meanwhile
-            self._bytes_kept += size
-        self._kept[key] = item.body, made
+        self._kept.keep(key, (item.body, made), size)
         return made
 
 

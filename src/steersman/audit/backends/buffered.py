@@ -15,8 +15,8 @@ from steersman.machinery.values.times import monotonic
 
 _PLUGIN: Final = "buffered"
 MOST_BYTES: Final = 128 << 20
-"""Of events that wait or are under way: where objects are recorded, one may have megabytes. Upstream counts events
-alone, and batches that are under way not at all."""
+"""Of events that wait, and twice of those under way, which are in a request's body too: where objects are recorded, one
+may have megabytes. Upstream counts events alone, and batches that are under way not at all."""
 LARGEST_BATCH: Final = 8 << 20
 """Bytes after which a batch takes no further event."""
 MOST_UNDER_WAY: Final = 16 << 20
@@ -72,7 +72,7 @@ class Buffered:
             if self._closed:
                 self._errors.lost(_PLUGIN, "audit backend shut down", records[number:])
                 return
-            if self._bytes + len(record) > MOST_BYTES:
+            if self._bytes + self._under_way + len(record) > MOST_BYTES:
                 self._errors.lost(_PLUGIN, "audit buffer queue blocked", records[number:])
                 return
             batch = self._batch

@@ -109,10 +109,12 @@ def _make_pair(options: Options, certificate: Path, key: Path) -> None:
     from steersman.controlplane.addresses import public_address, service_ranges
     from steersman.controlplane.data_folder import certificate_files, make_data_folder
     from steersman.machinery.private_files import make_folders, write_whole
+    from steersman.server.certificates import LOOPBACK_NAME
 
     make_data_folder(options)
     host = public_address(options)
-    made = certificate_files(options, host, options.bind_address, str(service_ranges(options)[0][1]))
+    names = (host, options.bind_address, str(service_ranges(options)[0][1]), LOOPBACK_NAME)
+    made = certificate_files(options, *names)
     try:
         make_folders(certificate.parent)
         write_whole(key, made.server_key.read_bytes())

@@ -58,7 +58,7 @@ def arguments_by_flag(
     waiting = iter(arguments)
     for text in waiting:
         if not text.startswith("-") or text in ("-", "--"):
-            raise OptionsError(f"unexpected argument {text!r}")
+            raise OptionsError(f"unexpected argument {text!r}{did_you_mean(text, (*FLAGS, *others), '--')}")
         name, given, value = _split(text)
         name = name.replace("_", "-")
         used = [text]
@@ -104,9 +104,13 @@ def check(options: Options) -> None:
     from steersman.controlplane.admission import NOTHING_TO_ADMIT, PLUGINS
     from steersman.controlplane.runtime_config import RuntimeConfig
 
-    for name in (*options.enable_admission_plugins, *options.disable_admission_plugins):
-        if name not in ADMISSION_PLUGINS:
-            raise OptionsError(f"unknown admission plugin {name!r}{known_are(name, ADMISSION_PLUGINS)}")
+    for flag, names in (
+        ("enable", options.enable_admission_plugins), ("disable", options.disable_admission_plugins)
+    ):  # fmt: skip
+        for name in names:
+            if name not in ADMISSION_PLUGINS:
+                why = f"unknown admission plugin {name!r}{known_are(name, ADMISSION_PLUGINS)}"
+                raise OptionsError(f"--{flag}-admission-plugins: {why}")
     both = sorted({*options.enable_admission_plugins} & {*options.disable_admission_plugins})
     if both:
         raise OptionsError(f"[{' '.join(both)}] in enable-admission-plugins and disable-admission-plugins overlapped")

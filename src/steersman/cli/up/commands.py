@@ -94,7 +94,7 @@ def _run_in_folder(options: Options, configuration: Configuration, own: dict[str
         check_files(options.data_dir)
         claimed = claim(options.data_dir)
     except OSError as error:
-        fail(f"{options.data_dir} cannot be the folder of a cluster: {error.strerror or error}")
+        fail(str(error) if str(options.data_dir) in str(error) else f"{options.data_dir}: {error.strerror or error}")
     if claimed is None:
         found = _running(options.data_dir)
         down = f"`steersman down --data-dir {options.data_dir}`"

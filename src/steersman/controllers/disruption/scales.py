@@ -18,6 +18,7 @@ from steersman.client.resources import DEPLOYMENTS, REPLICA_SETS, REPLICATION_CO
 from steersman.controllers.controller import TryLater
 from steersman.controllers.workloads.controller_ref import controller_of, resolve
 from steersman.machinery.errors.status import StatusError
+from steersman.work.bounded_cache import BoundedCache
 
 _KNOWN_FOR: Final = 30.0
 """Seconds for which a version of a group is taken to serve what it served."""
@@ -48,7 +49,7 @@ class Scales:
         self._replica_sets = informers.of(REPLICA_SETS)
         self._deployments = informers.of(DEPLOYMENTS)
         self._stateful_sets = informers.of(STATEFUL_SETS)
-        self._served: dict[str, _Served] = {}
+        self._served: BoundedCache[str, _Served] = BoundedCache(_MOST_KNOWN)
 
     async def of(self, owner: OwnerReference, namespace: str) -> Scale | None:
         """The scale of who controls a pod, or of the Deployment of that; None if it is gone.
@@ -98,7 +99,7 @@ class Scales:
     async def _serves(self, api_version: str) -> _Served | None:
         """What a version of a group serves, as it was said a short time ago; None if there is none."""
         now = asyncio.get_running_loop().time()
-        known = self._served.get(api_version)
+        known = self._served[api_version]
         if known is not None and now - known.at < _KNOWN_FOR:
             return known
         try:
@@ -114,9 +115,8 @@ class Scales:
             if each["name"].endswith("/scale") and each["kind"] == "Scale"
             and (each.get("group"), each.get("version")) in _SCALES
         )  # fmt: skip
-        if len(self._served) >= _MOST_KNOWN:
-            self._served.clear()
-        found = self._served[api_version] = _Served(now, plurals, scalable)
+        found = _Served(now, plurals, scalable)
+        self._served.keep(api_version, found)
         return found
 
 

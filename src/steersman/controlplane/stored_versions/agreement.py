@@ -31,6 +31,8 @@ logger = logging.getLogger(__name__)
 INTERVAL: Final = 20.0
 """Seconds between two looks at the other servers."""
 _ATTEMPTS: Final = 10
+_LONGEST_LOOK: Final = 1.0
+"""Seconds that a look at the other servers may take at the end."""
 
 Rewrite = Callable[[GroupResource], Awaitable[bool]]
 """Has all objects of a resource stored in the version that is written now; False if that could not be done for all."""
@@ -141,6 +143,14 @@ class Agreement:
                 return store, revision
             chosen = again
         raise ValueError("other servers come and go too quickly")
+
+    async def has_others(self) -> bool:
+        """Return True if other servers run on the same store, as far as that can be found out in a second."""
+        try:
+            async with asyncio.timeout(_LONGEST_LOOK):
+                return any(name != self._records.name for name in await self._records.servers())
+        except (TimeoutError, StorageUnavailable):
+            return False
 
     async def _choice(self) -> dict[str, str]:
         """The version to write of each resource, as the servers are now."""

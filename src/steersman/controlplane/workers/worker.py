@@ -20,7 +20,7 @@ from steersman.endpoints.filters.arrival import Arrival
 from steersman.machinery.shared_words import SharedWords
 from steersman.net.link import Link, frame
 from steersman.server.health import HealthCheck
-from steersman.server.server import Server
+from steersman.server.server import PARTING, Server
 from steersman.storage.interface import Storage
 from steersman.storage.shared.client import SharedStorage
 
@@ -34,8 +34,6 @@ _COUNTING: Final = 0.25
 """Seconds between two times that the owner is told how many connections there are."""
 _AT_ONCE: Final = 16
 """Connections that are taken in a turn of the loop."""
-_PARTING: Final = 1.0
-"""Seconds in which clients with kept connections of HTTP/1.1 are told to make others, which other workers get."""
 _GATHERING: Final = 5.0
 """Seconds for which the other workers are waited for."""
 
@@ -98,7 +96,7 @@ class Worker:
         """Has the server be one with those of the other workers, before it is prepared."""
         self._server = server
         server.gather = self._gather
-        server.parting = _PARTING
+        server.parting = PARTING
         server.add_checks(HealthCheck("workers", self._unready), only_ready=True)
         if isinstance(storage, SharedStorage):
             server.arrival = Arrival(storage.arrived, behind, costs=False)

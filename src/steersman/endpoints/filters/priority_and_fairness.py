@@ -136,12 +136,18 @@ _NO_OPTIONS: Final = ListOptions()
 
 def _list_options(request: Request) -> ListOptions | None:
     """The options of a list but for its selectors, None where they cannot be read."""
+    parameters = request.parameters(_ESTIMATED)
+    if any(len(parameters.get(each, "")) > _LONGEST_NUMBER for each in _NUMBERS):
+        return None  # the error that would quote it is not made for this
     try:
-        return decode_parameters(ListOptions, request.parameters(_ESTIMATED))
+        return decode_parameters(ListOptions, parameters)
     except StatusError:
         return None
 
 
+_NUMBERS: Final = ("limit", "timeoutSeconds")
+_LONGEST_NUMBER: Final = 1_000
+"""Characters of what cannot be a number of 64 bits for its length alone."""
 _ESTIMATED: Final = (
     "limit", "continue", "resourceVersion", "resourceVersionMatch", "sendInitialEvents", "timeoutSeconds",
 )  # fmt: skip

@@ -13,11 +13,12 @@ from typing import Final, NamedTuple
 import msgspec
 
 from steersman.api.meta.v1 import ManagedFieldsEntry
+from steersman.work.bounded_cache import BoundedCache
 
 from .comparison import Comparison
 from .field_set import FieldSet
 from .managers import MAX_UPDATE_MANAGERS, ManagerKey, in_order_of_entries, key_of_entry
-from .remembered import Remembered
+from .remembered import remembered
 
 
 class Before(NamedTuple):
@@ -90,13 +91,13 @@ class Changes:
     __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        self._known: Remembered[tuple[object, ...], tuple[_After, ...]] = Remembered()
+        self._known: BoundedCache[tuple[object, ...], tuple[_After, ...]] = remembered()
 
     def after(
         self, found: Before | None, entries: Sequence[ManagedFieldsEntry], time: str
     ) -> list[ManagedFieldsEntry] | None:
         """The entries after a write at `time`; None if that is not known."""
-        known = None if found is None else self._known.get(found.state)
+        known = None if found is None else self._known[found.state]
         if known is None or found is None:
             return None
         return in_order_of_entries([_entry(each, entries, time, found.owner) for each in known])

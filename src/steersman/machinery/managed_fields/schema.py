@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from steersman.machinery.lane.threads import give_way, paced
+from steersman.work.bounded_cache import BoundedCache
 
 from .field_set import LEAF, Node
 from .path_elements import SELF, json_text, order, value_text
@@ -124,8 +125,8 @@ class MapType:
         self.named = named
         self.element = element
         self.atomic = atomic
-        self._shapes: dict[tuple[str, ...], Shape] = {}
-        self._set_shapes: dict[tuple[str, ...], SetShape] = {}
+        self._shapes: BoundedCache[tuple[str, ...], Shape] = BoundedCache(_MAX_SHAPES)
+        self._set_shapes: BoundedCache[tuple[str, ...], SetShape] = BoundedCache(_MAX_SHAPES)
 
     def child(self, name: str) -> tuple[str, Atom | None]:
         """The path element of a member, and its atom; None if there can be no such member."""
@@ -136,7 +137,7 @@ class MapType:
         if not value or type(value) is not dict:
             return LEAF if member else None
         names = tuple(value)
-        shape = self._set_shapes.get(names)
+        shape = self._set_shapes[names]
         if shape is None:
             shape = self._set_shape(names)
         below, with_self, inner = shape
@@ -165,9 +166,7 @@ class MapType:
                 inner.append((name, element, child, name not in self.named))
         shape = (below, {SELF: LEAF, **below}, tuple(inner))
         if sum(map(len, names)) <= _REMEMBERED:
-            if len(self._set_shapes) >= _MAX_SHAPES:
-                self._set_shapes.clear()
-            self._set_shapes[names] = shape
+            self._set_shapes.keep(names, shape)
         return shape
 
     def cover(self, value: Any) -> Node:
@@ -178,7 +177,7 @@ class MapType:
         if not value or type(value) is not dict:
             return LEAF
         names = tuple(value)
-        shape = self._shapes.get(names)
+        shape = self._shapes[names]
         if shape is None:
             shape = self._shape(names)
         node, inner = shape
@@ -202,7 +201,7 @@ class MapType:
                 continue
             names = tuple(value)
             out.append(names)
-            shape = shapes.get(names) or self._shape(names)
+            shape = shapes[names] or self._shape(names)
             for name, _, _, draw in shape[1]:
                 draw(value[name], out)
 
@@ -217,9 +216,7 @@ class MapType:
                 inner.append((name, element, cover, child.outline_function()))
         shape = (node, tuple(inner))
         if sum(map(len, names)) <= _REMEMBERED:
-            if len(self._shapes) >= _MAX_SHAPES:
-                self._shapes.clear()
-            self._shapes[names] = shape
+            self._shapes.keep(names, shape)
         return shape
 
 
@@ -241,8 +238,8 @@ class ListType:
         self.keys = tuple(keys)
         self._parts = [(name, json_text(name) + ":", (defaults or {}).get(name)) for name in sorted(self.keys)]
         self._names = tuple(name for name, _, _ in self._parts)
-        self._known: dict[tuple[Any, ...], str] = {}
-        self._places: dict[tuple[str, ...], Places] = {}
+        self._known: BoundedCache[tuple[Any, ...], str] = BoundedCache(_MAX_TEXTS)
+        self._places: BoundedCache[tuple[str, ...], Places] = BoundedCache(_MAX_SHAPES)
 
     def element_of(self, item: Any) -> str:
         """The path element of an item. Raises TypedError if it cannot be told apart."""
@@ -256,9 +253,9 @@ class ListType:
         try:
             if len(self._names) == 1:
                 (name,) = self._names
-                return [known.get((item.get(name),)) or keyed(item) for item in items]
+                return [known[(item.get(name),)] or keyed(item) for item in items]
             names = self._names
-            return [known.get(tuple([item.get(name) for name in names])) or keyed(item) for item in items]
+            return [known[tuple([item.get(name) for name in names])] or keyed(item) for item in items]
         except (AttributeError, TypeError):
             # An item that is no object, or a key that is no scalar.
             return [keyed(item) for item in items]
@@ -288,9 +285,7 @@ class ListType:
         element = f"k:{{{','.join(texts)}}}"
         if is_short:
             # Names and ports, mostly few and often the same.
-            if len(self._known) >= _MAX_TEXTS:
-                self._known.clear()
-            self._known[tuple([item[name] for name in self._names])] = element
+            self._known.keep(tuple([item[name] for name in self._names]), element)
         return element
 
     def cover(self, value: Any) -> Node:
@@ -298,7 +293,7 @@ class ListType:
         if not value or type(value) is not list:
             return LEAF
         elements = tuple(self.elements_of(value))
-        places = self._places.get(elements)
+        places = self._places[elements]
         if places is None:
             places = self._place(elements)
         cover = self.element.cover_function()
@@ -328,7 +323,7 @@ class ListType:
         if not value or type(value) is not list:
             return LEAF if member else None
         elements = tuple(self.elements_of(value))
-        places = self._places.get(elements)
+        places = self._places[elements]
         if places is None:
             places = self._place(elements)
         child = self.element
@@ -344,9 +339,7 @@ class ListType:
             index_of[element] = -1 if element in index_of else index
         places = tuple((element, index_of[element]) for element in sorted(index_of, key=order))
         if sum(map(len, elements)) <= _REMEMBERED:
-            if len(self._places) >= _MAX_SHAPES:
-                self._places.clear()
-            self._places[elements] = places
+            self._places.keep(elements, places)
         return places
 
 

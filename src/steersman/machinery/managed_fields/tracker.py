@@ -17,6 +17,7 @@ from steersman.api.meta.v1 import ManagedFieldsEntry
 from steersman.machinery.codec.serializer import decode_scalar
 from steersman.machinery.codec.strict import Decoded
 from steersman.machinery.identity.schema import GroupVersionKind
+from steersman.work.bounded_cache import BoundedCache
 
 from .changes import Changes, before
 from .comparison import Comparison, Same, compare, same
@@ -41,7 +42,7 @@ from .managers import (
 from .outline import Outline, Outlines, weight_of
 from .plain import Plain, differing_dicts, plain_object
 from .reconcile import decode_reconciled, reconcile
-from .remembered import Remembered
+from .remembered import remembered
 from .schema import Schema
 from .typed_error import TypedError
 
@@ -114,7 +115,9 @@ class FieldManager:
     api_version: str = field(init=False)
     """The version written in."""
     _outlines: Outlines = field(init=False, compare=False)
-    _new: Remembered[Outline, msgspec.Raw | Literal[""]] = field(init=False, default_factory=Remembered, compare=False)
+    _new: BoundedCache[Outline, msgspec.Raw | Literal[""]] = field(
+        init=False, default_factory=remembered, compare=False
+    )
     """What new objects set, by their outlines; "" is nothing."""
     _changes: Changes = field(init=False, default_factory=Changes, compare=False)
 
@@ -147,7 +150,7 @@ class FieldManager:
     def _fields_of_new(self, plain: Plain) -> msgspec.Raw | None:
         """The FieldsV1 of what a new object sets; None if that is nothing. Raises TypedError."""
         outline = self._outlines.of(plain)
-        known = self._new.get(outline)
+        known = None if outline is None else self._new[outline]
         if known is not None:
             return known or None
         taken = strip_identity(self.compare(self.kind.empty, plain).changed)

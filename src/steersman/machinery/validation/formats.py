@@ -12,6 +12,7 @@ from typing import Final
 
 from steersman.machinery.go.strings import to_lower
 from steersman.machinery.lane.threads import paced
+from steersman.work.bounded_cache import BoundedSet
 
 DNS1123_LABEL_MAX_LENGTH: Final = 63
 DNS1123_SUBDOMAIN_MAX_LENGTH: Final = 253
@@ -261,24 +262,18 @@ def is_dns1035_label(value: str) -> list[str]:
 
 # Every write asks about every label and annotation, and nearly all have been seen before. Bounded in number, and in
 # length by the rules themselves.
-_known_keys: Final[set[str]] = set()
-_known_label_values: Final[set[str]] = set()
 _KNOWN: Final = 4096
-
-
-def _remember(known: set[str], value: str) -> None:
-    if len(known) >= _KNOWN:
-        known.clear()
-    known.add(value)
+_known_keys: Final[BoundedSet[str]] = BoundedSet(_KNOWN)
+_known_label_values: Final[BoundedSet[str]] = BoundedSet(_KNOWN)
 
 
 def is_qualified_name(value: str) -> list[str]:
     """A label or annotation key: a name, perhaps after a DNS subdomain and a slash."""
-    if value in _known_keys:
+    if _known_keys.has(value):
         return []
     errors = [] if _is_usual_name(value) else _qualified_name_errors(value)
     if not errors:
-        _remember(_known_keys, value)
+        _known_keys.keep(value)
     return errors
 
 
@@ -321,11 +316,11 @@ def _prefix_errors(prefix: str) -> list[str]:
 
 def is_valid_label_value(value: str) -> list[str]:
     """The value of a label."""
-    if value in _known_label_values:
+    if _known_label_values.has(value):
         return []
     errors = [] if _is_usual_name(value) else _label_value_errors(value)
     if not errors:
-        _remember(_known_label_values, value)
+        _known_label_values.keep(value)
     return errors
 
 

@@ -48,6 +48,8 @@ class KeptConnections:
                 if shared.can_take:
                     return shared, shared.next_id > 1
                 del self._with_room[shared]
+                if shared.takes_none:  # it would be of no use, and there would be one more for each request
+                    shared.shut_down()
                 shared.filled()
             while self._idle:
                 connection, _ = self._idle.pop()

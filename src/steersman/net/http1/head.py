@@ -41,7 +41,18 @@ _NOT_IN_TRAILERS: Final = frozenset({"transfer-encoding", "trailer", "content-le
 
 
 class MalformedFields(Exception):
-    """Header fields that cannot be read; the text is Go's."""
+    """Header fields that cannot be read; the text is Go's.
+
+    `line` is quoted in it when the text is asked for: it may be long, and no client is told what is wrong in a request.
+    """
+
+    def __init__(self, why: str, line: bytes | None = None) -> None:
+        super().__init__(why)
+        self._line = line
+
+    def __str__(self) -> str:
+        why = super().__str__()
+        return why if self._line is None else f"{why}: {quoted(self._line)}"
 
 
 class Fault(Exception):
@@ -262,7 +273,7 @@ def read_fields(block: bytes, max_count: int) -> list[tuple[str, str]]:
         first = block.partition(b"\n")[0].removesuffix(b"\r")
         if len(first) > _LONGEST_INITIAL_LINE:
             raise MalformedFields("message too large")
-        raise MalformedFields(f"malformed MIME header initial line: {quoted(first)}")
+        raise MalformedFields("malformed MIME header initial line", first)
     lines, trimmed = block.split(b"\r\n"), bytes.strip
     if len(lines) != count + 1 or _FOLDED.search(block):
         lines, trimmed = _unfolded(block), bytes.lstrip
@@ -272,12 +283,11 @@ def read_fields(block: bytes, max_count: int) -> list[tuple[str, str]]:
             break
         raw_name, colon, raw_value = line.partition(b":")
         if not colon:
-            raise MalformedFields(f"malformed MIME header: missing colon: {quoted(line)}")
+            raise MalformedFields("malformed MIME header: missing colon", line)
         name = _field_name(raw_name) if len(raw_name) <= LONGEST_KNOWN_NAME else _lower_name(raw_name)
         value = text_of(trimmed(raw_value, b" \t"))
         if not name or (not value.isprintable() and _BAD_IN_VALUE.search(value)):
-            shown = quoted(trimmed(line, b" \t"))
-            raise MalformedFields(f"malformed MIME header line: {shown}")
+            raise MalformedFields("malformed MIME header line", trimmed(line, b" \t"))
         fields.append((name, value))
     return fields
 
@@ -315,9 +325,13 @@ def end_of_fields(data: bytes | bytearray, at: int) -> int:
 _FEW: Final = 16
 
 
+_NO_UTF8: Final = range(0xDC80, 0xDD00)
+"""Characters that stand for bytes from 0x80 on which are no UTF-8 (PEP 383); the codec for it is fast."""
+
+
 def quoted(raw: bytes) -> str:
     """As Go's %q."""
-    shown = raw.replace(b"\\", b"\\\\").replace(b'"', b'\\"').decode("utf-8", "backslashreplace")
+    shown = raw.replace(b"\\", b"\\\\").replace(b'"', b'\\"').decode("utf-8", "surrogateescape")
     if not shown.isprintable():
         special = [char for char in set(shown) if not char.isprintable()]
         if len(special) > _FEW:
@@ -329,6 +343,8 @@ def quoted(raw: bytes) -> str:
 
 
 def _escaped(code: int) -> str:
+    if code in _NO_UTF8:
+        return f"\\x{code - _NO_UTF8.start + 0x80:02x}"
     if code < 0x80:
         return _ESCAPES.get(code) or f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 1 << 16 else f"\\U{code:08x}"

@@ -19,6 +19,7 @@ from steersman.machinery.values import times
 from steersman.net.ascii import is_digits
 from steersman.net.message import Response
 from steersman.nodes.behaviour import duration_or_none, said_of, unknown_programs
+from steersman.nodes.container_status import MOST_IMAGE
 from steersman.nodes.place import NOTHING
 from steersman.nodes.processes import processes_of
 from steersman.nodes.rehearsal import Printed, rehearsed
@@ -290,7 +291,7 @@ async def _all_printed(asked: Asked, run: Run, now: float) -> Iterator[Printed |
     if shared is not None and (followed := shared.log_of(run.container_id)) is not None:
         return followed
     if not words:
-        line = f"{container.image} is simulated: container {container.name} has started\n"
+        line = f"{container.image[:MOST_IMAGE]} is simulated: container {container.name} has started\n"
         return iter([Printed(run.began, 1, line.encode())])
     unknown = unknown_programs(pod, container, asked.kubelet.node.template.unknown_programs)
     return rehearsed(words, world, run.began, now, unknown)

@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from steersman.net.ascii import is_digits
+from steersman.nodes.shell import wildcards
 from steersman.nodes.shell.effects import Course, Work, World, Write
 from steersman.nodes.shell.numbers import arithmetic
 from steersman.nodes.shell.patterns import glob_work, shorter
 from steersman.nodes.shell.script import Arithmetic, Function, Output, Script, Text, Variable, Word
 from steersman.nodes.shell.syntax import Reading, ShellSyntaxError
+from steersman.nodes.shell.wildcards import Pieces
 
 _MOST_CHARACTERS: Final = 1 << 18
 """Of the words of one command."""
@@ -23,7 +25,10 @@ _PIECES: Final = 64
 """Parts of words that are expanded between two effects."""
 _BLANKS: Final = re.compile("[ \\t\\n]+")
 _TRAP_ITSELF: Final = 128
-_WILD: Final = re.compile(r"([\\*?\[\]])")
+
+
+def _has_text(pieces: Pieces) -> bool:
+    return any(text for text, _ in pieces)
 
 
 class Exit(Exception):
@@ -111,54 +116,69 @@ class Expansion:
         for part, quoted in word.parts:
             text = part.text if isinstance(part, Text) else (yield from self._part(part))
             room = yield from self._within(room, text)
-            pieces.append(_WILD.sub(r"\\\1", text) if quoted else text)
+            pieces.append(wildcards.quoted(text) if quoted else text)
         return "".join(pieces)
 
     def _words(self, words: Sequence[Word]) -> Work[list[str]]:
         """Return the words that some come to, once what is in them has been put in. Raises ShellSyntaxError where they
         are too long."""
-        found: list[str] = []
+        found: list[Pieces] = []
         room = _MOST_CHARACTERS
         for word in words:
-            pieces: list[str] = []
+            pieces: Pieces = []
             begun = False
             for part, quoted in word.parts:
                 if isinstance(part, Variable) and part.name == "@" and quoted and not part.operator:
                     for number, each in enumerate(self.given):
                         room = yield from self._within(room, each)
                         if number:
-                            found.append("".join(pieces))
+                            found.append(pieces)
                             pieces = []
-                        pieces.append(each)
+                        pieces.append((each, True))
                         begun = True
                     continue
                 text = part.text if isinstance(part, Text) else (yield from self._part(part))
                 room = yield from self._within(room, text)
                 if quoted or isinstance(part, Text):
-                    pieces.append(text)
+                    pieces.append((text, quoted))
                     begun = True
                     continue
                 pieces, begun = yield from self._split(text, found, pieces, begun=begun)
                 if len(found) > _MOST_WORDS:
                     raise ShellSyntaxError("argument list too long")
-            if begun or any(pieces):
-                found.append("".join(pieces))
-        return found
+            if begun or _has_text(pieces):
+                found.append(pieces)
+        return (yield from self._matched(found))
 
     def _split(
-        self, text: str, found: list[str], pieces: list[str], *, begun: bool
-    ) -> Work[tuple[list[str], bool]]:  # fmt: skip
+        self, text: str, found: list[Pieces], pieces: Pieces, *, begun: bool
+    ) -> Work[tuple[Pieces, bool]]:  # fmt: skip
         """Add the words of an unquoted text to those that are found; returns the pieces of the last word."""
         for at in range(0, len(text), _SPLIT_AT_ONCE):
             for number, each in enumerate(_BLANKS.split(text[at : at + _SPLIT_AT_ONCE])):
-                if number and (begun or any(pieces)):
-                    found.append("".join(pieces))
+                if number and (begun or _has_text(pieces)):
+                    found.append(pieces)
                     pieces, begun = [], False
-                pieces.append(each)
+                pieces.append((each, False))
                 begun = begun or bool(each)
             if at:
                 yield from self.world.spend(steps=_SPLIT_AT_ONCE >> 6)
         return pieces, begun
+
+    def _matched(self, words: list[Pieces]) -> Work[list[str]]:
+        """Return words with the paths in the place of those that match some. Raises ShellSyntaxError where they are too
+        long."""
+        found: list[str] = []
+        room = _MOST_CHARACTERS
+        for pieces in words:
+            paths = yield from wildcards.matching(self.world, pieces)
+            if len(paths) > 1:
+                for path in paths:
+                    room = yield from self._within(room, path)
+            found += paths
+            if len(found) > _MOST_WORDS:
+                raise ShellSyntaxError("argument list too long")
+        return found
 
     def _text(self, word: Word) -> Work[str]:
         pieces: list[str] = []

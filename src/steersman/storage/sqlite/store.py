@@ -39,6 +39,7 @@ from steersman.storage.sqlite import compaction
 from steersman.storage.sqlite.checkpoint import Checkpointer, pages_of
 from steersman.storage.sqlite.file import FileLock, advice, connect, is_new, keep_log, prepare
 from steersman.storage.sqlite.log import FIRST_PAGE, Log, next_page
+from steersman.storage.sqlite.place import FileGone, Place
 from steersman.storage.sqlite.reader import Readers
 from steersman.storage.sqlite.writer import Write, Writer, tell
 
@@ -100,6 +101,7 @@ class SQLiteStorage:
         self._loop = loop
         self._revision, self._compact_revision, _ = log.revisions()
         self._writer = Writer(log, self._revision, clock)
+        self._place = Place(path)
         self._checkpointer = Checkpointer(path, log.connection, self._writer.post, durable=durable)
         self._readers = Readers(path, threads=_READER_THREADS, cache_kib=_READER_CACHE_KIB)
         self._dispatcher = Dispatcher()
@@ -232,6 +234,8 @@ class SQLiteStorage:
         """On the writer's thread."""
         try:
             events = self._writer.commit(batch)
+            if events:
+                self._place.check()
         except Exception as error:
             tell(self._loop, self._failed, batch, error)
         else:
@@ -279,6 +283,9 @@ class SQLiteStorage:
 
     def _is_fatal(self, error: Exception) -> bool:
         """Whether nothing can be written any more, which is refused from now on."""
+        if isinstance(error, FileGone):
+            self._refusal = f"what is written would not be found again ({error}); restart once the files are back"
+            return True
         if getattr(error, "sqlite_errorname", "") not in _FATAL:
             return False
         self._refusal = f"the disk failed to keep a write ({_fault(error)}); restart to read what it has"

@@ -214,6 +214,27 @@ async def test_another_connection_is_made_when_one_is_full(origin: Origin, ask: 
     assert len(origin.peers) == 2  # how many the second one takes is not known yet
 
 
+async def test_connections_of_a_server_that_takes_no_requests_are_closed(origin: Origin, ask: Ask) -> None:
+    left = asyncio.Queue[None]()
+
+    async def script(peer: Peer) -> None:
+        peer.hello()
+        stream = await peer.request()
+        peer.hello(max_concurrent_streams=0)
+        peer.answer(stream)
+        try:
+            await peer.until(frames.GOAWAY)
+        finally:
+            left.put_nowait(None)
+
+    origin.scripts = [script]
+    for _ in range(4):
+        assert await ask() == b"ok"
+    async with asyncio.timeout(5):
+        for _ in range(3):
+            await left.get()
+
+
 async def test_bodies_wait_for_the_windows(origin: Origin, ask: Ask) -> None:
     async def script(peer: Peer) -> None:
         peer.hello(initial_window_size=1000)

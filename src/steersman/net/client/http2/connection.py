@@ -108,6 +108,11 @@ class Http2Connection(Receiving):
             and self.next_id < frames.MAX_WINDOW
         )
 
+    @property
+    def takes_none(self) -> bool:
+        """Return True if the other side has said that it takes no requests at all."""
+        return not self._most_streams
+
     async def send(
         self, method: str, target: str, headers: Sequence[tuple[str, str]], body: AsyncIterator[bytes] | None = None, *,
         whole: bytes = b"",

@@ -13,6 +13,7 @@ from steersman.api.meta.v1 import ObjectMeta
 from steersman.machinery.values import times
 from steersman.registry.services import Services
 from steersman.rest.context import loopback
+from steersman.work.bounded_cache import BoundedCache
 
 logger = logging.getLogger(__name__)
 
@@ -29,17 +30,15 @@ class RepairEvents:
         self._objects = services.objects
         self._controller = controller
         self._clock = clock
-        self._told: dict[tuple[str, str], float] = {}
+        self._told: BoundedCache[tuple[str, str], float] = BoundedCache(_TOLD)
 
     async def tell(self, regarding: ObjectReference, reason: str, action: str, note: str) -> None:
         """Makes a Warning about an object, and a line in the log. Raises StatusError."""
         now = self._clock()
-        told = self._told.get((regarding.uid, note))
+        told = self._told[(regarding.uid, note)]
         if told is not None and now - told < _QUIET:
             return
-        if len(self._told) >= _TOLD:
-            self._told.clear()
-        self._told[regarding.uid, note] = now
+        self._told.keep((regarding.uid, note), now)
         logger.warning("%s", note)
         namespace = regarding.namespace or "default"
         event = Event(

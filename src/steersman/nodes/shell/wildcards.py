@@ -1,0 +1,95 @@
+"""Pathname expansion: words with wildcards become the paths that they match."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import Final
+
+from steersman.nodes.shell.effects import MOST_PATH, Work, World
+from steersman.nodes.shell.paths import logical
+from steersman.nodes.shell.patterns import glob, glob_work
+
+_SPECIAL: Final = re.compile(r"([\\*?\[\]])")
+_ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
+_WILDCARD: Final = re.compile(r"[*?\[]")
+_HAS_WILDCARD: Final = re.compile(r"(?:[^\\]|\\.)*?[*?\[]", re.DOTALL)
+_MOST_PARTS: Final = 32
+"""Of a path with wildcards; a longer one stands for itself."""
+_MOST_MATCHES: Final = 1 << 12
+_MOST_NAME: Final = 255
+"""Bytes of a file's name, as Linux has it."""
+_AT_ONCE: Final = 64
+"""Paths and names that are looked at between two effects."""
+Pieces = list[tuple[str, bool]]
+"""Parts of a word, and whether each is quoted: wildcards in quotes stand for themselves."""
+
+
+def quoted(text: str) -> str:
+    """Return a pattern that matches a text alone."""
+    return _SPECIAL.sub(r"\\\1", text)
+
+
+def matching(world: World, pieces: Pieces) -> Work[list[str]]:
+    """Return the paths that a word matches in order; its text where there are none, or no wildcards in it."""
+    text = "".join([each for each, _ in pieces])
+    if len(text) > MOST_PATH or not any(not is_quoted and _WILDCARD.search(each) for each, is_quoted in pieces):
+        return [text]
+    pattern = "".join([quoted(each) if is_quoted else each.replace("\\", "\\\\") for each, is_quoted in pieces])
+    parts = pattern.split("/")
+    if len(parts) > _MOST_PARTS or not any(map(_is_wild, parts)):
+        return [text]
+    children = yield from _children(world)
+    found = [""]
+    for number, part in enumerate(parts):
+        beginning = "/" if number else ""
+        if not _is_wild(part):
+            name = _ESCAPED.sub(r"\1", part)
+            found = [each + beginning + name for each in found]
+            continue
+        matched: list[str] = []
+        for each in found:
+            folder = world.resolved(logical(world, each or ("/" if number else ".")))
+            yield from world.spend(files=_AT_ONCE)
+            for name in sorted(children.get(folder, ())):
+                yield from world.spend(len(name) + glob_work(part, len(name)))
+                if len(name) > _MOST_NAME or name.startswith(".") != part.startswith(".") or not glob(part, name):
+                    continue
+                if number == len(parts) - 1 or world.resolved(posixpath.join(folder, name)) in children:
+                    matched.append(each + beginning + name)
+            if len(matched) > _MOST_MATCHES:
+                return [text]
+        found = matched
+    if not _is_wild(parts[-1]):
+        found = [each for each in found if _is_there(world, children, each)]
+    return found or [text]
+
+
+def _is_wild(part: str) -> bool:
+    return _HAS_WILDCARD.match(part) is not None
+
+
+def _is_there(world: World, children: dict[str, set[str]], path: str) -> bool:
+    place = logical(world, path)
+    return world.resolved(place) in children or posixpath.basename(place) in children.get(
+        world.resolved(posixpath.dirname(place)), ()
+    )
+
+
+def _children(world: World) -> Work[dict[str, set[str]]]:
+    """Return the names in each folder."""
+    found: dict[str, set[str]] = {"/": set()}
+    for number, path in enumerate((*world.folders, *world.files)):
+        place = path.rstrip("/")
+        if path.endswith("/") or path in world.folders:
+            found.setdefault(place or "/", set())
+        for _ in range(_MOST_PARTS):
+            folder, _, name = place.rpartition("/")
+            names = found.setdefault(folder or "/", set())
+            if not name or name in names:
+                break
+            names.add(name)
+            place = folder
+        if not number % _AT_ONCE:
+            yield from world.spend(lines=4 * _AT_ONCE)
+    return found
