@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import functools
 import json
 import random
 import types
@@ -111,6 +112,13 @@ SERVED = [
 ] + [pytest.param(cls, id=cls.__name__) for cls in (JSONSchemaProps, DeviceAttribute, PodSpec)]
 
 
+@functools.cache
+def hints_of(cls):
+    """Return the types of the members of a class by name."""
+    return typing.get_type_hints(cls, include_extras=True)
+
+
+@functools.cache
 def wire_names(cls):
     """The members of a class that are in its message, those of embedded structs among them."""
     rows = list(tables.fields_of(cls))
@@ -133,7 +141,7 @@ class Generator(random.Random):
     def object(self, cls, depth=0):
         self.structs_left -= 1
         chance = (0.9, 0.9, 0.6, 0.4)[depth] if depth < 4 else 0.2
-        hints = typing.get_type_hints(cls, include_extras=True)
+        hints = hints_of(cls)
         names = [name for name in sorted(wire_names(cls)) if self.random() < chance and self.structs_left > 0]
         return cls(**{name: self.value(hints[name], depth + 1) for name in names})
 
