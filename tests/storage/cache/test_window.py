@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from steersman.storage.cache.cacher import Cacher
@@ -80,8 +82,7 @@ async def test_a_recalled_revision_is_there_though_much_has_changed_since(store:
     for number in range(20):
         await store.create(f"{PODS}{number:02}", b"1")
     revision = cacher.revision
-    for number in range(20, 1200):
-        await store.create(f"{PODS}{number:04}", b"1")
+    await asyncio.gather(*(store.create(f"{PODS}{number:04}", b"1") for number in range(20, 1200)))
     await cacher.recall(revision)
     assert len(cacher.list_at(revision, PODS)[0]) == 20
     assert len(cacher.list(PODS)[0]) == 1200
