@@ -72,7 +72,7 @@ async def test_a_refusal_without_reading_sends_no_continue_and_closes(serve, htt
     async def refuse(request: Request) -> Response:
         return Response(403, [], b"no")
 
-    client = await http1(await serve(refuse))
+    client = await http1(await serve(refuse, limits=Limits(linger=0.05)))
     client.send(b"PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n")
     status, headers, body = await client.response()
     assert (status, headers["connection"], body) == (403, "close", b"no")

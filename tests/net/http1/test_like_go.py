@@ -260,7 +260,7 @@ async def ok(request: Request) -> Response:
 
 
 async def test_an_answer_to_a_body_in_chunks_says_whether_the_connection_is_kept(serve, http1, eventually):
-    server = await serve(ok, limits=Limits(max_discard=10))
+    server = await serve(ok, limits=Limits(max_discard=10, linger=0.3))
     client = await http1(server)
     client.send(IN_CHUNKS + b"3\r\nabc\r\n")
     await eventually(lambda: server.statistics().requests == 1)
@@ -286,7 +286,7 @@ async def test_a_body_that_is_too_large_closes_and_says_so(serve, http1):
             await request.body.read(10)
         return Response(413, [], b"large")
 
-    client = await http1(await serve(handler, limits=Limits(max_discard=1000)))
+    client = await http1(await serve(handler, limits=Limits(max_discard=1000, linger=0.2)))
     client.send(IN_CHUNKS + b"10\r\n" + b"a" * 16 + b"\r\n")
     client.send((b"100\r\n" + b"a" * 256 + b"\r\n") * 300)
     assert ended_with(await client.rest(), b"large")
@@ -299,7 +299,7 @@ async def test_a_client_that_stops_in_the_middle_of_its_chunks_is_answered_never
 
 
 async def test_a_malformed_chunk_behind_an_answer_closes_and_the_answer_says_so(serve, http1, eventually):
-    server = await serve(ok)
+    server = await serve(ok, limits=Limits(linger=0.3))
     client = await http1(server)
     client.send(IN_CHUNKS + b"3\r\nabc\r\n")
     await eventually(lambda: server.statistics().requests == 1)
