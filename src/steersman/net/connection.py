@@ -92,6 +92,9 @@ class ClosedTransport(asyncio.Transport):
     def abort(self) -> None:
         """It is closed."""
 
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """Nothing waits."""
+
     def pause_reading(self) -> None:
         """Nothing comes."""
 
@@ -108,6 +111,8 @@ class Receiver(asyncio.BufferedProtocol):
     With a plain Protocol, TLS would allocate and shrink 256 KB for every read: a mapping of its own each time. The loop
     fills the buffer and says so in one go, and what has come is copied out first, so that one buffer is enough.
     """
+
+    __slots__ = ("__weakref__", "_lost", "_transport", "_unsent", "blocked", "core", "out", "piece", "scheduled")
 
     def __init__(self, core: Core) -> None:
         self.core = core
@@ -162,6 +167,16 @@ class Receiver(asyncio.BufferedProtocol):
     def _write_out(self) -> None:
         """Writes what is collected and what may follow it; the connection is there."""
         raise NotImplementedError
+
+    def sends_stream(self) -> None:
+        """Give the transport little at a time from now on, as many clients leave streams unread."""
+        self.piece = PIECE_OF_STREAM
+        self._transport.set_write_buffer_limits(high=self.core.limits.write_high_water // 4)
+
+    def sends_answers(self) -> None:
+        """Give the transport more at a time again, after a stream."""
+        self.piece = PIECE
+        self._transport.set_write_buffer_limits(high=self.core.limits.write_high_water)
 
     def _send(self, out: list[bytes]) -> None:
         """Gives the transport what is in `out`, which is empty afterwards, until it has enough.
