@@ -35,6 +35,7 @@ from steersman.rest.conversion import Conversion, NotConverted
 from steersman.webhooks.client import TIMEOUT, WebhookClient, WebhookError
 from steersman.webhooks.client_config import client_config_of, endpoint_of
 from steersman.webhooks.kubeconfig import ANONYMOUS, KubeconfigError
+from steersman.webhooks.reviews import is_large_review
 from steersman.work.offloading import offload_if
 
 log: Final = LimitedLog(logging.getLogger(__name__))
@@ -133,7 +134,7 @@ class WebhookConversion(Conversion):
             raise ReviewError("no supported conversion review versions", CALL, told_alone=True)
         uid = new_uid()
         answer = await self._asked(review_of(version, uid, target.api_version, values))
-        objects = await offload_if(is_large(answer), converted_objects, answer, version, uid, len(values))
+        objects = await offload_if(is_large_review(answer), converted_objects, answer, version, uid, len(values))
         found = []
         began = perf_counter()
         for value, raw in zip(values, objects, strict=True):
