@@ -37,6 +37,7 @@ from steersman.webhooks.client_config import client_config_of, endpoint_of
 from steersman.webhooks.kubeconfig import ANONYMOUS, KubeconfigError
 from steersman.webhooks.reviews import is_large_review
 from steersman.work.offloading import offload_if
+from steersman.work.shielding import shielded
 
 log: Final = LimitedLog(logging.getLogger(__name__))
 
@@ -169,7 +170,7 @@ class WebhookConversion(Conversion):
             self._client.add_done_callback(_seen)
         client = self._client
         try:
-            return await asyncio.shield(client)
+            return await shielded(client)
         except KubeconfigError:
             self._client = None
             raise
