@@ -10,6 +10,7 @@ import pytest
 
 from steersman.authorization import forbidden
 from steersman.endpoints import options, parameters, request
+from steersman.endpoints import request_info as read_info
 from steersman.endpoints.filters import request_info
 from steersman.machinery.errors import field, go_numbers, status
 from steersman.testing import Environment, User
@@ -133,6 +134,10 @@ async def test_a_long_path_is_read_beside_the_loop(environment, on_loop) -> None
     read = on_loop(request_info, "read_request_info")
     answer = await environment.client().get(f"{NAMESPACE}/configmaps/{'%7F' * LONG}")
     assert (answer.status, read) == (404, [False])
+    read.clear()
+    parsed = on_loop(read_info, "first_parameter")
+    listed = await environment.client().get(f"{NAMESPACE}/configmaps?fieldSelector=metadata.name%3D{'%7F' * LONG}")
+    assert (listed.status, read, set(parsed)) == (200, [False], {False})
     read.clear()
     refused = await environment.client().get(f"/api/v1/watch?{'%7F' * LONG}")
     assert refused.status == 500
