@@ -7,13 +7,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from steersman.authentication.interface import NO_REMARKS
+from steersman.authentication.user import ANONYMOUS
 from steersman.endpoints.negotiation import LONGEST_ACCEPT, bounded
 from steersman.endpoints.query import NO_QUERY, Query, first_parameter, first_parameters, parse_query
 from steersman.endpoints.request_info import RequestInfo
 from steersman.machinery.identity.action import NO_ACTION
 from steersman.net.message import Headers, Response
 from steersman.net.message import Request as HttpRequest
-from steersman.work.offloading import current, offload_if
+from steersman.work.offloading import Account, offload_if
+from steersman.work.threads import WorkerThreads
 
 if TYPE_CHECKING:
     from steersman.audit.trail import Trail
@@ -34,8 +36,8 @@ class Request:
     `http` is the message itself; `info` is set by the request-info filter, `user` by the authentication filter, and
     `action` by the route, once what was authorized is what it does, with the `subpath` behind a subresource. `received`
     and `deadline` are loop times in seconds; a deadline of 0 is none. A `query` that takes long to read is there once
-    the request is authorized: filters before that ask for `parameter`. A request with a large body has a `place`, which
-    it takes when the work on that begins. `audit` is what is recorded of it, None for nothing, and `recorded` what the
+    the request is authorized: filters before that ask for `parameter`. `account` is on whose account work is offloaded,
+    None until some is. `audit` is what is recorded of it, None for nothing, and `recorded` what the
     answer waits for; `remarks` are those of who judged who sends it, which took some `authentication_seconds`. `flow`
     is where it stands in priority and fairness, None without; what begins a watch calls `initialized` when its first
     objects are out. With a flow come its `estimate` and its `ticket`, which is None for a request that was refused at
@@ -43,9 +45,9 @@ class Request:
     been told of, and nothing newer was committed when the request came; 0 where that was not asked.
     """
 
-    __slots__ = ("action", "audit", "audit_id", "authentication_seconds", "deadline", "estimate", "flow", "headers",
-                 "http", "info", "initialized", "method", "newest", "path", "query", "received", "recorded", "refused",
-                 "remarks", "subpath", "ticket", "user", "warnings")  # fmt: skip
+    __slots__ = ("_threads", "account", "action", "audit", "audit_id", "authentication_seconds", "deadline",
+                 "estimate", "flow", "headers", "http", "info", "initialized", "method", "newest", "path", "query",
+                 "received", "recorded", "refused", "remarks", "subpath", "ticket", "user", "warnings")  # fmt: skip
 
     info: RequestInfo
     user: UserInfo
@@ -53,8 +55,11 @@ class Request:
     estimate: Estimate
     ticket: Ticket | None
 
-    def __init__(self, http: HttpRequest) -> None:
+    def __init__(self, http: HttpRequest, threads: WorkerThreads | None = None) -> None:
+        """`threads` are those of the server, in which work of the request is done; a server always gives them."""
         self.http = http
+        self._threads = threads
+        self.account: Account | None = None
         self.method: str = http.method
         self.path: str = http.path
         self.headers: Headers = http.headers
@@ -81,10 +86,13 @@ class Request:
         elif len(query) < SHORT_QUERY:
             self.query = parse_query(query)
 
-    def identify(self, user: UserInfo) -> None:
-        """Set the user, on whose account the request is worked on from now on."""
-        self.user = user
-        current().user = user.name
+    def open_account(self) -> Account:
+        """Return the account on which the request is worked on: that of its user, once the user is known."""
+        assert self._threads is not None
+        return Account(self._threads, self._account_of, keeps_size=True)
+
+    def _account_of(self) -> str:
+        return self.user.name if hasattr(self, "user") else ANONYMOUS
 
     @property
     def has_long_query(self) -> bool:

@@ -28,6 +28,8 @@ PIECE: Final = 64 << 10
 
 TLS encrypts all that it is given at once, and keeps the buffer for it as long as the connection is there.
 """
+_FEW_PIECES: Final = 4
+"""Parts of an answer that are joined before it is looked whether they are much: nearly all answers have so few."""
 PIECE_OF_STREAM: Final = 16 << 10
 """The same where a `Stream` is sent, which many clients may leave unread: dearer, as each piece is a record of TLS, and
 the transport is left with less that is this connection's own."""
@@ -109,6 +111,8 @@ class Receiver(asyncio.BufferedProtocol):
     fills the buffer and says so in one go, and what has come is copied out first, so that one buffer is enough.
     """
 
+    __slots__ = ("__weakref__", "_lost", "_transport", "_unsent", "blocked", "core", "out", "piece", "scheduled")
+
     def __init__(self, core: Core) -> None:
         self.core = core
         self.out: list[bytes] = []
@@ -168,11 +172,13 @@ class Receiver(asyncio.BufferedProtocol):
 
         The rest waits as it came, in bytes that other connections may share.
         """
-        if not self._unsent and not self.blocked and sum(map(len, out)) <= self.piece:
+        if not self._unsent and not self.blocked and (len(out) <= _FEW_PIECES or sum(map(len, out)) <= self.piece):
             data = b"".join(out)
             out.clear()
-            self._transport.write(data)
-            return
+            if len(data) <= self.piece:
+                self._transport.write(data)
+                return
+            out.append(data)
         unsent = self._unsent
         unsent += out
         out.clear()

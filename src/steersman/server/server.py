@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from steersman.authentication.user import ANONYMOUS
 from steersman.catalogue.catalogue import Catalogue
 from steersman.endpoints.filters.arrival import Arrival
 from steersman.endpoints.filters.wait_group import WaitGroup
@@ -29,7 +28,7 @@ from steersman.server.handler_chain import filters
 from steersman.server.health import PING, HealthCheck, HealthChecks
 from steersman.server.hooks import Hook, Hooks
 from steersman.server.lifecycle import Lifecycle
-from steersman.work.offloading import Account, bind, unbind
+from steersman.work.offloading import bind, unbind
 from steersman.work.threads import WorkerThreads
 
 logger = logging.getLogger(__name__)
@@ -309,8 +308,8 @@ def _front(handle: Handler, threads: WorkerThreads) -> HttpHandler:
     async def front(http: HttpRequest) -> Response:
         if "%" in http.path and has_bad_escape(http.path):
             return Response(400, [TEXT_TYPE], b"400 Bad Request", close=http.version != "2")
-        request = Request(http)
-        token = bind(Account(threads, ANONYMOUS, keeps_size=True))
+        request = Request(http, threads)
+        token = bind(request)
         try:
             return await handle(request)
         except StatusError as error:

@@ -55,20 +55,28 @@ class Place(Protocol):
 class Account:
     """The user for whom work is done, and what is known of its size. One for each request or component.
 
-    `user` shares the worker threads fairly with other users. `is_large` says that every further piece of work runs in
+    Its user shares the worker threads fairly with other users. `is_large` says that every further piece of work runs in
     the threads. `place`, if there is one, is taken before the first of them.
     """
 
-    __slots__ = ("_keeps_size", "_number", "_threads", "is_large", "place", "user")
+    __slots__ = ("_keeps_size", "_number", "_threads", "_user", "is_large", "place")
 
-    def __init__(self, threads: WorkerThreads, user: str = SERVER, *, keeps_size: bool = False) -> None:
-        """`keeps_size`: once a piece of work has taken long, all that follow are taken for large too."""
+    def __init__(
+        self, threads: WorkerThreads, user: str | Callable[[], str] = SERVER, *, keeps_size: bool = False
+    ) -> None:
+        """`user` may be found out when it is needed. `keeps_size`: once a piece of work has taken long, all that follow
+        are taken for large too."""
         self._threads = threads
         self._number = next(threads.numbers)
         self._keeps_size = keeps_size
-        self.user = user
+        self._user = user
         self.is_large = False
         self.place: Place | None = None
+
+    @property
+    def user(self) -> str:
+        """The user on whose account the work is done."""
+        return self._user if isinstance(self._user, str) else self._user()
 
     def of(self, user: str) -> Account:
         """Return an account of the same threads for one more piece of work of `user`, nothing of which is large yet."""
@@ -96,21 +104,29 @@ class Account:
                 self.mark_large()
             finally:
                 _here.is_offloading = outer
-        return await self._beside(partial(work, *args, **kwargs))
+        return await self.beside(work, *args, **kwargs)
 
     async def offload_if(self, is_large: bool, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Return what `work` returns, run in the worker threads at once if `is_large`, else as `offload` does."""
-        if is_large:
-            return await self._beside(partial(work, *args, **kwargs))
-        return await self.offload(work, *args, **kwargs)
+        return await (self.beside if is_large else self.offload)(work, *args, **kwargs)
 
-    async def _beside(self, work: Callable[[], R]) -> R:
+    async def beside(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Return what `work` returns, run in the worker threads. Raises what it raises."""
         if self.place is not None:
             await self.place.take()
-        return await self._threads.run(self.user, self._number, work)
+        return await self._threads.run(self.user, self._number, partial(work, *args, **kwargs))
 
 
-_bound: Final[ContextVar[Account]] = ContextVar("account")
+class HasAccount(Protocol):
+    """What an account is made for when it is first needed, such as a request, most of which need none."""
+
+    account: Account | None
+
+    def open_account(self) -> Account:
+        """Make the account."""
+
+
+_bound: Final[ContextVar[Account | HasAccount]] = ContextVar("account")
 
 
 @lru_cache(maxsize=1)
@@ -121,17 +137,22 @@ def _of_process() -> Account:
 
 def current() -> Account:
     """Return the account that is bound here."""
-    return _bound.get(None) or _of_process()
+    found = _bound.get(None)
+    if isinstance(found, Account):
+        return found
+    if found is None:
+        return _of_process()
+    account = found.account
+    if account is None:
+        account = found.account = found.open_account()
+    _bound.set(account)
+    return account
 
 
-def bind(account: Account) -> Token[Account]:
-    """Bind an account until `unbind` is given the token, in the same context."""
-    return _bound.set(account)
-
-
-def unbind(token: Token[Account]) -> None:
-    """Bind again what was bound before."""
-    _bound.reset(token)
+bind: Final[Callable[[Account | HasAccount], Token[Account | HasAccount]]] = _bound.set
+"""Binds an account, or what has one, until `unbind` is given the token, in the same context."""
+unbind: Final[Callable[[Token[Account | HasAccount]], None]] = _bound.reset
+"""Binds again what was bound before."""
 
 
 @contextmanager
@@ -144,20 +165,26 @@ def bound(account: Account) -> Iterator[Account]:
         _bound.reset(token)
 
 
-async def offload(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+def offload(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
     """Return what `work` returns, run for the account that is bound here. Raises what `work` raises.
 
     It runs on the event loop unless the account is of something large or `work` finds that it takes long.
     """
-    return await current().offload(work, *args, **kwargs)
+    found = _bound.get(None)
+    account = found if isinstance(found, Account) else current()  # a call less for nearly all
+    return account.offload(work, *args, **kwargs)
 
 
-async def offload_if(is_large: bool, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+def offload_if(
+    is_large: bool, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs
+) -> Coroutine[Any, Any, R]:  # fmt: skip
     """Return what `work` returns, run in the worker threads at once if `is_large`, else as `offload` does.
 
     For a piece of work on something other than the request's own object, whose size is known.
     """
-    return await current().offload_if(is_large, work, *args, **kwargs)
+    found = _bound.get(None)
+    account = found if isinstance(found, Account) else current()
+    return account.beside(work, *args, **kwargs) if is_large else account.offload(work, *args, **kwargs)
 
 
 def begin_task(work: Coroutine[Any, Any, R], *, name: str | None = None) -> asyncio.Task[R]:

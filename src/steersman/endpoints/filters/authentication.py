@@ -69,7 +69,7 @@ def with_authentication(
                     del headers["authorization"]
                     metrics.authentication_attempts.inc(("success",))
                     metrics.authentications.inc(_counted_as(known[0].name))
-                    request.identify(known[0])
+                    request.user = known[0]
                     if known[1] is not NO_REMARKS:
                         _remark(request, known[1])
                     if proxy_headers is not None:
@@ -100,7 +100,7 @@ def with_authentication(
             if len(recent) >= _KEPT:
                 del recent[next(iter(recent))]
             recent[digest] = (user, credentials.remarks, request.received + _KEPT_SECONDS)
-        request.identify(user)
+        request.user = user
         if credentials.remarks is not NO_REMARKS:
             _remark(request, credentials.remarks)
         if proxy_headers is not None:

@@ -60,7 +60,7 @@ def with_impersonation(authorizer: Authorizer, metrics: RequestMetrics) -> Filte
             return response
         _count(request, metrics, impersonated.constraint.partition(":")[2] or "legacy", "allowed", began)
         logger.info("%s is impersonating %s", _shown(request.user), _shown(impersonated.user))
-        request.identify(impersonated.user)
+        request.user = impersonated.user
         if request.audit is not None:
             request.audit.impersonated(impersonated.user, impersonated.constraint)
         return await next_(request)
