@@ -173,12 +173,12 @@ def test_the_share_of_aliased_nodes_is_bounded_as_by_go_yaml(width: int, is_allo
             load(text)
 
 
-@pytest.mark.parametrize("char", ["x", "\u00e9", "\u6f22"])
-def test_texts_behind_aliases_are_bounded_by_their_bytes(char: str) -> None:
-    length = MAX_BYTES_FROM_ALIASES // 1000 // len(char.encode())
-    text = f"a: &a {char * length}\n"
-    aliases = [f"b{number}: *a\n" for number in range(1010)]
-    assert load((text + "".join(aliases[:1000])).encode())
+@pytest.mark.parametrize(("char", "size"), [("x", 1), ("\u00e9", 2), ("\u6f22", 3), ("\\x01", 6)])
+def test_texts_behind_aliases_are_bounded_by_their_bytes_in_json(char: str, size: int) -> None:
+    text = f'a: &a "{char * (3_000 // size)}"\n'
+    count = MAX_BYTES_FROM_ALIASES // 3_002
+    aliases = [f"b{number}: *a\n" for number in range(count + 2)]
+    assert load((text + "".join(aliases[:count])).encode())
     with pytest.raises(YAMLError, match="excessive aliasing"):
         load((text + "".join(aliases)).encode())
 

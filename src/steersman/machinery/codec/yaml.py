@@ -24,7 +24,7 @@ from steersman.machinery.large_work.sizes import MAX_OBJECTS, MAX_VALUES, too_ma
 from steersman.work.threads import give_way
 
 MAX_BYTES_FROM_ALIASES: Final = 3 << 20
-"""Bytes of text that aliases may stand for altogether, as a text is written out wherever an alias refers to it.
+"""Bytes in JSON of the texts that aliases may stand for altogether: a text is written out wherever one refers to it.
 
 A body of JSON has no more, so nothing that comes of a body of YAML takes longer to encode and decode.
 """
@@ -192,7 +192,7 @@ class _Reader:
                 self._check_escapes(event)
             value = _scalar_value(event)
             text = event.value
-            self._text_bytes += len(text) if text.isascii() else len(text.encode())
+            self._text_bytes += len(text) if text.isascii() and text.isprintable() else len(encode(text))
         else:
             self._count(collections=1)
             value = self._collection(event)
