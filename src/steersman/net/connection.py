@@ -28,8 +28,6 @@ PIECE: Final = 64 << 10
 
 TLS encrypts all that it is given at once, and keeps the buffer for it as long as the connection is there.
 """
-_FEW_PIECES: Final = 4
-"""Parts of an answer that are joined before it is looked whether they are much: nearly all answers have so few."""
 PIECE_OF_STREAM: Final = 16 << 10
 """The same where a `Stream` is sent, which many clients may leave unread: dearer, as each piece is a record of TLS, and
 the transport is left with less that is this connection's own."""
@@ -93,6 +91,9 @@ class ClosedTransport(asyncio.Transport):
 
     def abort(self) -> None:
         """It is closed."""
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """Nothing waits."""
 
     def pause_reading(self) -> None:
         """Nothing comes."""
@@ -167,18 +168,26 @@ class Receiver(asyncio.BufferedProtocol):
         """Writes what is collected and what may follow it; the connection is there."""
         raise NotImplementedError
 
+    def sends_stream(self) -> None:
+        """Give the transport little at a time from now on, as many clients leave streams unread."""
+        self.piece = PIECE_OF_STREAM
+        self._transport.set_write_buffer_limits(high=self.core.limits.write_high_water // 4)
+
+    def sends_answers(self) -> None:
+        """Give the transport more at a time again, after a stream."""
+        self.piece = PIECE
+        self._transport.set_write_buffer_limits(high=self.core.limits.write_high_water)
+
     def _send(self, out: list[bytes]) -> None:
         """Gives the transport what is in `out`, which is empty afterwards, until it has enough.
 
         The rest waits as it came, in bytes that other connections may share.
         """
-        if not self._unsent and not self.blocked and (len(out) <= _FEW_PIECES or sum(map(len, out)) <= self.piece):
+        if not self._unsent and not self.blocked and sum(map(len, out)) <= self.piece:
             data = b"".join(out)
             out.clear()
-            if len(data) <= self.piece:
-                self._transport.write(data)
-                return
-            out.append(data)
+            self._transport.write(data)
+            return
         unsent = self._unsent
         unsent += out
         out.clear()

@@ -32,10 +32,10 @@ class Limits:
     """The same over all requests of one HTTP/2 connection."""
     max_discard: int = 256 << 10
     """Body bytes read and thrown away to keep an HTTP/1.1 connection, when the handler did not read them."""
-    write_high_water: int = 16 << 10
-    """Bytes handed to the transport before writers must wait. They are this connection's own, and lie there as often as
-    connections are not read; what waits before that is shared, as events of watches are. Below TLS the loop keeps up to
-    64 KiB and one record more."""
+    write_high_water: int = 64 << 10
+    """Bytes handed to the transport before writers must wait; a quarter of them while a stream is sent. They are this
+    connection's own, and lie there as often as connections are not read; what waits before that is shared, as events of
+    watches are. Below TLS the loop keeps up to 64 KiB and one record more."""
     send_timeout: float = 60.0
     """How long an answer may take to leave once it is complete; upstream's requests end after as long."""
     max_unsent: int = 16 << 20

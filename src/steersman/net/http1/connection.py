@@ -390,7 +390,8 @@ class Http1Connection(Receiver):
         if exchange.done:
             return
         exchange.close(None)
-        self.piece = PIECE
+        if self.piece != PIECE:
+            self.sends_answers()
         self._leaving_since = None
         if self._current is exchange:
             self._current = None

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol, cast
 
 from steersman.net.body import EmptyBody, IncomingBody
-from steersman.net.connection import PIECE_OF_STREAM, Core, is_pushed, notify_closed, tell_over
+from steersman.net.connection import Core, is_pushed, notify_closed, tell_over
 from steersman.net.message import BodyAborted, Request, Response, Stream, Upgraded
 from steersman.net.upgrade import UpgradedConnection
 
@@ -52,10 +52,10 @@ class Carrier(Protocol):
     out: list[bytes]
     scheduled: bool
     blocked: bool
-    piece: int
-    """Bytes that the transport is given at a time."""
 
     def schedule(self) -> None: ...
+
+    def sends_stream(self) -> None: ...
 
     def flush(self) -> None: ...
 
@@ -191,7 +191,7 @@ class Http1Exchange:
                 self.buffered = size
         elif pushed is not None:
             self._sink = pushed
-            self.connection.piece = PIECE_OF_STREAM
+            self.connection.sends_stream()
             pushed.start(self)
 
     def _too_much_unread(self) -> bool:

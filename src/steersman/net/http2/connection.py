@@ -258,7 +258,8 @@ class Http2Connection(Http2Output):
         self._give_back(stream.close(reason))
         if not self.streams:
             self._idle_since = self.core.loop.time()
-            self.piece = PIECE
+            if self.piece != PIECE:
+                self.sends_answers()
             if self._draining:
                 self._close_when_read()
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol, cast
 
 from steersman.net.body import EmptyBody, IncomingBody
-from steersman.net.connection import PIECE_OF_STREAM, Core, is_pushed, notify_closed, tell_over
+from steersman.net.connection import Core, is_pushed, notify_closed, tell_over
 from steersman.net.fields import FieldCache
 from steersman.net.http2 import hpack
 from steersman.net.http2.frames import DATA, END_STREAM, ErrorCode, headers, pack_head
@@ -27,8 +27,6 @@ class Carrier(Protocol):
     out: list[bytes]
     scheduled: bool
     blocked: bool
-    piece: int
-    """Bytes that the transport is given at a time."""
     window: int
     """Bytes that the peer will still take on all streams."""
     max_frame: int
@@ -38,6 +36,8 @@ class Carrier(Protocol):
     leaving: dict[Http2Stream, float]
 
     def schedule(self) -> None: ...
+
+    def sends_stream(self) -> None: ...
 
     def flush(self) -> None: ...
 
@@ -189,7 +189,7 @@ class Http2Stream:
         self._send_head(block, 0)
         if pushed is not None:
             self._sink = sink
-            self.connection.piece = PIECE_OF_STREAM
+            self.connection.sends_stream()
             sink.start(self)
 
     def _send_head(self, block: bytes, flags: int) -> None:
