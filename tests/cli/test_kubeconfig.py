@@ -10,7 +10,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from steersman.cli import main
-from steersman.cli.merged_context import merge, take_out, without
+from steersman.cli.merged_context import merge, replaced_server, take_out, without
 from steersman.cli.up.process_file import claim
 
 ADMIN = {
@@ -246,3 +246,28 @@ def test_that_no_server_runs_is_told(folder: Path, tmp_path: Path):
     assert run(folder, tmp_path / "config").stderr == f"no server runs in {folder} now\n"
     with claim(folder):
         assert run(folder, tmp_path / "config").stderr == ""
+
+
+def test_that_the_context_led_to_another_server_is_told(folder: Path, tmp_path: Path):
+    target = tmp_path / "config"
+    assert "led to" not in run(folder, target).stderr
+    assert "led to" not in run(folder, target).stderr
+    other = tmp_path / "other"
+    other.mkdir()
+    moved = yaml.safe_dump(ADMIN).replace("127.0.0.1:1", "127.0.0.1:2")
+    (other / "admin.kubeconfig").write_text(moved)
+    told = run(other, target)
+    assert "it led to https://127.0.0.1:1 before; with --name there is a context for each" in told.stderr
+    assert "led to" not in run(folder, target, "--name", "second").stderr
+
+
+def test_a_server_that_listens_elsewhere_is_no_other(folder: Path):
+    before = yaml.safe_load(yaml.safe_dump(ADMIN))
+    before["clusters"][0]["cluster"]["certificate-authority-data"] = "Y2E="
+    config = merge({}, before, "a")
+    after = yaml.safe_load(yaml.safe_dump(before))
+    after["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:2"
+    assert replaced_server(config, after, "a") == ""
+    after["clusters"][0]["cluster"]["certificate-authority-data"] = "Y2I="
+    assert replaced_server(config, after, "a") == "https://127.0.0.1:1"
+    assert replaced_server(config, after, "b") == ""

@@ -14,7 +14,7 @@ from steersman.audit.backends.log import LogBackend
 from steersman.audit.backends.truncation import Truncating
 from steersman.audit.metrics import AuditMetrics
 from steersman.audit.trail import Auditor
-from steersman.controlplane.auditing import auditor
+from steersman.controlplane.auditing import audit_rules, auditor
 from steersman.controlplane.options import Options, OptionsError
 from steersman.machinery.metrics import Registry
 
@@ -30,7 +30,7 @@ def made(folder: Path, **given: Any) -> Auditor | None:
     (folder / "kubeconfig").write_text(KUBECONFIG)
     options = Options(data_dir=folder, **{"audit_policy_file": str(folder / "policy.yaml"), **given})
     with ThreadPoolExecutor(1) as executor:
-        return auditor(options, AuditMetrics(Registry()), executor)
+        return auditor(options, audit_rules(options), AuditMetrics(Registry()), executor)
 
 
 @pytest.mark.parametrize(

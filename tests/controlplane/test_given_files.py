@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from steersman.authentication.service_account_keys import ServiceAccountKeys
+from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.given_files import (
     check_kubelet_files,
     service_account_keys,
@@ -162,3 +163,29 @@ def test_certificates_of_names_are_read_as_upstream_reads_them(text: str, told: 
         sni_cert_key(text)
     assert sni_cert_key(" a , b ") == ("a", "b", ())
     assert sni_cert_key("a,b: x , *.y") == ("a", "b", ("x", "*.y"))
+
+
+JUNK = "neither: this\nnor: that\n"
+
+
+@pytest.mark.parametrize("given", [
+    {"audit_policy_file": "{}"}, {"admission_control_config_file": "{}"}, {"authentication_config": "{}"},
+    {"authorization_config": "{}"}, {"egress_selector_config_file": "{}"}, {"encryption_provider_config": "{}"},
+    {"token_auth_file": "{}"}, {"client_ca_file": "{}"}, {"service_account_key_file": ("{}",)},
+    {"service_account_signing_key_file": "{}"}, {"tls_cert_file": "{}", "tls_private_key_file": "{}"},
+    {"tls_sni_cert_key": ("{0},{0}",)}, {"requestheader_client_ca_file": "{}"},
+    {"authorization_mode": ("Webhook",), "authorization_webhook_config_file": "{}"},
+    {"authentication_token_webhook_config_file": "{}"}, {"kubelet_certificate_authority": "{}"},
+    {"audit_policy_file": "{}", "audit_webhook_config_file": "{}"},
+], ids=lambda given: "+".join(given))  # fmt: skip
+async def test_a_start_that_a_given_file_ends_leaves_nothing_behind(tmp_path: Path, given: dict[str, object]) -> None:
+    junk = tmp_path / "junk"
+    junk.write_text(JUNK)
+    filled = {
+        name: tuple(each.format(junk) for each in value) if isinstance(value, tuple) else str(value).format(junk)
+        for name, value in given.items()
+    }
+    folder = tmp_path / "data"
+    with pytest.raises(OptionsError):
+        await ControlPlane(Options(data_dir=folder, secure_port=0, **filled)).start()
+    assert not folder.exists()

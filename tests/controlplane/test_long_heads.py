@@ -10,7 +10,9 @@ import pytest
 
 from steersman.authorization import forbidden
 from steersman.endpoints import options, parameters, request
-from steersman.machinery.errors import go_numbers
+from steersman.endpoints import request_info as read_info
+from steersman.endpoints.filters import request_info
+from steersman.machinery.errors import field, go_numbers, status
 from steersman.testing import Environment, User
 
 LONG = 40_000
@@ -94,3 +96,48 @@ async def test_a_number_that_is_too_long_is_quoted_beside_the_loop(environment, 
     assert (long.status, quoted) == (400, [False])
     short = await client.get(f"{NAMESPACE}/configmaps?{option}=%22")
     assert long.json()["message"] == short.json()["message"].replace('\\"', '\\"' * LONG)
+
+
+@pytest.mark.parametrize("method", ["get", "delete"])
+@pytest.mark.parametrize("path", [f"{NAMESPACE}/configmaps/{{}}", f"{NAMESPACE}/pods/{{}}/log", "/api/v1/nodes/{}"])
+async def test_a_long_name_that_is_not_found_is_quoted_beside_the_loop(
+    environment, on_loop, path: str, method: str
+) -> None:
+    quoted = on_loop(status, "quote")
+    ask = getattr(environment.client(), method)
+    short = await ask(path.format("%7F"))
+    assert set(quoted) <= {True}
+    quoted.clear()
+    long = await ask(path.format("%7F" * LONG))
+    assert set(quoted) <= {False}
+    assert long.status == short.status
+    assert long.json()["message"] == short.json()["message"].replace("\\x7f", "\\x7f" * LONG)
+
+
+@pytest.mark.parametrize("path", [f"{NAMESPACE}/configmaps/a", f"{NAMESPACE}/configmaps", f"{NAMESPACE}/pods/a/status"])
+async def test_a_long_version_is_quoted_beside_the_loop(environment, on_loop, path: str) -> None:
+    quoted = [on_loop(go_numbers, "quote"), on_loop(field, "quote")]
+    client = environment.client()
+    short = await client.get(f"{path}?resourceVersion=%7F")
+    assert [set(each) for each in quoted] == [{True}, {True}]
+    for each in quoted:
+        each.clear()
+    long = await client.get(f"{path}?resourceVersion={'%7F' * LONG}")
+    assert [set(each) for each in quoted] == [{False}, {False}]
+    assert (long.status, long.json()["message"]) == (
+        short.status,
+        short.json()["message"].replace("\\x7f", "\\x7f" * LONG),
+    )
+
+
+async def test_a_long_path_is_read_beside_the_loop(environment, on_loop) -> None:
+    read = on_loop(request_info, "read_request_info")
+    answer = await environment.client().get(f"{NAMESPACE}/configmaps/{'%7F' * LONG}")
+    assert (answer.status, read) == (404, [False])
+    read.clear()
+    parsed = on_loop(read_info, "first_parameter")
+    listed = await environment.client().get(f"{NAMESPACE}/configmaps?fieldSelector=metadata.name%3D{'%7F' * LONG}")
+    assert (listed.status, read, set(parsed)) == (200, [False], {False})
+    read.clear()
+    refused = await environment.client().get(f"/api/v1/watch?{'%7F' * LONG}")
+    assert refused.status == 500

@@ -158,6 +158,20 @@ async def test_a_small_new_object_is_worked_on_at_once(noting: SmallServer, seen
     assert (seen.here, seen.beside) == (STEPS, set())
 
 
+@pytest.mark.parametrize(("method", "path", "media"), [
+    ("POST", NOTES, "application/yaml"), ("PATCH", f"{NOTES}/a?fieldManager=x", "application/apply-patch+yaml"),
+])  # fmt: skip
+async def test_little_yaml_that_stands_for_much_is_worked_on_beside_the_loop(
+    noting: SmallServer, seen: Seen, method: str, path: str, media: str
+) -> None:
+    data = f"a: &a {'x' * 400}, " + ", ".join(f"k{number}: *a" for number in range(100))
+    body = f"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}, data: {{{data}}}}}".encode()
+    assert not is_large(body)
+    answer = await noting.ask(method, path, body, content_type=media)
+    assert (answer.status, len(answer.json()["data"])) == (201, 101)
+    assert (seen.beside, seen.here) == (STEPS, set())
+
+
 @pytest.mark.parametrize("media", FORMS)
 async def test_a_large_update_is_worked_on_beside_the_loop(noting: SmallServer, seen: Seen, media: str) -> None:
     await noting.note("a")

@@ -113,6 +113,9 @@ _YAML: Final[dict[str, Form]] = {
         f"b{i}: &b{i} [{','.join(['*' + ('a' if not i else f'b{i - 1}')] * 9)}]" for i in range(size // 60)
     ).encode(),
     "many-aliases": lambda size: b"a: &a {b: c}\nl: [" + b"*a," * (size // 3) + b"]\n",
+    "aliased-text": lambda size: b"a: &a " + b"x" * (size // 2) + b"\nl: [" + b"*a," * (size // 6) + b"]\n",
+    "aliased-short-texts": lambda size: b"a: &a " + b"x" * 511 + b"\nl: [" + b"*a," * (size // 3) + b"]\n",
+    "aliased-objects": lambda size: b"a: &a [" + b"{}," * (size // 4) + b"]\nl: [" + b"*a," * 90 + b"]\n",
     "anchors": lambda size: "\n".join(numbered("k{i}: &a{i} b", size)).encode(),
     "merges": lambda size: b"a: &a {b: c}\nd:\n" + b"  <<: *a\n" * (size // 9),
     "merge-chain": lambda size: b"k: &k0 {a: b}\n" + "\n".join(

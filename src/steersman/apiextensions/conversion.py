@@ -35,7 +35,9 @@ from steersman.rest.conversion import Conversion, NotConverted
 from steersman.webhooks.client import TIMEOUT, WebhookClient, WebhookError
 from steersman.webhooks.client_config import client_config_of, endpoint_of
 from steersman.webhooks.kubeconfig import ANONYMOUS, KubeconfigError
+from steersman.webhooks.reviews import is_large_review
 from steersman.work.offloading import offload_if
+from steersman.work.shielding import shielded
 
 log: Final = LimitedLog(logging.getLogger(__name__))
 
@@ -133,7 +135,7 @@ class WebhookConversion(Conversion):
             raise ReviewError("no supported conversion review versions", CALL, told_alone=True)
         uid = new_uid()
         answer = await self._asked(review_of(version, uid, target.api_version, values))
-        objects = await offload_if(is_large(answer), converted_objects, answer, version, uid, len(values))
+        objects = await offload_if(is_large_review(answer), converted_objects, answer, version, uid, len(values))
         found = []
         began = perf_counter()
         for value, raw in zip(values, objects, strict=True):
@@ -168,7 +170,7 @@ class WebhookConversion(Conversion):
             self._client.add_done_callback(_seen)
         client = self._client
         try:
-            return await asyncio.shield(client)
+            return await shielded(client)
         except KubeconfigError:
             self._client = None
             raise

@@ -30,6 +30,7 @@ from steersman.machinery.codec.serializer import from_plain
 from steersman.machinery.identity.action import Action
 from steersman.machinery.values.times import moment, monotonic
 from steersman.work.offloading import offload_if
+from steersman.work.shielding import shielded
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +83,7 @@ class Auditor:
 
     async def done(self, waiting: Awaitable[bool] | None) -> bool:
         """What it gives; it goes on when who waits for it does not wait any more."""
-        return waiting is None or await asyncio.shield(self._begun(waiting))
+        return waiting is None or await shielded(self._begun(waiting))
 
     def _begun(self, waiting: Awaitable[bool]) -> asyncio.Future[bool]:
         future = asyncio.ensure_future(waiting)

@@ -23,6 +23,7 @@ from steersman.machinery.metrics import Counter, Gauge, Histogram, Registry
 from steersman.machinery.values import times
 from steersman.net import protobuf_fields as proto
 from steersman.net.unix_rpc import RPCError, UnixChannel
+from steersman.work.shielding import shielded
 
 logger = logging.getLogger(__name__)
 
@@ -155,7 +156,7 @@ class ExternalSigner(Verifiers):
         if self._fetching is None or self._fetching.done():
             self._fetching = asyncio.get_running_loop().create_task(self._fetch())
             self._fetching.add_done_callback(_seen)
-        await asyncio.shield(self._fetching)
+        await shielded(self._fetching)
 
     async def _fetch(self) -> None:
         code = "OK"

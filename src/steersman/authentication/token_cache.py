@@ -14,6 +14,7 @@ import msgspec
 from steersman.authentication.interface import AuthenticationError, TokenAuthenticator, TokenIdentity
 from steersman.machinery.errors.status import too_many_requests
 from steersman.machinery.values import times
+from steersman.work.shielding import shielded
 
 T = TypeVar("T")
 
@@ -71,7 +72,7 @@ class CachedTokenAuthenticator:
             return None
         asked = self._asked.get(key)
         if asked is not None:
-            return asyncio.shield(asked)
+            return shielded(asked)
         if len(self._asked) >= MOST_WAITING:
             raise too_many_requests("too many tokens are being looked up, please try again later", _RETRY_SECONDS)
         identity = self._authenticator.authenticate_token(token, audiences)
@@ -80,7 +81,7 @@ class CachedTokenAuthenticator:
             return identity
         asked = self._asked[key] = asyncio.ensure_future(self._wait(key, identity))
         asked.add_done_callback(_seen)
-        return asyncio.shield(asked)  # one who gives up must not end it for the others
+        return shielded(asked)  # one who gives up must not end it for the others
 
     async def _wait(self, key: bytes, pending: Awaitable[TokenIdentity | None]) -> TokenIdentity | None:
         try:

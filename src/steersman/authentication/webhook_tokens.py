@@ -8,8 +8,7 @@ from typing import Final
 from steersman.api.authentication.v1 import TokenReview
 from steersman.authentication.token_review import Review
 from steersman.machinery.codec.serializer import encode
-from steersman.machinery.large_work.sizes import is_large
-from steersman.webhooks.reviews import check_values, read_review
+from steersman.webhooks.reviews import check_values, is_large_review, read_review
 from steersman.work.offloading import offload_if
 
 GROUP: Final = "authentication.k8s.io"
@@ -32,7 +31,7 @@ def reviews(post: Callable[[bytes], Awaitable[bytes]], version: str) -> Review:
     async def review(asked: TokenReview) -> TokenReview:
         sent = TokenReview(kind=KIND, api_version=f"{GROUP}/{version}", spec=asked.spec)
         answer = await post(encode(sent) + b"\n")
-        return await offload_if(is_large(answer), _read, answer, version)
+        return await offload_if(is_large_review(answer), _read, answer, version)
 
     return review
 

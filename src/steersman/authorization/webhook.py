@@ -24,7 +24,8 @@ from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.limited_log import LimitedLog
 from steersman.webhooks.client import WebhookClient, WebhookError
-from steersman.webhooks.reviews import check_values, read_review
+from steersman.webhooks.reviews import check_values, is_large_review, read_review
+from steersman.work.offloading import offload_if
 
 if TYPE_CHECKING:  # expressions take long to import
     from steersman.authorization.match_conditions import Match, MatchConditions
@@ -86,7 +87,7 @@ class WebhookReviews:
     async def __call__(self, review: SubjectAccessReview) -> SubjectAccessReview:
         """The review with its answer. Raises NoAnswer and StatusError."""
         try:
-            return self._read(await self._client.post(self._body(review.spec), self._attempt))
+            return await self._read(await self._client.post(self._body(review.spec), self._attempt))
         except (StatusError, WebhookError, DecodeError) as error:
             log.warning(self._name, "Failed to make webhook authorizer request: %s", error)
             if self._fails_open:
@@ -100,7 +101,7 @@ class WebhookReviews:
         began, result = perf_counter(), "success"
         try:
             data = await send()
-            self._read(data)
+            await self._read(data)
             return data
         except (StatusError, WebhookError, DecodeError, CancelledError) as error:
             result = _result_of(error)
@@ -120,8 +121,11 @@ class WebhookReviews:
         )  # fmt: skip
         return msgspec.json.encode(_ReviewV1beta1(_KIND, version, older)) + b"\n"
 
-    def _read(self, data: bytes) -> SubjectAccessReview:
-        """Raises DecodeError."""
+    async def _read(self, data: bytes) -> SubjectAccessReview:
+        """Return the review in an answer, which is read in the worker threads if it is large. Raises DecodeError."""
+        return await offload_if(is_large_review(data), self._decode, data)
+
+    def _decode(self, data: bytes) -> SubjectAccessReview:
         check_values(data, _MAX_VALUES)
         return read_review(SubjectAccessReview, data, _GROUP, self._version, _KIND, _REGISTERED)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from steersman.cli.merged_context import file_at_home, files_of_kubectl, load, merge, own_file, store
+from steersman.cli.merged_context import file_at_home, files_of_kubectl, load, merge, own_file, replaced_server, store
 from steersman.cli.paths import DEFAULT_DATA_DIR, AbsolutePath, default_data_dir
 from steersman.cli.up.process_file import running
 from steersman.controlplane.data_files import check_files
@@ -38,11 +38,14 @@ def kubeconfig(data_dir: Path | None, target: Path | None, name: str) -> None:
     found = target or next((each for each in files_of_kubectl() if not _is_same(each, source)), file_at_home())
     admin, config = load(source), load(found)
     try:
+        replaced = replaced_server(config, admin, name)
         merged = merge(config, admin, name)
     except (KeyError, IndexError, TypeError, AttributeError):
         raise click.ClickException(f"{source} or {found} is no kubeconfig; neither was changed") from None
     store(found, merged)
     click.echo(f"context {name} is in {found} and current")
+    if replaced:
+        click.echo(f"it led to {replaced} before; with --name there is a context for each", err=True)
     if not _is_running(source.parent):
         click.echo(f"no server runs in {source.parent} now", err=True)
     if target is None and found not in files_of_kubectl():

@@ -73,6 +73,27 @@ def merge(config: dict[str, Any], admin: dict[str, Any], name: str) -> dict[str,
     return merged
 
 
+def replaced_server(config: dict[str, Any], admin: dict[str, Any], name: str) -> str:
+    """Return the address of another server to which the context `name` of `config` leads, "" if there is none.
+
+    `admin` has the server that is to be put in its place. Raises KeyError, TypeError, AttributeError for what is no
+    kubeconfig.
+    """
+    contexts = [each["context"] for each in config.get("contexts") or [] if each.get("name") == name]
+    names = {each.get("cluster") for each in contexts}
+    before = [each["cluster"] for each in config.get("clusters") or [] if each.get("name") in names]
+    server = admin["clusters"][0]["cluster"]
+    return next(
+        (each.get("server", "") for each in before if each.get(_known(server)) != server.get(_known(server))), ""
+    )
+
+
+def _known(server: dict[str, Any]) -> str:
+    """Return the member by which a server is known: its authority, which no other folder has, wherever it listened
+    before; without one its address."""
+    return "certificate-authority-data" if "certificate-authority-data" in server else "server"
+
+
 def take_out(folder: Path) -> Iterator[tuple[str, Path]]:
     """Take the contexts that lead to the server of a folder out of its user's kubeconfigs, with their clusters and
     users. Give the name and the file of each; a file that cannot be read or written stays as it is, without an error.
@@ -96,9 +117,8 @@ def take_out(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def without(config: dict[str, Any], server: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return a kubeconfig without the contexts of a server, and their names. A server is known by its authority, which
-    no other folder has, wherever it listened before; without one by its address."""
-    known = "certificate-authority-data" if "certificate-authority-data" in server else "server"
+    """Return a kubeconfig without the contexts of a server, and their names."""
+    known = _known(server)
     dead = {each["name"] for each in config.get("clusters") or [] if each["cluster"].get(known) == server.get(known)}
     contexts = config.get("contexts") or []
     names = [each["name"] for each in contexts if each["context"].get("cluster") in dead]

@@ -123,13 +123,24 @@ def admission_chain(options: Options, server: Surroundings) -> Chain:
 
     Raises OptionsError if one of them is configured with what it cannot use.
     """
+    configuration = admission_configuration(options)
+    return Chain(tuple(
+        each.made(server, configuration) if isinstance(each, Configured) else each.made(server)
+        for each in PLUGINS if _is_on(each.name, options, by_default=each.on_by_default)
+    ))  # fmt: skip
+
+
+def admission_configuration(options: Options) -> AdmissionConfiguration:
+    """Return the configuration of the plugins that are on. Raises OptionsError for a file that cannot be read."""
     configuration = AdmissionConfiguration.load(options.admission_control_config_file)
-    on, off = options.enable_admission_plugins, options.disable_admission_plugins
-    plugins = []
     for each in PLUGINS:
-        if (each.on_by_default or each.name in on) and each.name not in off:
+        if _is_on(each.name, options, by_default=each.on_by_default):
             configuration.document(each.name)  # must be there, whether it is read or not
             if each.name in POLICY_PLUGINS:
                 configuration.check_policies(each.name)
-            plugins.append(each.made(server, configuration) if isinstance(each, Configured) else each.made(server))
-    return Chain(tuple(plugins))
+    return configuration
+
+
+def _is_on(plugin: str, options: Options, *, by_default: bool) -> bool:
+    is_wanted = by_default or plugin in options.enable_admission_plugins
+    return is_wanted and plugin not in options.disable_admission_plugins

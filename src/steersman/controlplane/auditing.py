@@ -40,17 +40,26 @@ _USER_AGENT: Final = "Go-http-client/1.1"
 """As upstream, whose client of this webhook is given no name of its own."""
 
 
+def audit_rules(options: AuditOptions) -> Rules | None:
+    """Return the rules of the policy file, None without one. Raises OptionsError, also for options that are wrong."""
+    if wrong := list(wrong_with(options)):
+        raise OptionsError(wrong[0] if len(wrong) == 1 else f"[{', '.join(wrong)}]")
+    if not options.audit_policy_file:
+        return None
+    try:
+        return Rules(load_policy(Path(options.audit_policy_file)))
+    except PolicyError as error:
+        raise OptionsError(f"loading audit policy file: {error}") from None
+
+
 def auditor(
-    options: AuditOptions, metrics: AuditMetrics, executor: Executor, egress: Egress = USUAL,
+    options: AuditOptions, rules: Rules | None, metrics: AuditMetrics, executor: Executor, egress: Egress = USUAL,
     lock: int | None = None,
 ) -> Auditor | None:  # fmt: skip
     """What records requests; None where nothing is to be recorded, or nowhere. Raises OptionsError, OSError.
 
     `lock` is the descriptor of a file by which processes that write one log keep apart.
     """
-    if wrong := list(wrong_with(options)):
-        raise OptionsError(wrong[0] if len(wrong) == 1 else f"[{', '.join(wrong)}]")
-    rules = _rules(options.audit_policy_file)
     errors = Errors(metrics)
     lines = _lines(options, executor, lock)
     for name, given in (("log", lines), ("webhook", options.audit_webhook_config_file)):
@@ -74,15 +83,6 @@ def auditor(
     if not backends:
         return None
     return Auditor(rules, backends[0] if len(backends) == 1 else Union(backends), metrics)
-
-
-def _rules(path: str) -> Rules | None:
-    if not path:
-        return None
-    try:
-        return Rules(load_policy(Path(path)))
-    except PolicyError as error:
-        raise OptionsError(f"loading audit policy file: {error}") from None
 
 
 def _lines(options: AuditOptions, executor: Executor, lock: int | None) -> Lines | None:

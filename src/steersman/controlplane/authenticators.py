@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from steersman.api.core.v1 import Secret
 from steersman.authentication.anonymous import AnonymousAuthenticator
@@ -127,7 +127,7 @@ LOOPBACK: Final = UserInfo("system:apiserver", groups=(SYSTEM_MASTERS,))
 """Who this server is where it asks itself."""
 
 
-def jwt_authentication(
+def _jwt_authentication(
     options: Options, registry: Registry, running: AsyncExitStack, egress: Egress
 ) -> JWTAuthentication | None:
     """Who knows users by JSON Web Tokens, if anybody does; `running` ends it. Raises OptionsError."""
@@ -141,21 +141,36 @@ def jwt_authentication(
     return found
 
 
+class ConfiguredTokens(NamedTuple):
+    """Authenticators of tokens that files of flags describe, None for those without a file."""
+
+    static: TokenAuthenticator | None
+    jwt: JWTAuthentication | None
+    webhook: TokenAuthenticator | None
+
+
+def configured_tokens(
+    options: Options, registry: Registry, running: AsyncExitStack, egress: Egress
+) -> ConfiguredTokens:  # fmt: skip
+    """Read the files that describe tokens; `running` ends what is connected. Raises OptionsError."""
+    webhook = options.authentication_token_webhook_config_file
+    return ConfiguredTokens(
+        _static_tokens(options), _jwt_authentication(options, registry, running, egress),
+        _webhook(options, running, egress) if webhook else None,
+    )  # fmt: skip
+
+
 def token_authenticator(
     options: Options, keys: TokenKeys, stores: Stores, issued: IssuedTokens, used: Callable[[str, str], None],
-    jwt: TokenAuthenticator | None, running: AsyncExitStack, egress: Egress,
-    registry: Registry,
+    configured: ConfiguredTokens, registry: Registry,
 ) -> TokenAuthenticator:  # fmt: skip
-    """Tells whose a bearer token is; `used` is told of secrets whose tokens are used. `running` ends what is connected.
+    """Tells whose a bearer token is; `used` is told of secrets whose tokens are used.
 
-    A token that was good is not judged again for ten seconds. Raises OptionsError for files that cannot be used.
+    A token that was good is not judged again for ten seconds.
     """
     found: list[TokenAuthenticator] = []
-    if options.token_auth_file:
-        try:
-            found.append(StaticTokens.load(options.token_auth_file, options.audiences))
-        except TokenFileError as error:
-            raise OptionsError(f"--token-auth-file: {error}") from None
+    if configured.static is not None:
+        found.append(configured.static)
     bound = BoundObjects(
         service_account=_find(stores, "serviceaccounts"),
         pod=_find(stores, "pods"),
@@ -174,11 +189,21 @@ def token_authenticator(
     )
     if options.enable_bootstrap_token_auth:
         found.append(BootstrapTokens(options.audiences, _bootstrap_secret(stores)))
-    if jwt is not None:
-        found.append(jwt)
-    if options.authentication_token_webhook_config_file:
-        found.append(_webhook(options, running, egress))
+    if configured.jwt is not None:
+        found.append(configured.jwt)
+    if configured.webhook is not None:
+        found.append(configured.webhook)
     return UnionTokenAuthenticator([issued, CachedTokenAuthenticator(UnionTokenAuthenticator(found))])
+
+
+def _static_tokens(options: Options) -> StaticTokens | None:
+    """Return the tokens of the file of the flag, None without one. Raises OptionsError."""
+    if not options.token_auth_file:
+        return None
+    try:
+        return StaticTokens.load(options.token_auth_file, options.audiences)
+    except TokenFileError as error:
+        raise OptionsError(f"--token-auth-file: {error}") from None
 
 
 def _webhook(options: Options, running: AsyncExitStack, egress: Egress) -> TokenAuthenticator:

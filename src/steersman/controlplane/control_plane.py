@@ -25,12 +25,13 @@ from steersman.controlplane.addresses import (
     reachable_address,
     service_ranges,
 )
-from steersman.controlplane.auditing import auditor
+from steersman.controlplane.admission import admission_configuration
+from steersman.controlplane.auditing import audit_rules, auditor
 from steersman.controlplane.authentication_info import authentication_info
 from steersman.controlplane.authenticators import (
     LOOPBACK,
     authenticator,
-    jwt_authentication,
+    configured_tokens,
     token_authenticator,
     token_keys,
 )
@@ -63,6 +64,7 @@ from steersman.controlplane.flow_control import FlowControl
 from steersman.controlplane.given_files import (
     check_kubelet_files,
     check_proxy_client,
+    check_serving_files,
 )
 from steersman.controlplane.group_order import GroupOrder
 from steersman.controlplane.identity_lease import server_id
@@ -354,18 +356,26 @@ class ControlPlane:
         check_proxy_client(options)
         if worker is None:
             check_port(options)
-        make_data_folder(options)
+        # files that are given are read before anything is written: a start that one of them ends leaves nothing behind
         ranges = service_ranges(options)
         host = public_address(options)
         check_families(options, ranges, host)
+        audited = audit_rules(options)
+        admission_configuration(options)
+        check_serving_files(options)
         egress = egress_of(options, common)
+        encryption = await encryption_of(options, common.registry, running)
+        configured = configured_tokens(options, common.registry, running, egress)
+        authorizers = AuthorizerChain(options, common.registry, egress)
+        running.push_async_callback(authorizers.stop)
+        rights = authorizers.judges
+        make_data_folder(options)
         clusters = etcd_clusters(options, common.registry)
         open_it = open_storage if worker is None else worker.open_storage
         storage = self.storage = await open_it(options, clusters)  # first: it locks the folder
         running.push_async_callback(storage.close)
         if clusters is not None:
             await clusters.open_overrides(running)
-        encryption = await encryption_of(options, common.registry, running)
         located, is_apart = (None, None) if clusters is None else (clusters.storage_of, clusters.is_apart)
         stores = self._stores = Stores(storage, encryption, options.storage_media_type, located, is_apart)
         running.push_async_callback(stores.stop)
@@ -374,13 +384,7 @@ class ControlPlane:
         files = self._files = certificate_files(options, host, str(ranges[0][1]), *more)
         token_use = TokenUse(lambda: stores.objects("", "secrets"))
         running.push_async_callback(token_use.stop)
-        jwt = jwt_authentication(options, common.registry, running, egress)
-        tokens = token_authenticator(
-            options, keys, stores, self._issued, token_use.note, jwt, running, egress, common.registry
-        )
-        authorizers = AuthorizerChain(options, common.registry, egress)
-        running.push_async_callback(authorizers.stop)
-        rights = authorizers.judges
+        tokens = token_authenticator(options, keys, stores, self._issued, token_use.note, configured, common.registry)
         services = self._services = services_of(
             options, ranges, common, stores, rights, keys, tokens, self._itself, self._nearby,
             self._kubelets, egress,
@@ -399,12 +403,14 @@ class ControlPlane:
         admission = admission_of(options, common, stores, rights, services)
         running.callback(admission.close)
         recorder = auditor(
-            options, AuditMetrics(common.registry), common.executor, egress,
+            options, audited, AuditMetrics(common.registry), common.executor, egress,
             None if worker is None else worker.lock,
         )  # fmt: skip
         if recorder is not None:
             running.push_async_callback(recorder.close)
-        judge = authenticator(options, tokens, files, common.registry, None if jwt is None else jwt.anonymous)
+        judge = authenticator(
+            options, tokens, files, common.registry, None if configured.jwt is None else configured.jwt.anonymous
+        )
         fair = FlowControl(options, stores, common.registry) if options.enable_priority_and_fairness else None
         config = server_config(options, common, host, files, judge, rights, admission, recorder)
         if fair is not None:

@@ -27,6 +27,24 @@ if TYPE_CHECKING:  # a server without service accounts has no keys of their toke
 logger = logging.getLogger(__name__)
 
 
+def check_serving_files(options: Options) -> None:
+    """Read the certificates, keys and authorities that flags name for serving, and the keys of tokens.
+
+    Raises OptionsError. Warnings are left to those who use the files.
+    """
+    if options.tls_cert_file:
+        pair = Certificate(options.tls_cert_file, options.tls_private_key_file)
+        _load_pair(pair, "--tls-cert-file", "--tls-private-key-file")
+    for each in options.tls_sni_cert_key:
+        _load_pair(Certificate(*sni_cert_key(each)), "--tls-sni-cert-key", "--tls-sni-cert-key")
+    if not options.service_account_signing_endpoint:
+        _check_token_keys(options)
+    if options.client_ca_file:
+        check_authorities("--client-ca-file", options.client_ca_file)
+    if options.requestheader_client_ca_file:
+        check_proxy_authorities(options)
+
+
 def serving_tls(options: Options, files: CertificateFiles) -> ServerTLS:
     """What the server serves with: certificates of flags or its own in `files`. Raises OptionsError, OSError."""
     certificates = [Certificate(str(files.server), str(files.server_key))]
@@ -136,13 +154,8 @@ def service_account_keys(options: Options) -> ServiceAccountKeys:
     """
     from steersman.authentication.service_account_keys import KeyFileError, ServiceAccountKeys
 
-    for file in options.service_account_key_file:
-        _check_key_file(
-            "--service-account-key-file", file, lambda pem: ServiceAccountKeys(b"", [pem]).verification_keys
-        )
+    _check_token_keys(options)
     signing = options.service_account_signing_key_file
-    if signing:
-        _check_key_file("--service-account-signing-key-file", signing, lambda pem: ServiceAccountKeys(pem).signing_key)
     try:
         if signing:
             return ServiceAccountKeys.load(signing, options.service_account_key_file)
@@ -151,11 +164,32 @@ def service_account_keys(options: Options) -> ServiceAccountKeys:
         raise OptionsError(str(error)) from None
 
 
+def _check_token_keys(options: Options) -> None:
+    """Read the keys of tokens that flags name. Raises OptionsError."""
+    if not (options.service_account_key_file or options.service_account_signing_key_file):
+        return
+    from steersman.authentication.service_account_keys import ServiceAccountKeys
+
+    for file in options.service_account_key_file:
+        _check_key_file(
+            "--service-account-key-file", file, lambda pem: ServiceAccountKeys(b"", [pem]).verification_keys
+        )
+    if signing := options.service_account_signing_key_file:
+        _check_key_file("--service-account-signing-key-file", signing, lambda pem: ServiceAccountKeys(pem).signing_key)
+
+
 def check_pair(given: Certificate, cert_flag: str, key_flag: str) -> None:
     """Raises OptionsError unless these are a certificate and its key; warns if others can read the key."""
     _read(cert_flag, given.cert_file)
     with _told_with(key_flag, given.key_file):
         read_private(given.key_file)
+    _load_pair(given, cert_flag, key_flag)
+
+
+def _load_pair(given: Certificate, cert_flag: str, key_flag: str) -> None:
+    """Raises OptionsError unless these are a certificate and its key."""
+    _read(cert_flag, given.cert_file)
+    _read(key_flag, given.key_file)
     try:
         # Without a password to try, OpenSSL would ask for one at the terminal.
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(given.cert_file, given.key_file, lambda: "")

@@ -24,6 +24,7 @@ from steersman.storage.cache.entry import Entry
 from steersman.store.listing import in_turns, stored_now
 from steersman.store.store import Store
 from steersman.work.offloading import bound, current, offload, offload_if
+from steersman.work.shielding import shielded
 
 T = TypeVar("T")
 
@@ -165,7 +166,7 @@ class StoreObjects:
             work = offload_if(True, self._made, entry.body, reading)
             self._being_read[key] = task = asyncio.ensure_future(work)
             task.add_done_callback(lambda done: self._was_read(key, done))
-        made: T = await asyncio.shield(task)
+        made: T = await shielded(task)
         return self._keep(entry, reading, made)
 
     def _was_read(self, key: tuple[Entry, Reading[Any]], task: asyncio.Future[Any]) -> None:

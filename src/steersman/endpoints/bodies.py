@@ -41,7 +41,13 @@ from steersman.machinery.identity.schema import (
 )
 from steersman.machinery.large_work.large_requests import check_room
 from steersman.machinery.large_work.nesting import is_too_deep
-from steersman.machinery.large_work.sizes import check_count, is_large, is_large_protobuf, is_large_yaml
+from steersman.machinery.large_work.sizes import (
+    check_count,
+    is_large,
+    is_large_protobuf,
+    is_large_yaml,
+    may_have_aliases,
+)
 from steersman.machinery.managed_fields import FORGET_ALL
 from steersman.net.ascii import is_digits
 from steersman.net.message import BodyAborted, BodyTooLarge
@@ -106,7 +112,9 @@ def is_large_body(scope: Scope, request: Request, data: bytes, media: str) -> bo
     if media == PROTOBUF:
         large = is_large_protobuf(data)
     elif media == APPLY_YAML:
-        large = len(data) > MUCH_TO_APPLY or (is_large(data) if data[:1] == b"{" else is_large_yaml(data))
+        large = len(data) > MUCH_TO_APPLY or (
+            is_large(data) if data[:1] == b"{" and not may_have_aliases(data) else is_large_yaml(data)
+        )
     else:
         large = is_large_yaml(data) if media == YAML else is_large(data)
     large = large or scope.kind.takes_long

@@ -99,6 +99,11 @@ class Request:
         """Return True if the query, or an option of it, may take more than a few milliseconds to read."""
         return len(self.http.query) > _LONG
 
+    @property
+    def has_long_target(self) -> bool:
+        """Return True if words that quote the path or the query may take more than a few milliseconds to make."""
+        return len(self.path) + len(self.http.query) > _LONG
+
     async def read_query(self) -> None:
         """Reads the query of somebody who may send it, where it has not been read at once."""
         self.query = await offload_if(self.has_long_query, parse_query, self.http.query)

@@ -46,8 +46,8 @@ _LONG_MESSAGE: Final = 64 << 10
 
 
 async def long_error_response(request: Request, error: StatusError) -> Response:
-    """Return `error_response`, made in a worker thread if the error is long."""
-    is_long = len(error.causes) > _MANY_CAUSES or len(error.message) > _LONG_MESSAGE
+    """Return `error_response`, made in a worker thread if the error is long, or may quote a long path or query."""
+    is_long = request.has_long_target or len(error.causes) > _MANY_CAUSES or len(error.message) > _LONG_MESSAGE
     return await offload_if(is_long, error_response, request, error)
 
 

@@ -10,6 +10,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, cast
 
+from steersman.work.shielding import shielded
+
 log = logging.getLogger(__name__)
 
 _HEAD: Final = struct.Struct("<IBI")
@@ -96,7 +98,7 @@ class Link(asyncio.Protocol):
         while self._full and self._transport is not None:
             if self._room is None:
                 self._room = asyncio.get_running_loop().create_future()
-            await asyncio.shield(self._room)
+            await shielded(self._room)
 
     def pause_writing(self) -> None:
         self._full = True

@@ -7,6 +7,7 @@ from collections import deque
 from typing import Final
 
 from steersman.net.connection import CLOSED
+from steersman.work.shielding import shielded
 
 _MAX_BUFFERED: Final = 256 << 10
 
@@ -91,7 +92,7 @@ class UpgradedConnection:
                 return b""
             if self._reader is None or self._reader.done():
                 self._reader = self._loop.create_future()
-            await asyncio.shield(self._reader)
+            await shielded(self._reader)
         piece = self._pieces.popleft()
         self._buffered -= len(piece)
         if self._paused and self._buffered <= _MAX_BUFFERED // 2 and not self._closed:

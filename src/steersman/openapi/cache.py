@@ -6,6 +6,8 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
 
+from steersman.work.shielding import shielded
+
 
 class EncodedDocuments:
     """Bytes by key, least recently used ones forgotten once all together exceed `limit` bytes.
@@ -32,7 +34,7 @@ class EncodedDocuments:
         if pending is None:
             pending = self._pending[key] = asyncio.ensure_future(make())
             pending.add_done_callback(lambda made: self._made(key, made))
-        return await asyncio.shield(pending)
+        return await shielded(pending)
 
     def _made(self, key: Hashable, made: asyncio.Future[bytes]) -> None:
         del self._pending[key]

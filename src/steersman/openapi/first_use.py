@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from steersman.endpoints.request import Request
 from steersman.net.message import Response
 from steersman.server.server import Server
+from steersman.work.shielding import shielded
 
 if TYPE_CHECKING:
     from steersman.openapi.remote import RemoteDocuments
@@ -42,7 +43,7 @@ class OpenAPIOnFirstUse:
         """What answers, made in a thread by the first who asks."""
         if self._making is None:
             self._making = asyncio.ensure_future(self._make())
-        return await asyncio.shield(self._making)
+        return await shielded(self._making)
 
     async def _make(self) -> OpenAPIService:
         module = await asyncio.to_thread(import_module, "steersman.openapi.service")

@@ -12,6 +12,7 @@ from steersman.machinery.values import times
 from steersman.rest.capabilities import Item, ListOptions
 from steersman.rest.context import Context
 from steersman.work.bounded_cache import BoundedCache
+from steersman.work.shielding import shielded
 
 LookUp = Callable[[str, str], Awaitable[None]]
 """(namespace, name): returns once an object is known that others may just have written. Raises StatusError."""
@@ -188,7 +189,7 @@ class ByNamespace(Generic[R, T]):
             return made, is_much
         looked = self._looked[namespace]
         if looked is None or times.monotonic() - looked.at >= _LOOKED:
-            looked = await asyncio.shield(self._looking_into(namespace))
+            looked = await shielded(self._looking_into(namespace))
             made, is_much, is_any = await self._of(namespace)
         return (made, is_much) if is_any or looked.found is None else looked.found
 

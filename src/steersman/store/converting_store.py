@@ -45,6 +45,7 @@ from steersman.store.storage_errors import not_converted
 from steersman.store.store import Store
 from steersman.store.watching import watch
 from steersman.work.offloading import offload, offload_if
+from steersman.work.shielding import shielded
 
 T = TypeVar("T")
 AnItem = TypeVar("AnItem", bound=Item)
@@ -213,7 +214,8 @@ class ConvertingStore(Store[OpenObject]):
             for each in conversions:
                 waiting.enter_context(each.awaited())
             for each in conversions:
-                known |= await asyncio.shield(each.task)
+                bodies: dict[int, bytes] = await shielded(each.task)
+                known |= bodies
         return known
 
     async def _convert(self, kind: OpenKind, items: Sequence[Any]) -> dict[int, bytes]:

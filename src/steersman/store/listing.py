@@ -6,12 +6,13 @@ Follows k8s.io/apiserver `storage/cacher` and `storage/etcd3/store.go` for the m
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from time import perf_counter
 from typing import Any, Final, NamedTuple
 
 from steersman.machinery.errors import field
 from steersman.machinery.errors import status as errors
-from steersman.machinery.errors.go_numbers import parse_uint
+from steersman.machinery.errors.go_numbers import NumError, parse_uint
 from steersman.machinery.selectors import fields, labels
 from steersman.net.turns import next_slice
 from steersman.rest.capabilities import EXACT, Listing, ListOptions
@@ -41,11 +42,15 @@ def parse_version(text: str, *, plain: bool = False) -> int:
     """The revision of a resourceVersion. Raises StatusError: 400 on lists, a bare 500 (`plain`) elsewhere."""
     try:
         return parse_uint(text)
-    except ValueError as why:
-        error = field.invalid(field.Path("resourceVersion"), text, str(why))
-    if plain:
-        raise errors.plain_internal(str(error))
-    raise errors.bad_request(f"invalid resource version: {error}")
+    except NumError as error:
+        words = partial(_no_version, text, error.with_traceback(None), plain=plain)
+    code, reason = (500, "") if plain else (400, "BadRequest")
+    raise errors.LateStatusError(code, reason, words, details_present=False)
+
+
+def _no_version(text: str, why: NumError, *, plain: bool) -> str:
+    error = field.invalid(field.Path("resourceVersion"), text, str(why))
+    return str(error) if plain else f"invalid resource version: {error}"
 
 
 async def list_items(store: CachedObjects[Any], ctx: Context, options: ListOptions) -> Listing:

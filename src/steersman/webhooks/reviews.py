@@ -11,8 +11,14 @@ from steersman.machinery.codec.configuration import media_of
 from steersman.machinery.codec.strict import DecodeError, decode_object, peek_type_meta, yaml_as_json
 from steersman.machinery.identity.schema import GroupVersionError, no_kind_registered, parse_group_version
 from steersman.machinery.large_work.nesting import measured
+from steersman.machinery.large_work.sizes import is_large, is_large_yaml
 
 R = TypeVar("R", bound=msgspec.Struct)
+
+
+def is_large_review(data: bytes) -> bool:
+    """Return True if reading an answer may take longer than a turn of the loop should."""
+    return is_large_yaml(data) if media_of(data) == "yaml" else is_large(data)
 
 
 def check_values(data: bytes, most: int) -> None:

@@ -15,6 +15,7 @@ from steersman.controlplane.workers import owner as owner_module
 from steersman.controlplane.workers.owner import Owner
 from steersman.controlplane.workers.process import WorkerProcess
 from steersman.machinery.shared_words import SharedWords
+from steersman.server.debug_paths import log_level
 from steersman.storage.memory import MemoryStorage
 from steersman.storage.shared.server import StorageServer
 
@@ -63,6 +64,20 @@ async def test_a_process_that_cannot_be_started_is_tried_again_once_at_a_time(
     monkeypatch.setattr(WorkerProcess, "_launched", sleeper)
     await asyncio.sleep(0.3)
     assert len([each for each in owner._processes if not each.is_ending]) == 1
+
+
+async def test_that_workers_are_replaced_is_logged_at_the_default_level(
+    owner: Owner, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(WorkerProcess, "_launched", sleeper)
+    caplog.set_level(log_level(0))
+    owner.replace_workers()
+    owner.replace_workers()
+    assert caplog.messages == [
+        "SIGHUP: 2 workers are replaced, one after the other", "SIGHUP: the workers are being replaced already",
+    ]  # fmt: skip
+    assert owner._replacing is not None
+    owner._replacing.cancel()
 
 
 async def test_a_worker_that_waits_to_be_started_again_is_not_replaced_as_well(

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.machinery.codec.yaml import YAMLError, from_json, load, to_json
+from steersman.machinery.codec.yaml import MAX_BYTES_FROM_ALIASES, YAMLError, from_json, load, to_json
+from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.nesting import MAX_DEPTH
 
 
@@ -158,3 +159,32 @@ def test_levels_behind_aliases_count() -> None:
     assert load(f"{deep}b: {'[' * (half - 1)}*a{']' * (half - 1)}".encode())
     with pytest.raises(YAMLError, match="exceeded max depth"):
         load(f"{deep}b: {'[' * half}*a{']' * half}".encode())
+
+
+@pytest.mark.parametrize(("width", "is_allowed"), [(6, True), (8, False)])
+def test_the_share_of_aliased_nodes_is_bounded_as_by_go_yaml(width: int, is_allowed: bool) -> None:
+    lines = [f"a0: &a0 [{', '.join(['x'] * width)}]"]
+    lines += [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * width)}]" for level in (1, 2, 3)]
+    text = "\n".join(lines).encode()
+    if is_allowed:
+        assert load(text)
+    else:
+        with pytest.raises(YAMLError, match="excessive aliasing"):
+            load(text)
+
+
+@pytest.mark.parametrize(("char", "size"), [("x", 1), ("\u00e9", 2), ("\u6f22", 3), ("\\x01", 6)])
+def test_texts_behind_aliases_are_bounded_by_their_bytes_in_json(char: str, size: int) -> None:
+    text = f'a: &a "{char * (3_000 // size)}"\n'
+    count = MAX_BYTES_FROM_ALIASES // 3_002
+    aliases = [f"b{number}: *a\n" for number in range(count + 2)]
+    assert load((text + "".join(aliases[:count])).encode())
+    with pytest.raises(YAMLError, match="excessive aliasing"):
+        load((text + "".join(aliases)).encode())
+
+
+def test_objects_behind_aliases_count_as_those_of_a_body() -> None:
+    items = ", ".join(["{}"] * 600)
+    rows = "".join(f"b{number}: *a\n" for number in range(60))
+    with pytest.raises(StatusError, match="limit is 32768 objects and lists"):
+        load(f"a: &a [{items}]\n{rows}".encode())

@@ -18,10 +18,10 @@ from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError, bad_request, internal
 from steersman.machinery.identity.names import new_uid
-from steersman.machinery.large_work.sizes import is_large
 from steersman.machinery.limited_log import LimitedLog
 from steersman.webhooks.client import WebhookError
 from steersman.webhooks.kubeconfig import KubeconfigError
+from steersman.webhooks.reviews import is_large_review
 from steersman.work.offloading import offload, offload_if
 
 _UNAVAILABLE: Final = 503
@@ -85,7 +85,7 @@ class Caller:
             layer = MUTATING if self._mutating else VALIDATING
             answer = await timed(attributes.audit, layer, client.post_within(review, hook.timeout))
             # a webhook may have much to say of a small object
-            verdict = await offload_if(is_large(answer), _read, answer, hook, uid, self._mutating)
+            verdict = await offload_if(is_large_review(answer), _read, answer, hook, uid, self._mutating)
         except StatusError as error:
             logged = f"it has answered with {error.code}"
             raise CallFailed(hook, f"failed to call webhook: {error.message}", error.code, logged=logged) from None

@@ -12,6 +12,7 @@ from steersman.net.client.own_server import ThisServer
 from steersman.webhooks.client import WebhookClient
 from steersman.webhooks.client_config import ClientConfig, LocateService, endpoint_of
 from steersman.webhooks.kubeconfig import KubeconfigError, Login
+from steersman.work.shielding import shielded
 
 _AGENT: Final = "kube-apiserver-admission"
 _AT_ONCE: Final = 256
@@ -43,7 +44,7 @@ class Clients:
         if len(self._clients) > _MOST:
             self._clients.pop(next(iter(self._clients))).add_done_callback(_close)
         try:
-            return await asyncio.shield(task)
+            return await shielded(task)
         except KubeconfigError:
             if self._clients.get(config) is task:
                 del self._clients[config]

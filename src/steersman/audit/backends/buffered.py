@@ -12,6 +12,7 @@ from steersman.audit.backends.backend import CLOSE_SECONDS, Backend, Records
 from steersman.audit.backends.log import LogBackend
 from steersman.audit.errors import Errors
 from steersman.machinery.values.times import monotonic
+from steersman.work.shielding import shielded
 
 _PLUGIN: Final = "buffered"
 MOST_BYTES: Final = 128 << 20
@@ -97,7 +98,7 @@ class Buffered:
         self._ready.set()
         try:
             async with asyncio.timeout(CLOSE_SECONDS):
-                await asyncio.shield(self._task)
+                await shielded(self._task)
                 while self._sending:
                     await asyncio.wait(tuple(self._sending))
         except TimeoutError:

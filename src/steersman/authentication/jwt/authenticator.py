@@ -28,6 +28,7 @@ from steersman.machinery.metrics import Registry
 from steersman.machinery.values import times
 from steersman.net.client.egress import USUAL, Dial, Egress
 from steersman.work.offloading import current
+from steersman.work.shielding import shielded
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +67,7 @@ class ProviderTokens:
 
     async def discovered(self) -> None:
         """Returns once tokens can be verified."""
-        await asyncio.shield(self._discovering)
+        await shielded(self._discovering)
 
     @property
     def is_ready(self) -> bool:

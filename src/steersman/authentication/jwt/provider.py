@@ -20,6 +20,7 @@ from steersman.machinery.codec.json_syntax import syntax_error
 from steersman.machinery.errors.field import quote
 from steersman.machinery.values import times
 from steersman.net.ascii import SPACE, lower
+from steersman.work.shielding import shielded
 
 WELL_KNOWN: Final = "/.well-known/openid-configuration"
 _DELTA: Final = 30.0
@@ -131,7 +132,7 @@ class RemoteKeys:
             self._fetching = asyncio.create_task(self._update())
             self._fetching.add_done_callback(self._updated)
         try:
-            keys = await asyncio.shield(self._fetching)
+            keys = await shielded(self._fetching)
         except (FetchError, KeySetError) as error:
             raise AuthenticationError(f"failed to verify signature: fetching keys {error}") from None
         payload = await self._tried(token, keys)

@@ -214,8 +214,12 @@ class Owner:
 
     def replace_workers(self) -> None:
         """Puts new processes in the place of all workers, one after the other, each once it is ready."""
-        if not self._running or (self._replacing is not None and not self._replacing.done()):
+        if not self._running:
             return
+        if self._replacing is not None and not self._replacing.done():
+            logger.log(NOTICE, "SIGHUP: the workers are being replaced already")
+            return
+        logger.log(NOTICE, "SIGHUP: %d workers are replaced, one after the other", self.options.workers)
         self._replacing = asyncio.ensure_future(self._replace_all())
 
     async def _replace_all(self) -> None:

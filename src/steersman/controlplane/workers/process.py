@@ -17,6 +17,7 @@ from steersman.controlplane.workers.messages import Given, Kind
 from steersman.machinery.shared_words import SharedWords
 from steersman.net.link import Link, frame
 from steersman.storage.shared.server import StorageServer
+from steersman.work.shielding import shielded
 
 logger = logging.getLogger(__name__)
 
@@ -89,7 +90,7 @@ class WorkerProcess:
 
     async def ready(self) -> Address:
         """Returns once it takes connections. Raises OptionsError if it ends before."""
-        return await asyncio.shield(self._ready)
+        return await shielded(self._ready)
 
     # Connections
 

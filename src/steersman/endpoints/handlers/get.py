@@ -8,11 +8,14 @@ from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.net.message import Response
 from steersman.rest.capabilities import Getter
+from steersman.work.offloading import offload_if
 
 
 async def get(scope: Scope[Getter], request: Request) -> Response:
     """Answers with the object; its stored encoding is the answer's body where JSON of that version is wanted."""
     wanted = representation(scope, request)
-    version = get_options(request).resource_version if request.query else ""
+    version = ""
+    if request.query:
+        version = (await offload_if(request.has_long_query, get_options, request)).resource_version
     item = await scope.storage.get(scope.context(request), request.action.name, version)
     return await item_response(scope, request, item, wanted)

@@ -41,7 +41,8 @@ _UNTYPED_VIEW: Final = 'no kind is registered for the type v1.Scale in scheme "p
 async def get_view(scope: Scope[Getter], subresource: Subresource, request: Request) -> Response:
     """The view of the object."""
     wanted = representation(scope, request)
-    item = await scope.storage.get(scope.context(request), request.action.name, get_options(request).resource_version)
+    options = await offload_if(request.has_long_query, get_options, request)
+    item = await scope.storage.get(scope.context(request), request.action.name, options.resource_version)
     return await _answer(scope, subresource, request, item, wanted)
 
 

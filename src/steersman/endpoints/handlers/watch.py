@@ -32,6 +32,7 @@ from steersman.net.message import BodyAborted, BodyWriter, Response, Upgraded
 from steersman.net.websocket.streams import handshake, is_websocket_request, serve_stream
 from steersman.rest.capabilities import Item, ListOptions, WatchEvent, WatchStart
 from steersman.work.offloading import current
+from steersman.work.shielding import shielded
 
 logger = logging.getLogger(__name__)
 
@@ -369,7 +370,7 @@ class WatchStream:
             making = self._account.of_server().offload_if(True, self._encode, event.type, event.entry)
             known[self._key] = data = asyncio.ensure_future(making)
             data.add_done_callback(partial(_made, known, self._key))
-        return await asyncio.shield(data)
+        return await shielded(data)
 
     def _wait(self, event: WatchEvent) -> None:
         """Keeps an event until the first objects are out; what would be too much ends the watch.

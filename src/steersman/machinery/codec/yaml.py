@@ -20,13 +20,16 @@ from steersman.machinery.errors.field import format_float, quote
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.go.strings import is_letter
 from steersman.machinery.large_work.nesting import MAX_DEPTH
-from steersman.machinery.large_work.sizes import MAX_VALUES, too_many_values
+from steersman.machinery.large_work.sizes import MAX_OBJECTS, MAX_VALUES, too_many_objects, too_many_values
 from steersman.work.threads import give_way
 
-MAX_NODES_FROM_ALIASES: Final = 100_000
-"""How many nodes following aliases may visit altogether; documents made to grow are refused here."""
-_NODE_LENGTH: Final = 512
-"""Characters of a text that count as one node, as it is written out wherever an alias refers to it."""
+MAX_BYTES_FROM_ALIASES: Final = 3 << 20
+"""Bytes in JSON of the texts that aliases may stand for altogether: a text is written out wherever one refers to it.
+
+A body of JSON has no more, so nothing that comes of a body of YAML takes longer to encode and decode.
+"""
+_FEW_ALIASED, _FEW_DECODED, _ALLOWED_RATIO = 100, 1_000, 0.99
+"""go-yaml's bounds: a document of more nodes than these may not consist of aliased ones beyond the ratio."""
 
 _PARSER: Any = getattr(pyyaml, "CSafeLoader", pyyaml.SafeLoader)
 _DUMPER: Any = getattr(pyyaml, "CSafeDumper", pyyaml.SafeDumper)
@@ -130,11 +133,12 @@ def _where(error: pyyaml.MarkedYAMLError) -> str:
 
 
 class _Anchored(NamedTuple):
-    """What an alias stands for: a value, how many nodes it and its texts count as, and how many levels deep it is."""
+    """The value that an alias stands for, with its nodes, its objects and lists, its bytes of text, and its levels."""
 
     value: Any
     nodes: int
-    text_nodes: int
+    collections: int
+    text_bytes: int
     levels: int
 
 
@@ -151,9 +155,8 @@ class _Reader:
         self._next: Callable[[], Any] = parser.get_event
         self._anchors: dict[str, _Anchored] = {}
         self._open: set[str] = set()
-        self._nodes = 0
-        self._text_nodes = 0
-        self._from_aliases = 0
+        self._nodes = self._collections = self._text_bytes = 0
+        self._aliased_nodes = self._aliased_bytes = 0
         self._depth = self._deepest = 0
 
     def document(self) -> Any:
@@ -178,10 +181,9 @@ class _Reader:
         if isinstance(event, pyyaml.AliasEvent):
             return self._alias(event.anchor or "")
         give_way()
-        before, text_before, deepest = self._nodes, self._text_nodes, self._deepest
-        self._nodes += 1
-        if self._nodes > MAX_VALUES:
-            raise too_many_values()
+        nodes, collections, text_bytes = self._nodes, self._collections, self._text_bytes
+        deepest = self._deepest
+        self._count(nodes=1)
         if event.anchor:
             self._open.add(event.anchor)
             self._deepest = self._depth
@@ -189,15 +191,28 @@ class _Reader:
             if self._text and event.style == '"':
                 self._check_escapes(event)
             value = _scalar_value(event)
-            self._text_nodes += len(event.value) // _NODE_LENGTH
+            text = event.value
+            self._text_bytes += len(text) if text.isascii() and text.isprintable() else len(encode(text))
         else:
+            self._count(collections=1)
             value = self._collection(event)
         if event.anchor:
             self._open.discard(event.anchor)
-            nodes, text_nodes = self._nodes - before, self._text_nodes - text_before
-            self._anchors[event.anchor] = _Anchored(value, nodes, text_nodes, self._deepest - self._depth)
+            self._anchors[event.anchor] = _Anchored(
+                value, self._nodes - nodes, self._collections - collections, self._text_bytes - text_bytes,
+                self._deepest - self._depth,
+            )  # fmt: skip
             self._deepest = max(deepest, self._deepest)
         return value
+
+    def _count(self, nodes: int = 0, collections: int = 0) -> None:
+        """Count parts of the value. Raises StatusError 413 where they are more than an object may have."""
+        self._nodes += nodes
+        self._collections += collections
+        if self._nodes > MAX_VALUES:
+            raise too_many_values()
+        if self._collections > MAX_OBJECTS:
+            raise too_many_objects()
 
     def _collection(self, event: Any) -> list[Any] | dict[str, Any]:
         self._depth += 1
@@ -221,11 +236,16 @@ class _Reader:
             raise YAMLError(f"yaml: unknown anchor '{anchor}' referenced")
         found = self._anchors[anchor]
         self._reach(self._depth + found.levels)
-        self._nodes += found.nodes
-        self._text_nodes += found.text_nodes
-        self._from_aliases += found.nodes + found.text_nodes
-        if self._from_aliases > MAX_NODES_FROM_ALIASES:
+        self._text_bytes += found.text_bytes
+        self._aliased_bytes += found.text_bytes
+        self._aliased_nodes += found.nodes
+        nodes = self._nodes + 1 + found.nodes  # go-yaml counts the alias too
+        is_bomb = (
+            self._aliased_nodes > _FEW_ALIASED and nodes > _FEW_DECODED and self._aliased_nodes / nodes > _ALLOWED_RATIO
+        )
+        if is_bomb or self._aliased_bytes > MAX_BYTES_FROM_ALIASES:
             raise YAMLError("yaml: document contains excessive aliasing")
+        self._count(nodes=1 + found.nodes, collections=found.collections)
         return found.value
 
     def _reach(self, depth: int) -> None:

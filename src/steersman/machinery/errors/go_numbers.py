@@ -24,25 +24,36 @@ _MAX_DIGITS: Final = 100
 """Digits of a number that are read at all: the time to read one grows faster than its length."""
 
 
+class NumError(ValueError):
+    """A text that is no number, as strconv.NumError. The text may be long: it is quoted where the message is read."""
+
+    def __init__(self, function: str, text: str, why: str) -> None:
+        super().__init__(function, text, why)
+
+    def __str__(self) -> str:
+        function, text, why = self.args
+        return f"strconv.{function}: parsing {quote(text)}: {why}"
+
+
 def parse_int(text: str) -> int:
     """The decimal int64 in `text`. Raises ValueError with the message of strconv.ParseInt."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not is_digits(digits):
-        raise ValueError(f"strconv.ParseInt: parsing {quote(text)}: invalid syntax")
+        raise NumError("ParseInt", text, "invalid syntax")
     value = int(text) if len(digits) <= _MAX_DIGITS else _INT64
     if not -_INT64 <= value < _INT64:
-        raise ValueError(f"strconv.ParseInt: parsing {quote(text)}: value out of range")
+        raise NumError("ParseInt", text, "value out of range")
     return value
 
 
 def parse_uint(text: str, bits: int = 64) -> int:
     """Return the decimal number of so many bits in `text`. Raises ValueError with the message of strconv.ParseUint."""
     if not is_digits(text):
-        raise ValueError(f"strconv.ParseUint: parsing {quote(text)}: invalid syntax")
+        raise NumError("ParseUint", text, "invalid syntax")
     digits = text.lstrip("0")
     value = int(digits or "0") if len(digits) <= _MAX_DIGITS else 1 << bits
     if value >= 1 << bits:
-        raise ValueError(f"strconv.ParseUint: parsing {quote(text)}: value out of range")
+        raise NumError("ParseUint", text, "value out of range")
     return value
 
 
@@ -53,7 +64,7 @@ def parse_float(text: str) -> float:
     is_hex = text.lstrip("+-")[:2] in ("0x", "0X")
     form, stray = (_HEX_FLOAT, _HEX_STRAY) if is_hex else (_FLOAT, _STRAY)
     if not form.fullmatch(text) or stray.search(text):
-        raise ValueError(f"strconv.ParseFloat: parsing {quote(text)}: invalid syntax")
+        raise NumError("ParseFloat", text, "invalid syntax")
     plain = text.replace("_", "")
     if not is_hex:
         return float(plain)

@@ -5,8 +5,9 @@ The reasons, codes and wording follow k8s.io/apimachinery `api/errors`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from steersman.machinery.errors.field import FieldError, quote
@@ -77,6 +78,32 @@ class StatusError(Exception):
         return details
 
 
+class LateStatusError(StatusError):
+    """A failure whose message is worded when it is first asked for.
+
+    A message that quotes a long text of a client takes milliseconds: it is left to whoever answers, in a worker thread
+    (`endpoints.responses.long_error_response`).
+    """
+
+    __slots__ = ("_message", "_words")
+
+    def __init__(self, code: int, reason: str, words: Callable[[], str], **more: Any) -> None:
+        """`more` are the attributes that a StatusError takes by name."""
+        super().__init__(code, reason, "", **more)
+        self._words: Callable[[], str] | None = words
+
+    @property
+    def message(self) -> str:
+        """The message, in which `words` has no part any more once it has been asked for."""
+        if self._words is not None:
+            self.message = self._words()
+        return self._message
+
+    @message.setter
+    def message(self, text: str) -> None:
+        self._message, self._words = text, None
+
+
 CAUSE_UNEXPECTED_SERVER_RESPONSE: Final = "UnexpectedServerResponse"
 CAUSE_NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
 CAUSE_RESOURCE_VERSION_TOO_LARGE: Final = "ResourceVersionTooLarge"
@@ -84,9 +111,20 @@ CAUSE_RESOURCE_VERSION_TOO_LARGE: Final = "ResourceVersionTooLarge"
 
 def not_found(resource: GroupResource, name: str) -> StatusError:
     """404: there is no such object."""
+    if len(name) > _LONG_NAME:
+        words = partial(_not_found, resource, name)
+        return LateStatusError(404, "NotFound", words, name=name, group=resource.group, kind=resource.resource)
     return StatusError(
-        404, "NotFound", f"{resource} {quote(name)} not found", name=name, group=resource.group, kind=resource.resource
+        404, "NotFound", _not_found(resource, name), name=name, group=resource.group, kind=resource.resource
     )
+
+
+_LONG_NAME: Final = 4 << 10
+"""Characters of a name that is not quoted at once."""
+
+
+def _not_found(resource: GroupResource, name: str) -> str:
+    return f"{resource} {quote(name)} not found"
 
 
 def already_exists(resource: GroupResource, name: str) -> StatusError:

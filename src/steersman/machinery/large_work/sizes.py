@@ -34,8 +34,16 @@ def is_large(data: bytes) -> bool:
 
 
 def is_large_yaml(data: bytes) -> bool:
-    """The same of YAML, which takes many times longer to read."""
-    return len(data) > _LARGE_YAML
+    """Return True if work on an object of this YAML may take longer than a turn of the loop should.
+
+    It takes many times longer to read than JSON.
+    """
+    return len(data) > _LARGE_YAML or may_have_aliases(data)
+
+
+def may_have_aliases(data: bytes) -> bool:
+    """Return True if YAML may have anchors and aliases, with which little text may stand for much."""
+    return b"&" in data and b"*" in data
 
 
 def is_large_protobuf(data: bytes) -> bool:

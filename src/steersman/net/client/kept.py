@@ -9,6 +9,7 @@ from typing import Final
 from steersman.net.client.answer import BadAnswer
 from steersman.net.client.http2.connection import Http2Connection
 from steersman.net.upgrade import UpgradedConnection
+from steersman.work.shielding import shielded
 
 MOST_IDLE: Final = 25
 IDLE_SECONDS: Final = 90.0
@@ -70,7 +71,7 @@ class KeptConnections:
             self._dialing.add_done_callback(_seen)
         self._waiting += 1
         try:
-            await asyncio.shield(self._dialing)
+            await shielded(self._dialing)
             new, self._new = self._new, None
             return new
         finally:

@@ -22,6 +22,7 @@ from steersman.net.upgrade import UpgradedConnection
 from steersman.storage.etcd import messages
 from steersman.storage.etcd.messages import MessageError
 from steersman.storage.interface import StorageUnavailable, ValueRefused
+from steersman.work.shielding import shielded
 
 logger = logging.getLogger(__name__)
 
@@ -198,14 +199,14 @@ class Members:
         if self._dialing is None:
             self._dialing = asyncio.get_running_loop().create_task(self._dial())
             self._dialing.add_done_callback(self._dialed)
-        return await asyncio.shield(self._dialing)
+        return await shielded(self._dialing)
 
     async def _room_on(self, connection: Http2Connection) -> None:
         """Waits until a connection that has as many calls under way as it may have can take another, or has gone."""
         if self._room is None:
             self._room = asyncio.get_running_loop().create_future()
         connection.filled()
-        await asyncio.shield(self._room)
+        await shielded(self._room)
 
     def _has_room(self, _: Http2Connection) -> None:
         room, self._room = self._room, None

@@ -41,6 +41,7 @@ from steersman.storage.maintenance import COMPACTION_INTERVAL, repeat
 from steersman.storage.progress import Progress
 from steersman.storage.refusals import Account
 from steersman.storage.rewind import bounds
+from steersman.work.shielding import shielded
 
 logger = logging.getLogger(__name__)
 
@@ -552,7 +553,7 @@ class EtcdStorage:
     async def close(self) -> None:
         if self._closed is None:
             self._closed = asyncio.create_task(self._shut_down())
-        await asyncio.shield(self._closed)
+        await shielded(self._closed)
 
     async def _shut_down(self) -> None:
         for task in self._background:

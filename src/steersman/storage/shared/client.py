@@ -28,6 +28,7 @@ from steersman.storage.progress import Progress
 from steersman.storage.refusals import Account
 from steersman.storage.shared import frames
 from steersman.storage.shared.frames import Kind
+from steersman.work.shielding import shielded
 
 _CLOSED: Final = "the store is closed"
 _GONE: Final = "the process that owns the store has ended"
@@ -314,7 +315,7 @@ class SharedStorage:
         """Waits for what was asked, and lets go of the connection; the owner keeps the storage open."""
         if self._closed is None:
             self._closed = asyncio.create_task(self._shut_down())
-        await asyncio.shield(self._closed)
+        await shielded(self._closed)
 
     async def _shut_down(self) -> None:
         self._refusal = self._refusal or _CLOSED

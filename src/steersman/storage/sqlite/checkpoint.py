@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from steersman.storage.sqlite.file import connect
+from steersman.work.shielding import shielded
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +81,7 @@ class Checkpointer:
         """Returns when the log is not being played. Who writes much waits for that, or the log grows without end."""
         playing = self._playing
         if not playing.done():
-            await asyncio.shield(asyncio.wrap_future(playing))
+            await shielded(asyncio.wrap_future(playing))
 
     def _play(self) -> None:
         """On the thread."""

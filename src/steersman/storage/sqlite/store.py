@@ -42,6 +42,7 @@ from steersman.storage.sqlite.log import FIRST_PAGE, Log, next_page
 from steersman.storage.sqlite.place import FileGone, Place
 from steersman.storage.sqlite.reader import Readers
 from steersman.storage.sqlite.writer import Write, Writer, tell
+from steersman.work.shielding import shielded
 
 logger = logging.getLogger(__name__)
 
@@ -137,7 +138,7 @@ class SQLiteStorage:
         """
         opening = asyncio.create_task(asyncio.to_thread(_open_file, Path(path), quota_bytes, durable=durable))
         try:
-            opened = await asyncio.shield(opening)
+            opened = await shielded(opening)
         except asyncio.CancelledError:
             opening.add_done_callback(_abandon)
             raise
@@ -445,7 +446,7 @@ class SQLiteStorage:
     async def close(self) -> None:
         if self._closed is None:
             self._closed = asyncio.create_task(self._shut_down())
-        await asyncio.shield(self._closed)
+        await shielded(self._closed)
 
     async def _shut_down(self) -> None:
         await self._background.stop()

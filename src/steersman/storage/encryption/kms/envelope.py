@@ -26,6 +26,7 @@ from steersman.storage.encryption.ciphers import AESGCMCipher, DerivedGCMCipher
 from steersman.storage.encryption.kms.plugin import Plugin, Wrapped
 from steersman.storage.encryption.metrics import EnvelopeMetrics
 from steersman.storage.encryption.transformer import NeedsKey, Opened, Transformer, TransformError, together
+from steersman.work.shielding import shielded
 
 KEY: Final = 0
 """The wrapped bytes are a key of AES-GCM, as old servers wrote..."""
@@ -206,7 +207,7 @@ class EnvelopeTransformer:
             work = self._unwrap(source, source_type, fingerprint)
             asked = self._asked[fingerprint] = asyncio.get_running_loop().create_task(work)
             asked.add_done_callback(lambda done: self._answered(fingerprint, done))
-        await asyncio.shield(asked)
+        await shielded(asked)
 
     def _answered(self, fingerprint: bytes, asked: asyncio.Task[None]) -> None:
         del self._asked[fingerprint]
