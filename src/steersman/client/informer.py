@@ -16,7 +16,7 @@ from steersman.client.client import Client, Event
 from steersman.client.errors import is_expired
 from steersman.client.transport import Unreachable
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.large_work.turn import Turn
+from steersman.work.yielding import Turn
 
 logger = logging.getLogger(__name__)
 

@@ -43,9 +43,9 @@ from steersman.controllers.workloads.pod_state import (
 )
 from steersman.controllers.workloads.selectors import compiled, may_select
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.large_work.turn import Turn
 from steersman.machinery.selectors.labels import Selector, from_label_selector
 from steersman.machinery.values import times
+from steersman.work.yielding import Turn
 
 logger = logging.getLogger(__name__)
 

@@ -30,9 +30,9 @@ from steersman.controllers.workloads.pod_state import condition_of, is_terminal
 from steersman.controllers.workloads.selectors import compiled
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.large_work.turn import Turn
 from steersman.machinery.selectors.labels import Selector
 from steersman.machinery.values import times
+from steersman.work.yielding import Turn
 
 STALE_AFTER: Final = 120.0
 """Seconds after which a pod that was to be disrupted, and is not going, is taken to stay."""

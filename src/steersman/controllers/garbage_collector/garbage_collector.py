@@ -23,7 +23,7 @@ from steersman.controllers.garbage_collector.graph import (
 from steersman.controllers.other_servers import OtherServers, Patience
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.large_work.turn import Turn
+from steersman.work.yielding import Turn
 
 _TO_DELETE: Final = "delete"
 _TO_ORPHAN: Final = "orphan"

@@ -26,7 +26,7 @@ from steersman.controllers.services.subsets import MOST, AddressKey, Subset, gro
 from steersman.controllers.services.trigger_times import ANNOTATION
 from steersman.controllers.workloads.own_writes import OwnWrites
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.large_work.turn import Turn
+from steersman.work.yielding import Turn
 
 MANAGER: Final = "endpointslicemirroring-controller.k8s.io"
 _SKIP: Final = "endpointslice.kubernetes.io/skip-mirror"

@@ -12,7 +12,7 @@ from steersman.client.errors import is_not_found
 from steersman.client.informer import Informer
 from steersman.controllers.controller import TryLater
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.large_work.turn import Turn
+from steersman.work.yielding import Turn
 
 O = TypeVar("O", bound=Object)  # noqa: E741
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Final
 
-from steersman.machinery.large_work.turn import Turn
 from steersman.scheduler.demand.demand import Demand
 from steersman.scheduler.fit.ranking import Ranking
 from steersman.scheduler.fit.topology import Topology
 from steersman.scheduler.state.cluster import ClusterState
+from steersman.work.yielding import Turn
 
 _SLICE: Final = 256
 """Nodes that are looked at before others have their turn."""

@@ -17,7 +17,6 @@ from typing import Final, TypeVar
 
 from steersman.machinery.large_work.sizes import is_large
 from steersman.machinery.values import times
-from steersman.net.turns import FewAtOnce
 from steersman.storage.cache.counts import Counts
 from steersman.storage.cache.endings import end_all, forget_all
 from steersman.storage.cache.entry import Change, Entry
@@ -51,6 +50,7 @@ from steersman.storage.interface import (
 )
 from steersman.storage.keys import after
 from steersman.storage.rewind import present_range
+from steersman.work.yielding import FewAtOnce
 
 logger = logging.getLogger(__name__)
 
