@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from itertools import pairwise
 
 import pytest
 import uvloop
@@ -339,43 +338,6 @@ def test_a_repeated_field_has_all_of_its_values():
     assert headers["a"] == "0"
     assert headers.joined("a") == ", ".join(map(str, range(1000)))
     assert len(headers.get_all("a")) == 1000
-
-
-async def test_a_few_at_once_go_on_in_the_order_they_came() -> None:
-    gate, went = turns.FewAtOnce(3), []
-
-    async def go(number: int) -> None:
-        await gate.turn()
-        went.append(number)
-
-    tasks = [asyncio.ensure_future(go(number)) for number in range(8)]
-    await asyncio.sleep(0)  # they come
-    assert went == [0, 1, 2]
-    tasks[4].cancel()
-    seen = [3]
-    while len(went) < 7:
-        await asyncio.sleep(0)
-        seen.append(len(went))
-    assert went == [0, 1, 2, 3, 5, 6, 7]
-    assert all(after - before <= 3 for before, after in pairwise(seen))
-    for _ in range(10):  # the same task counts too
-        await gate.turn()
-
-
-async def test_slices_of_all_who_share_a_loop_are_few_in_a_turn() -> None:
-    loop = asyncio.get_running_loop()
-    assert turns.Slices.of(loop, 3) is turns.Slices.of(loop, 3)
-    made: list[int] = []
-
-    async def make(number: int) -> None:
-        for _ in range(4):
-            await turns.Slices.of(loop, 3).turn()
-            made.append(number)
-
-    making = [asyncio.ensure_future(make(number)) for number in range(10)]
-    seen = await steps_of_turns(lambda: len(made), lambda: all(each.done() for each in making))
-    assert len(made) == 40
-    assert max(seen) == 3
 
 
 async def test_requests_of_this_process_are_begun_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:

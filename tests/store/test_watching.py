@@ -16,6 +16,7 @@ from steersman.rest.capabilities import ListOptions, WatchStart
 from steersman.storage.memory import MemoryStorage
 from steersman.store.storage_errors import StorageNotReady
 from steersman.store.store import Store
+from tests.loop_turns import yield_often
 from tests.store.store_client import CLUSTER_WIDE, CONFIG_MAPS, Events, StoreClient, refused, selecting
 
 
@@ -31,10 +32,10 @@ async def told(client: StoreClient, events: Events) -> list[str]:
     return events.seen
 
 
-def no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def look_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Others have the loop after every few objects that are looked at."""
-    for name in ("_FIRST_TURN", "_TURN"):
-        monkeypatch.setattr(f"steersman.store.listing.{name}", -1.0)
+    yield_often(monkeypatch)
+    monkeypatch.setattr("steersman.store.listing._SLICE", 4)
 
 
 async def until_subscribed(client: StoreClient) -> None:
@@ -281,7 +282,7 @@ async def test_a_list_and_a_watch_from_it_lead_to_what_is_there(
 async def test_what_happens_while_the_first_objects_are_looked_for_is_told_after_them(
     client: StoreClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    no_time(monkeypatch)
+    look_slowly(monkeypatch)
     for number in range(40):
         await client.create(f"a{number:02}", labels={"a": "b"})
     watching = asyncio.create_task(client.watch(selecting("a=b")))
@@ -298,7 +299,7 @@ async def test_what_happens_while_the_first_objects_are_looked_for_is_told_after
 async def test_a_watch_that_is_given_up_while_its_first_objects_are_looked_for_is_over(
     client: StoreClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    no_time(monkeypatch)
+    look_slowly(monkeypatch)
     for number in range(40):
         await client.create(f"a{number:02}")
     watching = asyncio.create_task(client.watch(selecting("!a")))
@@ -312,7 +313,7 @@ async def test_a_watch_that_is_given_up_while_its_first_objects_are_looked_for_i
 async def test_a_watch_whose_cache_stops_while_its_first_objects_are_looked_for_fails(
     client: StoreClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    no_time(monkeypatch)
+    look_slowly(monkeypatch)
     for number in range(40):
         await client.create(f"a{number:02}")
     watching = asyncio.create_task(client.watch(selecting("!a")))

@@ -6,7 +6,6 @@ To set `blockOwnerDeletion`, which holds up the deletion of the owner, they must
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -18,10 +17,9 @@ from steersman.authorization.attributes import Attributes as Question
 from steersman.authorization.interface import Authorizer, Verdict, decide
 from steersman.machinery.identity.action import Action
 from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
+from steersman.work.yielding import unhurried
 
 _PODS: Final = GroupResource("", "pods")
-_TURN: Final = 50
-"""Owners that are looked at in one turn of the loop."""
 
 
 class Mapping(NamedTuple):
@@ -57,10 +55,8 @@ class OwnerReferencesPermissionEnforcement(Plugin):
         blocking = [each for each in new if each.block_owner_deletion and each.uid not in blocked]
         if not blocking or (await decide(self._authorizer, _finalizing_anything(attributes))).allowed:
             return
-        for number, owner in enumerate(blocking, 1):
+        async for owner in unhurried(blocking):
             await self._check_owner(attributes, owner)
-            if number % _TURN == 0:
-                await asyncio.sleep(0)
 
     async def _check_owner(self, attributes: Attributes, owner: Any) -> None:
         group, slash, version = owner.api_version.partition("/")

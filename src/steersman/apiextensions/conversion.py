@@ -38,11 +38,10 @@ from steersman.webhooks.kubeconfig import ANONYMOUS, KubeconfigError
 from steersman.webhooks.reviews import is_large_review
 from steersman.work.offloading import offload_if
 from steersman.work.shielding import shielded
+from steersman.work.yielding import unhurried
 
 log: Final = LimitedLog(logging.getLogger(__name__))
 
-_TURN: Final = 0.004
-"""Seconds for which objects are converted before others have the loop."""
 _REVIEW_BYTES: Final = 2 << 20
 """Bytes of objects that are converted by one request, if it is not a single one."""
 _MAX_ANSWER_BYTES: Final = 8 << 20
@@ -137,11 +136,7 @@ class WebhookConversion(Conversion):
         answer = await self._asked(review_of(version, uid, target.api_version, values))
         objects = await offload_if(is_large_review(answer), converted_objects, answer, version, uid, len(values))
         found = []
-        began = perf_counter()
-        for value, raw in zip(values, objects, strict=True):
-            if perf_counter() - began > _TURN:
-                await asyncio.sleep(0)
-                began = perf_counter()
+        async for value, raw in unhurried(zip(values, objects, strict=True)):
             found.append(await offload_if(is_large(raw), self._taken, value, raw, target))
         return found
 

@@ -11,7 +11,6 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
@@ -33,6 +32,7 @@ from steersman.storage.cache.entry import Entry
 from steersman.store.follower import Follower
 from steersman.store.store import Store
 from steersman.work.offloading import offload_if
+from steersman.work.yielding import unhurried
 
 if TYPE_CHECKING:
     from steersman.apiextensions.strategy import Versions
@@ -49,8 +49,6 @@ _COOLING: Final = 70.0
 """Seconds after which no request is left that was begun before a definition changed."""
 _LONGEST_WAIT: Final = 3.0
 """Seconds for which a request waits for a definition to count that was stored before."""
-_TURN: Final = 0.004
-"""Seconds for which objects are deleted before others have the loop."""
 _PATIENCE: Final = 60
 """Looks after which the condition says that there are still some."""
 
@@ -450,11 +448,7 @@ class Definitions:
     async def _delete_each(
         self, names: Sequence[tuple[str, str]], objects: Objects, asked: set[tuple[str, str]]
     ) -> None:
-        began = perf_counter()
-        for namespace, name in names:
-            if perf_counter() - began > _TURN:  # deleting what is deleted already waits for nothing
-                await asyncio.sleep(0)
-                began = perf_counter()
+        async for namespace, name in unhurried(names):  # deleting what is deleted already waits for nothing
             try:
                 await objects.delete(loopback(namespace, name), name)
             except StatusError as error:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from time import perf_counter
-from typing import Final
 
 from steersman.kinds.custom import CustomKind
 from steersman.kinds.open import OpenKind, OpenObject
 from steersman.machinery.large_work.sizes import is_large
 from steersman.rest.conversion import Conversion
 from steersman.work.offloading import offload_if
-
-_TURN: Final = 0.004
-"""Seconds for which objects are converted before others have the loop."""
+from steersman.work.yielding import unhurried
 
 
 class LocalConversion(Conversion):
@@ -36,11 +31,7 @@ class LocalConversion(Conversion):
     async def values(self, values: Sequence[bytes], target: OpenKind) -> list[bytes]:
         kind = self._customs[target.api_version]
         found = []
-        began = perf_counter()
-        for value in values:
-            if perf_counter() - began > _TURN:
-                await asyncio.sleep(0)
-                began = perf_counter()
+        async for value in unhurried(values):
             found.append(await offload_if(is_large(value), self._converted_value, value, kind))
         return found
 

@@ -7,7 +7,6 @@ next change. Many bindings of one user, and large roles, are looked through in t
 
 from __future__ import annotations
 
-import asyncio
 from asyncio import Event
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -36,6 +35,7 @@ from steersman.authorization.rule_index import Names
 from steersman.machinery.large_work.sizes import MAX_VALUES
 from steersman.work.bounded_cache import BoundedCache
 from steersman.work.offloading import offload_if
+from steersman.work.yielding import unhurried
 
 __all__ = ("GROUP", "RbacAuthorizer", "RoleNotFound")
 
@@ -47,7 +47,7 @@ _MAX_REMEMBERED: Final = 32_768
 """What remembered judgements may weigh together, an ordinary one 1; when it is more, all are forgotten (they take
 microseconds to find again)."""
 _MANY_GROUPS: Final = 2_000
-"""Groups of a user whose bindings are found in one turn of the loop."""
+"""Groups of a user whose bindings are found between two looks at the clock."""
 _FEW: Final = 100
 """Bindings of a user up to which they are looked through on the loop."""
 _FEW_VALUES: Final = 4_000
@@ -254,8 +254,7 @@ class RbacAuthorizer:
             return self._held(user, namespace)
         held = self._nothing_held(namespace)
         held.find([("User", user.name)])
-        for start in range(0, len(user.groups), _MANY_GROUPS):
-            await asyncio.sleep(0)
+        async for start in unhurried(range(0, len(user.groups), _MANY_GROUPS)):
             held.find([("Group", group) for group in islice(user.groups, start, start + _MANY_GROUPS)])
         return held
 

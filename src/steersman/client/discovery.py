@@ -9,7 +9,7 @@ from typing import Any, Final
 from steersman.api.meta.v1 import PartialObjectMetadata
 from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
-from steersman.machinery.large_work.turn import Turn
+from steersman.work.yielding import Turn
 
 _ACCEPT: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 

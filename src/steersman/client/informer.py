@@ -16,7 +16,7 @@ from steersman.client.client import Client, Event
 from steersman.client.errors import is_expired
 from steersman.client.transport import Unreachable
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.large_work.turn import Turn
+from steersman.work.yielding import unhurried
 
 logger = logging.getLogger(__name__)
 
@@ -177,10 +177,8 @@ class Informer(Generic[O]):
     async def _forget(self) -> None:
         """No object is here any more."""
         self._version = ""
-        turn = Turn()
-        for obj in self.list():
+        async for obj in unhurried(self.list()):
             self._change(obj, gone=True)
-            await turn.give()
 
     def _take(self, event: Event[O]) -> None:
         metadata = event.object.metadata

@@ -43,9 +43,9 @@ from steersman.controllers.workloads.pod_state import (
 )
 from steersman.controllers.workloads.selectors import compiled, may_select
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.large_work.turn import Turn
 from steersman.machinery.selectors.labels import Selector, from_label_selector
 from steersman.machinery.values import times
+from steersman.work.yielding import unhurried
 
 logger = logging.getLogger(__name__)
 
@@ -179,11 +179,9 @@ class ReplicasController(Controller[Key], Generic[R]):
         )  # fmt: skip
         active = await claims.claim(filter(is_active, pods))
         terminating = 0
-        turn = Turn()
-        for pod in pods:
+        async for pod in unhurried(pods):
             going = is_terminating(pod) and is_controlled_by(pod, owner)
             terminating += going and selector.matches(pod.metadata.labels)
-            await turn.give()
         error: Exception | None = None
         if may_act and not owner.metadata.deletion_timestamp:
             began = asyncio.get_running_loop().time()
@@ -296,13 +294,11 @@ class ReplicasController(Controller[Key], Generic[R]):
         labels = (owner.spec.template.metadata.labels if owner.spec.template else {}).items()
         seconds = owner.spec.min_ready_seconds
         fully_labelled = ready = available = 0
-        turn = Turn()
-        for pod in active:
+        async for pod in unhurried(active):
             fully_labelled += labels <= pod.metadata.labels.items()
             if is_ready(pod):
                 ready += 1
                 available += seconds == 0 or is_available(pod, seconds, now)
-            await turn.give()
         return {
             "replicas": len(active), "fully_labeled_replicas": fully_labelled, "ready_replicas": ready,
             "available_replicas": available, "terminating_replicas": terminating,

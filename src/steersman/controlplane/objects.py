@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from time import perf_counter
 from typing import Any, Final, TypeVar, cast
 
 from steersman.api.meta.v1 import DeleteOptions
@@ -25,6 +24,7 @@ from steersman.store.listing import in_turns, stored_now
 from steersman.store.store import Store
 from steersman.work.offloading import bound, current, offload, offload_if
 from steersman.work.shielding import shielded
+from steersman.work.yielding import unhurried
 
 T = TypeVar("T")
 
@@ -33,8 +33,6 @@ MANAGER: Final = "kube-apiserver"
 
 _MUCH: Final = 64 << 10
 """Bytes of all objects of a namespace from which working on all of them takes long."""
-_TURN: Final = 0.004
-"""Seconds for which reading keeps others waiting at a time."""
 
 
 class StoreObjects:
@@ -149,7 +147,7 @@ class StoreObjects:
 
     async def _read_each(self, entries: Sequence[Entry], reading: Reading[T]) -> list[T]:
         found: list[T] = []
-        async for entry in _unhurried(entries):
+        async for entry in unhurried(entries):
             if entry.facts is not None and reading in entry.facts:
                 found.append(cast(T, entry.facts[reading]))
             elif is_large(entry.body):
@@ -187,7 +185,7 @@ class StoreObjects:
             entries = self._entries(namespace)
         else:
             entries = await stored_now(self._store, self._prefix(namespace))
-        async for entry in _unhurried(entries):
+        async for entry in unhurried(entries):
             name = entry.key.rpartition("/")[2]
             if is_large(entry.body):
                 yield name, await offload_if(True, self._made, entry.body, reading)
@@ -267,13 +265,3 @@ def _are_much(entries: Sequence[Entry]) -> bool:
         if size > _MUCH or is_large(entry.body):
             return True
     return False
-
-
-async def _unhurried(entries: Sequence[Entry]) -> AsyncIterator[Entry]:
-    """The entries; others have the loop whenever what is done with them has taken a turn's time."""
-    until = perf_counter() + _TURN
-    for entry in entries:
-        yield entry
-        if perf_counter() > until:
-            await asyncio.sleep(0)
-            until = perf_counter() + _TURN

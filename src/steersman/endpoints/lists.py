@@ -28,10 +28,10 @@ from steersman.machinery.errors.status import not_acceptable
 from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.large_work.sizes import is_large
 from steersman.net.message import Response
-from steersman.net.turns import next_slice
 from steersman.rest.capabilities import Item, Listing
 from steersman.storage.cache.cacher import REPRESENTATIONS_LIMIT
 from steersman.work.offloading import Account, current, offload_if
+from steersman.work.yielding import next_slice
 
 _FEW_ROWS: Final = 100
 """Objects whose rows are put in order at once."""
@@ -238,7 +238,7 @@ async def _stream(
     made.clear()
     yield text.between + await account.offload_if(is_much(some), text.render, some)
     for some in slices:
-        await next_slice(_FEW)
+        await next_slice(_FEW, account)
         yield text.between + await account.offload_if(is_much(some), text.render, some)
     yield text.tail
 
@@ -362,7 +362,7 @@ async def _protobuf_response(scope: Scope, request: Request, listing: Listing, w
             yield isal_zlib.decompress(packed.pop())
         for some in slices_of(listing.items, _SLICE_BYTES, kept):
             yield _joined(await account.offload_if(is_much(some), _messages, message, some, False))
-            await next_slice(_FEW)
+            await next_slice(_FEW, account)
         yield tail
 
     return Response(200, [PROTOBUF_TYPE], StreamedBody(stream()))

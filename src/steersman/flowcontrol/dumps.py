@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from time import perf_counter
 from typing import Any, Final, NamedTuple
 
 from steersman.flowcontrol.fairness import Fairness, Flow
 from steersman.flowcontrol.queue_set import Queue, QueueSet, Ticket
 from steersman.flowcontrol.seat_seconds import as_text
+from steersman.work.yielding import unhurried
 
 _LEVELS: Final = (
     "PriorityLevelName", "ActiveQueues", "IsIdle", "IsQuiescing", "WaitingRequests", "ExecutingRequests",
@@ -30,8 +29,6 @@ _MOST_WIDTH: Final = 256
 """Of a column: one long path would make every line as long."""
 _LONGEST: Final = 1024
 """Characters of a cell that are shown."""
-_TURN: Final = 0.003
-"""Seconds of such work between two turns of the loop."""
 MOST_LINES: Final = 20_000
 """Lines of a dump: a level may have ten million queues."""
 
@@ -126,12 +123,8 @@ def _duration(seconds: float) -> str:
 async def taken(rows: Iterable[Row]) -> list[Row]:
     """The rows, up to a bound, in turns of the loop: there may be thousands, which change meanwhile."""
     found: list[Row] = []
-    until = perf_counter() + _TURN
-    for row in islice(rows, MOST_LINES):
+    async for row in unhurried(islice(rows, MOST_LINES)):
         found.append(tuple(map(_cut, row)))
-        if perf_counter() > until:
-            await asyncio.sleep(0)
-            until = perf_counter() + _TURN
     return found
 
 

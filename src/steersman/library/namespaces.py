@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
-from time import perf_counter
 from typing import Any, Final
 
 from steersman.api.core.v1 import Namespace
@@ -20,13 +19,12 @@ from steersman.rest.context import loopback
 from steersman.storage.cache.entry import Entry
 from steersman.store.follower import Follower
 from steersman.store.store import Store
+from steersman.work.yielding import unhurried
 
 logger = logging.getLogger(__name__)
 
 _LOOKS: Final = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 """Seconds between looks at whether all objects of a namespace are gone."""
-_TURN: Final = 0.004
-"""Seconds for which objects are deleted before others have the loop."""
 
 
 class NamespaceDeletion:
@@ -95,11 +93,7 @@ class NamespaceDeletion:
 
 
 async def _delete_all(objects: StoreObjects, names: Iterable[str], namespace: str) -> None:
-    began = perf_counter()
-    for name in names:
-        if perf_counter() - began > _TURN:
-            await asyncio.sleep(0)
-            began = perf_counter()
+    async for name in unhurried(names):
         try:
             await objects.delete(loopback(namespace, name), name)
         except StatusError as error:

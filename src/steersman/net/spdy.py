@@ -15,7 +15,8 @@ from typing import Final
 
 from steersman.net.ascii import lower
 from steersman.net.message import Upgraded
-from steersman.net.turns import SLICE, next_slice
+from steersman.net.turns import SLICE
+from steersman.work.yielding import next_slice
 
 PROTOCOL: Final = "SPDY/3.1"
 

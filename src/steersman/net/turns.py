@@ -87,64 +87,6 @@ class Starts(InSlices[Beginner]):
         return found
 
 
-class FewAtOnce:
-    """Lets tasks that have much to do go on in the order they come, so many in a turn of the loop; what each does
-    until it comes again must be short."""
-
-    __slots__ = ("__weakref__", "_few", "_left", "_scheduled", "_waiting")
-
-    def __init__(self, few: int) -> None:
-        self._few = self._left = few
-        self._scheduled = False
-        self._waiting: deque[asyncio.Future[None]] = deque()
-
-    async def turn(self) -> None:
-        """Returns when it is the caller's turn: at once, if there are fewer in this turn of the loop."""
-        loop = asyncio.get_running_loop()
-        if not self._scheduled:
-            self._scheduled = True
-            loop.call_soon(self._begin, loop)
-        if self._left:
-            self._left -= 1
-            return
-        mine: asyncio.Future[None] = loop.create_future()
-        self._waiting.append(mine)
-        await mine
-
-    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        """A turn of the loop."""
-        self._left = self._few
-        while self._waiting and self._left:
-            mine = self._waiting.popleft()
-            if not mine.done():
-                mine.set_result(None)
-                self._left -= 1
-        self._scheduled = self._left < self._few
-        if self._scheduled:
-            loop.call_soon(self._begin, loop)
-
-
-class Slices(FewAtOnce):
-    """Slices of what takes long, whoever has asked for it: few of them go on in a turn of the loop."""
-
-    __slots__ = ()
-    _all: ClassVar[WeakKeyDictionary[asyncio.AbstractEventLoop, dict[int, Slices]]] = WeakKeyDictionary()
-
-    @classmethod
-    def of(cls, loop: asyncio.AbstractEventLoop, few: int) -> Slices:
-        """Those of a loop of which so many go on at once."""
-        of_loop = cls._all.setdefault(loop, {})
-        found = of_loop.get(few)
-        if found is None:
-            found = of_loop[few] = cls(few)
-        return found
-
-
-async def next_slice(few: int = 1) -> None:
-    """Returns when a slice may be done of which `few` go on in a turn of the loop."""
-    await Slices.of(asyncio.get_running_loop(), few).turn()
-
-
 class Worker(Protocol):
     """A connection with input left over."""
 

@@ -37,14 +37,13 @@ from steersman.scheduler.state.cluster import ClusterState
 from steersman.scheduler.volumes.binding import BindingFailed, VolumeBinder
 from steersman.scheduler.volumes.pod_volumes import Plan, PodVolumes, concern
 from steersman.scheduler.volumes.store import VolumeStore
+from steersman.work.yielding import Turn
 
 logger = logging.getLogger(__name__)
 
 NAME: Final = "default-scheduler"
 """The `schedulerName` of pods that are served."""
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
-_TURN: Final = 0.004
-"""Seconds of decisions after which others have their turn."""
 _MOST_TOLD: Final = 512
 """Requests under way, past which no more pods are decided."""
 
@@ -213,8 +212,7 @@ class Scheduler:
             group.create_task(self._decide_heavy_pods(), name="decisions about heavy pods")
 
     async def _decide_pods(self) -> None:
-        loop = asyncio.get_running_loop()
-        turn = loop.time()
+        turn = Turn()
         while True:
             queued = await self.queue.pop()
             if is_heavy(queued.pod):
@@ -224,9 +222,7 @@ class Scheduler:
             while len(self._requests) >= _MOST_TOLD:
                 self._fewer.clear()
                 await self._fewer.wait()
-            if loop.time() - turn > _TURN:
-                await asyncio.sleep(0)
-                turn = loop.time()
+            await turn.give()
 
     async def _decide_heavy_pods(self) -> None:
         """One after the other beside all others, and for a part of the time."""

@@ -29,6 +29,7 @@ from steersman.net.message import Response
 from steersman.server.health import HealthChecks
 from steersman.server.server import Server
 from steersman.server.version import version_info
+from steersman.work.yielding import unhurried
 
 _METRICS_TYPE = ("content-type", "text/plain; version=0.0.4; charset=utf-8; escaping=underscores")
 _DISCOVERY_AGE: Final = 3600
@@ -78,9 +79,8 @@ async def _index(server: Server, request: Request) -> Response:
 async def _metrics(server: Server, started: tuple[str, str], request: Request) -> Response:
     """Every series, written one metric at a time so that a scrape does not hold up other requests."""
     pieces = []
-    for text in server.config.registry.expose():
+    async for text in unhurried(server.config.registry.expose()):
         pieces.append(text.encode())
-        await asyncio.sleep(0)
     if server.gather is not None:
         pieces = await server.gather(pieces)
     return Response(200, [_METRICS_TYPE, started], pieces)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -32,11 +31,10 @@ from steersman.nodes.usage import RESOURCES, Usage, usage_of
 from steersman.rest.capabilities import Encoded, Item, Listing, ListOptions
 from steersman.rest.context import Context
 from steersman.rest.resource import Column, Resource
+from steersman.work.yielding import unhurried
 
 WINDOW: Final = 15
 """Seconds over which usage is told, if a container has run for so long."""
-_AT_ONCE: Final = 64
-"""Objects between two of which others have their turn."""
 _NANO: Final = 10**9
 
 M = TypeVar("M", bound=PodMetrics | NodeMetrics)
@@ -112,9 +110,7 @@ class UsageStorage(Generic[M]):
     async def list(self, ctx: Context, options: ListOptions) -> Listing:
         """See Lister. Such lists have no version and are not cut into pages."""
         found: list[Item] = []
-        for number, (metadata, metrics_of) in enumerate(self._objects.each(ctx.action.namespace)):
-            if number % _AT_ONCE == _AT_ONCE - 1:
-                await asyncio.sleep(0)
+        async for metadata, metrics_of in unhurried(self._objects.each(ctx.action.namespace)):
             fields = {"metadata.name": metadata.name, "metadata.namespace": metadata.namespace}
             if options.label_selector.matches(metadata.labels) and options.field_selector.matches(fields):
                 metrics = metrics_of()

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
-from time import perf_counter
 from typing import Final
 
 from steersman.kinds.stored_form import NotAnObject, StoredForm
@@ -31,9 +30,8 @@ from steersman.storage.interface import (
 from steersman.storage.late import Late
 from steersman.storage.wrapping import WrappingStorage
 from steersman.work.offloading import offload_if
+from steersman.work.yielding import Turn, unhurried
 
-_TURN: Final = 0.003
-"""Seconds of work between two turns of the loop."""
 _MOST_WAITING: Final = 10_000
 """Events that may wait behind a large one; a subscriber who is owed more is told of them as they are stored, and so
 starts over."""
@@ -87,12 +85,8 @@ class TranslatingStorage(WrappingStorage):
         if all(is_own(item.value) for item in found.items):
             return found
         items = []
-        until = perf_counter() + _TURN
-        for item in found.items:
+        async for item in unhurried(found.items):
             items.append(await self.translated(item))
-            if perf_counter() > until:
-                await asyncio.sleep(0)
-                until = perf_counter() + _TURN
         return Range(items, found.revision, found.more, found.count)
 
     async def translated(self, item: KeyValue) -> KeyValue:
@@ -277,15 +271,13 @@ class _Feed:
             self._rest()
 
     async def _tell_waiting(self) -> None:
-        until = perf_counter() + _TURN
+        turn = Turn()
         while self._waiting:
             event = await self._told(self._waiting[0])
             self._waiting.popleft()
             self.told = event.revision
             self._deliver([event])
-            if perf_counter() > until:
-                await asyncio.sleep(0)
-                until = perf_counter() + _TURN
+            await turn.give()
 
     async def _told(self, event: Event) -> Event:
         """The event with its values. Of the past it raises Undecodable; in the present see `_told_now`."""

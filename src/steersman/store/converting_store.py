@@ -9,18 +9,16 @@ entry; a read of one object asks again, as upstream's.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from time import perf_counter
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.kinds.open import OpenKind, OpenObject
 from steersman.machinery.large_work.sizes import is_large
 from steersman.machinery.selectors import fields, labels
 from steersman.machinery.values import times
-from steersman.net.turns import next_slice
 from steersman.rest.bound import BoundResource
 from steersman.rest.capabilities import (
     Change,
@@ -46,12 +44,10 @@ from steersman.store.store import Store
 from steersman.store.watching import watch
 from steersman.work.offloading import offload, offload_if
 from steersman.work.shielding import shielded
+from steersman.work.yielding import unhurried
 
 T = TypeVar("T")
 AnItem = TypeVar("AnItem", bound=Item)
-
-_TURN: Final = 0.004
-"""Seconds for which objects are taken apart and put together before others have the loop."""
 
 
 class ConvertingStore(Store[OpenObject]):
@@ -188,7 +184,7 @@ class ConvertingStore(Store[OpenObject]):
         wanted = kind.api_version
         known: dict[int, bytes] = {}
         missing: dict[int, AnItem] = {}
-        async for item in _unhurried(items):
+        async for item in unhurried(items):
             if kind.version_of(item.body) == wanted:
                 continue
             body = None if anew or item.representations is None else item.representations.get(wanted)
@@ -220,11 +216,11 @@ class ConvertingStore(Store[OpenObject]):
 
     async def _convert(self, kind: OpenKind, items: Sequence[Any]) -> dict[int, bytes]:
         values = []
-        async for item in _unhurried(items):
+        async for item in unhurried(items):
             values.append(await offload_if(is_large(item.body), self._source(item).value_of, item.body))
         converted = await self._conversion.values(values, kind)
         known: dict[int, bytes] = {}
-        async for item, value in _unhurried(list(zip(items, converted, strict=True))):
+        async for item, value in unhurried(zip(items, converted, strict=True)):
             body = kind.at_revision(value, item.revision) if item.revision else kind.body_of(value)
             self.remember(item, kind.api_version, body)
             known[id(item)] = body
@@ -287,13 +283,3 @@ def _other(item: Any, body: bytes) -> Any:
 def _entry(item: Any) -> Entry:
     assert isinstance(item, Entry)
     return item
-
-
-async def _unhurried(values: Sequence[T]) -> AsyncIterator[T]:
-    """Them all, while others have the loop now and then."""
-    began = perf_counter()
-    for value in values:
-        if perf_counter() - began > _TURN:
-            await next_slice()
-            began = perf_counter()
-        yield value

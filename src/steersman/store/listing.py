@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
-from time import perf_counter
 from typing import Any, Final, NamedTuple
 
 from steersman.machinery.errors import field
 from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.go_numbers import NumError, parse_uint
 from steersman.machinery.selectors import fields, labels
-from steersman.net.turns import next_slice
 from steersman.rest.capabilities import EXACT, Listing, ListOptions
 from steersman.rest.context import Context
 from steersman.storage.cache.cacher import Cacher
@@ -25,13 +23,11 @@ from steersman.store import continue_token
 from steersman.store.cached_objects import CachedObjects
 from steersman.store.selection import Accept
 from steersman.store.storage_errors import available
+from steersman.work.yielding import Turn, unhurried
 
 _SLICE: Final = 16
 _SLICE_BYTES: Final = 256 << 10
 """Objects, and bytes of them, that are looked at between two looks at the clock."""
-_FIRST_TURN: Final = 0.001
-_TURN: Final = 0.005
-"""Seconds of such work to begin with, and then, when it is this one's turn (`next_slice`)."""
 _FIRST_PART: Final = 500
 _PART: Final = 5_000
 _PART_BYTES: Final = 4 << 20
@@ -132,12 +128,11 @@ async def accepted(found: Sequence[Entry], accept: Accept, *, any_large: bool) -
 async def in_turns(found: Sequence[Entry], *, any_large: bool) -> AsyncIterator[Sequence[Entry]]:
     """Entries a few at a time; others have the loop in between whenever the work on them has taken a while, among them
     those who go through entries as well."""
-    until = perf_counter() + _FIRST_TURN
+    turn = Turn()
     at = 0
     while at < len(found):
-        if at and perf_counter() > until:
-            await next_slice()
-            until = perf_counter() + _TURN
+        if at:
+            await turn.give()
         some = found[at : at + _SLICE]
         if any_large:
             some = _at_most(some, _SLICE_BYTES)
@@ -254,14 +249,10 @@ async def _present(store: CachedObjects[Any], items: Sequence[KeyValue], entries
     """Adds stored values to `entries`, as they are served, and gives their size in bytes; others have the loop in
     between whenever that has taken a while."""
     present = store.kind.present
-    until = perf_counter() + _TURN
     size = 0
-    for each in items:
+    async for each in unhurried(items):
         entries.append(Entry(each.key, present(each.value, each.mod_revision), each.mod_revision))
         size += len(each.value)
-        if perf_counter() > until:
-            await next_slice()
-            until = perf_counter() + _TURN
     return size
 
 

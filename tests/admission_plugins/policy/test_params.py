@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from steersman.admission_plugins.policy import params
-from steersman.machinery.large_work.turn import Turn
 from steersman.testing import Client
+from steersman.work.yielding import Turn
 from tests.admission_plugins.policy.policies import CONFIG_MAPS, GROUP, config_map, create, define, enforce, validating
 
 CONFIG = {"apiVersion": "v1", "kind": "ConfigMap"}

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from steersman.net.turns import FewAtOnce
 from steersman.storage.cache import cacher as cacher_module
 from steersman.storage.cache.cacher import Cacher
 from steersman.storage.cache.entry import Entry, WatchEvent
 from steersman.storage.cache.index import FieldIndex
 from steersman.storage.interface import FutureRevision
 from steersman.storage.memory import MemoryStorage
-from tests.loop_turns import steps_of_turns
+from steersman.work.yielding import FewAtOnce
+from tests.loop_turns import steps_of_turns, yield_often
 
 PODS = "/registry/pods/"
 NODES = ("", "a", "b", "c")
@@ -85,7 +85,7 @@ async def test_candidates_are_what_looking_through_everything_finds(
 
 
 async def test_changes_while_it_is_made_are_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("steersman.storage.cache.index._TURN", 0.0)
+    yield_often(monkeypatch)
     monkeypatch.setattr("steersman.storage.cache.index._EVERY", 1)
     entries = {f"k{number:02}": Entry(f"k{number:02}", b"a@1", 1) for number in range(50)}
     index = FieldIndex(node_of)
@@ -112,7 +112,7 @@ async def test_changes_while_it_is_made_are_not_missed(monkeypatch: pytest.Monke
 async def test_of_many_that_wait_for_it_few_go_on_in_a_turn_of_the_loop(
     storage: MemoryStorage, cacher: Cacher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("steersman.storage.cache.index._TURN", 0.0)
+    yield_often(monkeypatch)
     monkeypatch.setattr("steersman.storage.cache.index._EVERY", 1)
     await write(storage, random.Random(1), 60)
     went: list[int] = []
@@ -132,7 +132,7 @@ async def test_who_waits_for_its_turn_is_not_too_late(
     storage: MemoryStorage, cacher: Cacher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Slow(FewAtOnce):
-        async def turn(self) -> None:
+        async def turn(self, user: str = "") -> None:
             await asyncio.sleep(0.2)
 
     monkeypatch.setattr(cacher, "_woken", Slow(1))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from steersman.machinery.errors.status import forbidden, internal, invalid
 from steersman.machinery.identity.schema import GroupKind, GroupResource
 from steersman.rest.objects import Reading
 from steersman.work.offloading import offload, offload_if
+from steersman.work.yielding import Turn
 
 _NAMESPACES: Final = GroupResource("", "namespaces")
 _PODS: Final = GroupResource("", "pods")
@@ -58,8 +58,6 @@ _PRIVILEGED: Final = "privileged:latest"
 MAX_PODS: Final = 3000
 MAX_SECONDS: Final = 1.0
 """How many pods of a namespace are looked at when its labels change, and for how long."""
-_SLICE: Final = 0.004
-"""Seconds for which they keep others waiting at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,16 +260,13 @@ class _Pace:
     """Work in slices, for a second at most."""
 
     def __init__(self) -> None:
-        self._slice = time.monotonic() + _SLICE
+        self._turn = Turn()
         self._end = time.monotonic() + MAX_SECONDS
 
     async def goes_on(self) -> bool:
         """Lets others have their turn where it is time. False once the second is over."""
-        now = time.monotonic()
-        if now >= self._slice:
-            await asyncio.sleep(0)
-            self._slice = time.monotonic() + _SLICE
-        return now < self._end
+        await self._turn.give()
+        return time.monotonic() < self._end
 
 
 def _some(names: list[str]) -> str:

@@ -17,9 +17,9 @@ from steersman.admission_plugins.policy.policies import Binding, Policies, Polic
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.errors.status import StatusError, not_found
 from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
-from steersman.machinery.large_work.turn import Turn
 from steersman.rest.objects import Reading
 from steersman.work.offloading import offload, offload_if
+from steersman.work.yielding import Turn
 
 if TYPE_CHECKING:
     from steersman.admission_rules.answers import Answers

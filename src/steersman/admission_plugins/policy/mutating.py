@@ -16,9 +16,9 @@ from steersman.machinery.codec.serializer import encode_in_order
 from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors.status import Cause, StatusError
 from steersman.machinery.large_work.sizes import is_large
-from steersman.machinery.large_work.turn import Turn
 from steersman.machinery.managed_fields import Schema
 from steersman.work.offloading import mark_large, offload
+from steersman.work.yielding import Turn
 
 if TYPE_CHECKING:
     from steersman.admission_rules.answers import Answers

@@ -11,8 +11,8 @@ from steersman.admission_plugins.matching.rules import Seen
 from steersman.admission_plugins.policy.dispatch import Invocation, Misconfigured, PolicyPlugin
 from steersman.machinery.codec.serializer import encode_in_order
 from steersman.machinery.errors.status import Cause
-from steersman.machinery.large_work.turn import Turn
 from steersman.machinery.validation.formats import byte_length
+from steersman.work.yielding import Turn
 
 if TYPE_CHECKING:
     from steersman.admission_rules.answers import Answers

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -40,9 +39,10 @@ from steersman.machinery.errors.field import quote
 from steersman.machinery.selectors import labels
 from steersman.machinery.selectors.labels import SelectorError
 from steersman.machinery.values.quantity import BINARY_SI, DECIMAL_SI, Quantity, parse
+from steersman.work.yielding import unhurried
 
 _AT_ONCE: Final = 500
-"""Pods that are looked at before others have their turn."""
+"""Pods that are looked at between two looks at the clock."""
 
 
 class Evaluated(NamedTuple):
@@ -145,18 +145,16 @@ class Evaluation:
             wanted = Target(_milli(target.average_value))
         else:
             requests: dict[str, int] = {}
-            for part in _parts(pods):
+            async for part in unhurried(_parts(pods)):
                 requests |= replicas.requests_of(part, container, name)
-                await asyncio.sleep(0)
             wanted = UtilizationTarget(target.average_utilization or 0, requests)
         return replicas.of_pods(of.wanted, counted, wanted, self._tolerances, grouped)
 
     async def _grouped(self, pods: Sequence[Pod], metrics: dict[str, PodMetric], resource: str) -> Group:
         """The pods by what can be said of them; others have their turn meanwhile."""
         found: list[Group] = []
-        for part in _parts(pods):
+        async for part in unhurried(_parts(pods)):
             found.append(replicas.group(part, metrics, resource, self._readiness))
-            await asyncio.sleep(0)
         return replicas.merged(found)
 
     async def _pods_metric(self, source: PodsMetricSource) -> Evaluated:

@@ -31,10 +31,9 @@ from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.machinery.values.quantity import Quantity, QuantityError
+from steersman.work.yielding import unhurried
 
 _MINUTE: Final = 60.0
-_AT_ONCE: Final = 100
-"""Objects between two of which others have their turn."""
 _VERSION_GOOD_FOR: Final = 30.0
 _KNOWN_VERSIONS: Final = ("v1beta2", "v1beta1")
 _GENERIC: Final = {
@@ -68,9 +67,7 @@ class MetricsClient:
         if not found.items:
             raise NoProposal("no metrics returned from resource metrics API")
         values: dict[str, PodMetric] = {}
-        for number, raw in enumerate(found.items):
-            if number % _AT_ONCE == _AT_ONCE - 1:
-                await asyncio.sleep(0)
+        async for raw in unhurried(found.items):
             each = _decoded("resource", PodMetrics, bytes(raw))
             value = _usage(each, resource, container)
             if value is not None:

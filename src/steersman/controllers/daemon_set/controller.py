@@ -39,6 +39,7 @@ from steersman.controllers.workloads.selectors import compiled, may_select
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.selectors.labels import Selector
 from steersman.machinery.values import times
+from steersman.work.yielding import Turn
 
 _BURST: Final = 250
 """How many pods are made or deleted before what came of it has been seen."""
@@ -165,6 +166,7 @@ class DaemonSetController(Controller[Key]):
             return
         if daemon_set.metadata.deletion_timestamp:
             return
+        turn = Turn()
         selector = await compiled(daemon_set.spec.selector)
         history = await History.of(self.client, daemon_set, await self._claimed_revisions(daemon_set, selector))
         pods = await self._claimed_pods(daemon_set, selector)
@@ -173,19 +175,19 @@ class DaemonSetController(Controller[Key]):
         nodes = self._nodes.list()
         suits = Suits(daemon_set)
         verdicts = {node.metadata.name: suits(node) for node in nodes}
-        await asyncio.sleep(0)  # of many nodes each step takes milliseconds, and the loop is not the controller's alone
+        await turn.give()  # of many nodes each step takes milliseconds, and the loop is not the controller's alone
         if not self._expected.satisfied(key):
             await self._tell(key, daemon_set, pods, verdicts, hash_, observed=False)
             return
         errors = await self._act(key, daemon_set, self._managed(daemon_set, on_each_node(pods), verdicts, hash_), hash_)
         pods = await self._claimed_pods(daemon_set, selector)
-        await asyncio.sleep(0)
+        await turn.give()
         if not errors:
             errors = await self._roll(key, daemon_set, pods, verdicts, hash_)
         if not errors:
             await history.clean_up(pods)
             pods = await self._claimed_pods(daemon_set, selector)
-        await asyncio.sleep(0)
+        await turn.give()
         await self._tell(key, daemon_set, pods, verdicts, hash_, observed=True)
         if errors:
             raise errors[0]

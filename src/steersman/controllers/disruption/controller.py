@@ -30,9 +30,9 @@ from steersman.controllers.workloads.pod_state import condition_of, is_terminal
 from steersman.controllers.workloads.selectors import compiled
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.large_work.turn import Turn
 from steersman.machinery.selectors.labels import Selector
 from steersman.machinery.values import times
+from steersman.work.yielding import unhurried
 
 STALE_AFTER: Final = 120.0
 """Seconds after which a pod that was to be disrupted, and is not going, is taken to stay."""
@@ -177,11 +177,9 @@ class DisruptionController(Controller[Subject]):
     async def _pods_of(self, budget: PodDisruptionBudget) -> AsyncIterator[Pod]:
         """The pods that a budget selects, some in each turn of the loop."""
         matches = (await self._selector_of(budget)).matches
-        turn = Turn()
-        for pod in self._pods.list(budget.metadata.namespace):
+        async for pod in unhurried(self._pods.list(budget.metadata.namespace)):
             if matches(pod.metadata.labels):
                 yield pod
-            await turn.give()
 
     async def _expected(self, owned: dict[str, Pod]) -> int:
         """How many pods the owners of these ask for. Raises StatusError, Unreachable, TryLater."""

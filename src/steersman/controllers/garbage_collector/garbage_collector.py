@@ -23,7 +23,7 @@ from steersman.controllers.garbage_collector.graph import (
 from steersman.controllers.other_servers import OtherServers, Patience
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.large_work.turn import Turn
+from steersman.work.yielding import Turn, unhurried
 
 _TO_DELETE: Final = "delete"
 _TO_ORPHAN: Final = "orphan"
@@ -161,9 +161,7 @@ class GarbageCollector(Controller[tuple[str, str]]):
             return
         solid: list[OwnerReference] = []
         waiting: list[OwnerReference] = []
-        turn = Turn()
-        for reference in latest.owner_references:
-            await turn.give()
+        async for reference in unhurried(latest.owner_references):
             if self._is_certain(node, reference):
                 solid.append(reference)
                 continue

@@ -9,7 +9,7 @@ from steersman.api.batch.v1 import PodFailurePolicy, PodFailurePolicyOnExitCodes
 from steersman.api.core.v1 import ContainerStatus, Pod
 from steersman.controllers.job import intervals
 from steersman.controllers.job.intervals import Indexes
-from steersman.machinery.large_work.turn import Turn
+from steersman.work.yielding import Turn
 
 
 @dataclass(frozen=True, slots=True)

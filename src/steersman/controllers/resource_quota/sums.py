@@ -9,17 +9,15 @@ from steersman.api.core.v1 import ScopedResourceSelectorRequirement
 from steersman.client.api_resource import Object
 from steersman.machinery.built_in.pod_resources import Amounts
 from steersman.machinery.built_in.quota.measure import Measure
-from steersman.machinery.large_work.turn import Turn
 from steersman.machinery.selectors.labels import SelectorError
 from steersman.machinery.values.quantity import Quantity
+from steersman.work.yielding import Turn
 
 O = TypeVar("O", bound=Object)  # noqa: E741
 
 Scopes = Sequence[ScopedResourceSelectorRequirement]
 
 ZERO: Final = Quantity(0)
-_TURN: Final = 0.004
-"""Seconds for which objects are measured until others have their turn."""
 _MOST_ALIKE: Final = 1000
 """Amounts that are kept once for all objects that use them."""
 _MOST_SCOPES: Final = 16
@@ -45,7 +43,7 @@ class Sum(Generic[O]):
 
     async def used(self, names: Collection[str]) -> Amounts:
         """How much of `names` is used, 0 where that is nothing. What others do meanwhile may be in it."""
-        turn = Turn(_TURN)
+        turn = Turn()
         while self._changed:
             self._count(*self._changed.popitem())
             await turn.give()

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -26,7 +25,7 @@ from steersman.controllers.services.subsets import MOST, AddressKey, Subset, gro
 from steersman.controllers.services.trigger_times import ANNOTATION
 from steersman.controllers.workloads.own_writes import OwnWrites
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.large_work.turn import Turn
+from steersman.work.yielding import Turn, unhurried
 
 MANAGER: Final = "endpointslicemirroring-controller.k8s.io"
 _SKIP: Final = "endpointslice.kubernetes.io/skip-mirror"
@@ -122,9 +121,8 @@ class EndpointSliceMirroringController(Controller[Key]):
         mirrored = Mirrored()
         addresses: dict[AddressKey, EndpointAddress] = {}
         groups = [await group_of_subset(each, addresses) for each in endpoints.subsets]
-        for subset in repacked(groups):
+        async for subset in unhurried(repacked(groups)):
             await mirrored.add(subset, addresses)
-            await asyncio.sleep(0)
         self._tell(endpoints, mirrored)
         await self._write(key, endpoints, mirrored, slices)
 

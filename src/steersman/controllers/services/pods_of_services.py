@@ -3,7 +3,6 @@ changed are looked at again."""
 
 from __future__ import annotations
 
-import asyncio
 from abc import ABC, abstractmethod
 from typing import Final, Generic, TypeVar
 
@@ -13,13 +12,12 @@ from steersman.client.resources import PODS, SERVICES
 from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.services.selecting import add_selector_index, concerned, selects
 from steersman.controllers.services.trigger_times import TriggerTimes
+from steersman.work.yielding import Turn
 
 _WAIT_FOR_EACH: Final = 200e-6
 """Seconds for each pod of a Service that a change of one may wait for others, so that a Service of many pods is not
 written each time one of them changes."""
 _MOST_WAIT: Final = 0.5
-_AT_ONCE: Final = 200
-"""Pods that are looked at in one turn of the loop."""
 
 
 class PodsOfService(ABC):
@@ -117,7 +115,7 @@ class PodsOfServicesController(Controller[Key], Generic[S]):
     async def _look(self, key: Key, state: S) -> None:
         """Looks at the pods that have changed; those that change meanwhile bring the key back."""
         service = state.service
-        count = 0
+        turn = Turn()
         while state.changed:
             name = next(iter(state.changed))
             del state.changed[name]
@@ -130,9 +128,7 @@ class PodsOfServicesController(Controller[Key], Generic[S]):
                 state.members.discard(name)
                 state.trigger_times.gone(name)
                 state.forget(name)
-            count += 1
-            if count % _AT_ONCE == 0:
-                await asyncio.sleep(0)
+            await turn.give()
 
 
 def _differs(old: Service, new: Service) -> bool:

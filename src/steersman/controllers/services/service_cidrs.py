@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from ipaddress import ip_address, ip_network
 from typing import Any, Final
@@ -15,13 +14,13 @@ from steersman.client.resources import IP_ADDRESSES, SERVICE_CIDRS
 from steersman.controllers.controller import Controller, Surroundings
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
+from steersman.work.yielding import Turn
 
 FINALIZER: Final = "networking.k8s.io/service-cidr-finalizer"
 GRACE: Final = 10.0
 """Seconds for which API servers may not yet know that a range is being deleted."""
 _MANAGED_BY: Final = "ipaddress.kubernetes.io/managed-by"
 _ALLOCATOR: Final = "ipallocator.k8s.io"
-_AT_ONCE: Final = 500
 _IN_USE: Final = (
     "There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new ServiceCIDR"
 )
@@ -101,9 +100,9 @@ class ServiceCIDRController(Controller[str]):
         own = blocks(found.spec.cidrs)
         if all(is_within(others, *each) for each in own):
             return False
-        for count, each in enumerate(self._addresses):
-            if count % _AT_ONCE == 0:
-                await asyncio.sleep(0)
+        turn = Turn()
+        for each in self._addresses:
+            await turn.give()
             if each.metadata.labels.get(_MANAGED_BY) != _ALLOCATOR:
                 continue
             address = ip_address(each.metadata.name)

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from steersman.api.core.v1 import EndpointAddress, EndpointSubset
 from steersman.controllers.services.ports import Port, in_order_of_endpoints, ports_of_subset
-from steersman.machinery.large_work.turn import Turn
+from steersman.work.yielding import Turn
 
 MOST: Final = 1000
 """Addresses in Endpoints."""

@@ -21,7 +21,7 @@ from steersman.controllers.stateful_set.identity import (
 from steersman.controllers.stateful_set.pods import StatefulPods
 from steersman.controllers.workloads.pod_control import slow_start
 from steersman.controllers.workloads.pod_state import is_available, is_ready
-from steersman.machinery.large_work.turn import Turn
+from steersman.work.yielding import Turn
 
 _STOP: Final = True
 """Whether the pods that follow have to wait."""

@@ -12,7 +12,7 @@ from steersman.client.errors import is_not_found
 from steersman.client.informer import Informer
 from steersman.controllers.controller import TryLater
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.large_work.turn import Turn
+from steersman.work.yielding import unhurried
 
 O = TypeVar("O", bound=Object)  # noqa: E741
 
@@ -96,9 +96,7 @@ class Claims(Generic[O]):
         claimed: list[O] = []
         errors: list[StatusError | TryLater] = []
         uid, matches = self._owner.metadata.uid, self._matches
-        turn = Turn()
-        for obj in objects:
-            await turn.give()
+        async for obj in unhurried(objects):
             found = controller_of(obj)
             if found is not None and (found.uid != uid or matches(obj)):
                 if found.uid == uid:

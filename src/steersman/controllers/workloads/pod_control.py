@@ -18,7 +18,7 @@ from steersman.client.transport import Unreachable
 from steersman.controllers.controller import TryLater
 from steersman.controllers.workloads.controller_ref import new_controller_ref
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.large_work.turn import Turn
+from steersman.work.yielding import Turn
 
 _AT_ONCE: Final = 16
 """How many requests are under way at the same time: the loop is shared with who answers them."""

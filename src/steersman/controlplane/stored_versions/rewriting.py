@@ -6,7 +6,6 @@ object stays the same, and gets a new resourceVersion.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import socket
 import uuid
@@ -30,6 +29,7 @@ from steersman.storage.interface import (
 )
 from steersman.storage.keys import after
 from steersman.store.store import Store
+from steersman.work.yielding import Turn
 
 logger = logging.getLogger(__name__)
 
@@ -59,16 +59,17 @@ class Rewriting:
 async def _pass(store: Store[Any], form: StoredForm, stored: Storage) -> int:
     """How many there were."""
     found, start, more = 0, "", True
+    turn = Turn()
     while more:
         page = await stored.range(store.prefix, start=start, limit=_PAGE)
         for item in page.items:
             if _version(form, item) != form.written:
                 found += 1
                 await _write_anew(store, item)
+            await turn.give()
         more = page.more and bool(page.items)
         if more:
             start = after(page.items[-1].key)
-        await asyncio.sleep(0)
     return found
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from steersman.work.yielding import unhurried
+
 _LINES: Final = 1_000
-"""Between two turns of the loop."""
+"""Lines of a piece."""
 _LARGEST: Final = frozenset({
     "apiserver_resource_objects", "apiserver_storage_objects", "apiserver_storage_size_bytes",
     "apiserver_requested_deprecated_apis", "kubernetes_build_info", "kubernetes_feature_enabled",
@@ -56,9 +57,7 @@ class Sums:
     async def add(self, text: str, *, only_counts: bool = False) -> None:
         """Adds what one process says; `only_counts` leaves gauges out."""
         family: _Family | None = None
-        for number, line in enumerate(text.split("\n")):
-            if number % _LINES == _LINES - 1:
-                await asyncio.sleep(0)
+        async for line in unhurried(text.split("\n")):
             if line.startswith("# HELP "):
                 name = line.split(" ", 3)[2]
                 family = self._families.get(name)
@@ -98,7 +97,6 @@ async def summed(texts: Sequence[str], counted: str = "") -> list[bytes]:
         await sums.add(text)
     await sums.add(counted, only_counts=True)
     pieces = []
-    for piece in sums.lines():
+    async for piece in unhurried(sums.lines()):
         pieces.append(piece.encode())
-        await asyncio.sleep(0)
     return pieces

@@ -23,6 +23,7 @@ from steersman.server.health import HealthCheck
 from steersman.server.server import PARTING, Server
 from steersman.storage.interface import Storage
 from steersman.storage.shared.client import SharedStorage
+from steersman.work.yielding import unhurried
 
 if TYPE_CHECKING:
     from steersman.controlplane.etcd_cluster import EtcdClusters
@@ -161,9 +162,8 @@ class Worker:
         pieces: list[bytes] = []
         if self._server is not None:
             registry: Iterator[str] = self._server.config.registry.expose()
-            for text in registry:
+            async for text in unhurried(registry):
                 pieces.append(text.encode())
-                await asyncio.sleep(0)
         self._link.send(frame(Kind.SCRAPED, number, *pieces))
 
     # What the owner says

@@ -15,8 +15,8 @@ from steersman.net.client.answer import Answer, BadAnswer
 from steersman.net.http1.body import ChunkReader, KnownLength, MalformedChunks
 from steersman.net.http1.head import END_OF_HEAD, Fault, MalformedFields, content_length, quoted, read_fields
 from steersman.net.message import BodyAborted
-from steersman.net.turns import next_slice
 from steersman.net.upgrade import UpgradedConnection
+from steersman.work.yielding import next_slice
 
 MAX_HEAD_BYTES: Final = 1 << 20
 MAX_FIELDS: Final = 1000

@@ -20,7 +20,8 @@ from weakref import WeakKeyDictionary
 from steersman.net.ascii import SPACE, lower
 from steersman.net.connection import PIECE_OF_STREAM
 from steersman.net.message import BodyAborted, Headers, Response, Stream, Upgraded
-from steersman.net.turns import SLICE, FewAtOnce
+from steersman.net.turns import SLICE
+from steersman.work.yielding import FewAtOnce
 
 if TYPE_CHECKING:
     from websockets.protocol import Protocol

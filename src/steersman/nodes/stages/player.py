@@ -26,6 +26,7 @@ from steersman.net.ascii import is_digits
 from steersman.nodes.stages.selection import Lifecycle, PreparedStage, Seen
 from steersman.nodes.stages.steps import PreparedPatch, PreparedStep, finalizer_operations
 from steersman.work.offloading import offload_if
+from steersman.work.yielding import next_slice
 
 logger = logging.getLogger(__name__)
 
@@ -132,7 +133,7 @@ class StagePlayer(Generic[O]):
         if stage is None:
             return _Job(obj)
         if len(text) > _LARGE:
-            await asyncio.sleep(0)
+            await next_slice()
         delay = stage.delay(seen, times.moment(), self._lifecycle.random)
         return _Job(obj, stage, due=asyncio.get_running_loop().time() + delay)
 

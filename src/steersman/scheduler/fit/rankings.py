@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Final
 
-from steersman.machinery.large_work.turn import Turn
 from steersman.scheduler.demand.demand import Demand
 from steersman.scheduler.fit.ranking import Ranking
 from steersman.scheduler.fit.topology import Topology
 from steersman.scheduler.state.cluster import ClusterState
+from steersman.work.yielding import Turn
 
 _SLICE: Final = 256
-"""Nodes that are looked at before others have their turn."""
+"""Nodes that are looked at between two looks at the clock."""
 _NODES_REMEMBERED: Final = 1_000_000
 """In all rankings together: what is remembered of a node takes some 400 bytes."""
 _RANKINGS: Final = 1024
@@ -176,12 +175,13 @@ class Rankings:
         start = self._next_node % count
         order = iter([*range(start, count), *range(start)])
         looked_at = 0
+        turn = Turn()
         while some := list(islice(order, _SLICE)):
             ranking.refresh(some)
             looked_at += len(some)
             if ranking.fitting >= enough:
                 break
-            await asyncio.sleep(0)
+            await turn.give()
         self._next_node = (start + looked_at) % count
         if looked_at == count and not await self._catch_up(ranking):
             return await self._of_all(demand)
@@ -198,9 +198,7 @@ class Rankings:
 
 async def _in_slices(refresh: Callable[[Iterable[int]], None], indices: Iterable[int]) -> None:
     every = iter(indices)
-    some = list(islice(every, _SLICE))
-    while some:
+    turn = Turn()
+    while some := list(islice(every, _SLICE)):
         refresh(some)
-        some = list(islice(every, _SLICE))
-        if some:
-            await asyncio.sleep(0)
+        await turn.give()

@@ -10,7 +10,6 @@ from typing import Final
 
 from steersman.api.core import v1 as core
 from steersman.api.policy.v1 import PodDisruptionBudget
-from steersman.machinery.large_work.turn import Turn
 from steersman.machinery.selectors.labels import Selector, SelectorError, from_label_selector
 from steersman.machinery.values import times
 from steersman.scheduler.fit.ranking import Ranking
@@ -18,6 +17,7 @@ from steersman.scheduler.fit.status import Diagnosis, Rejection
 from steersman.scheduler.fit.what_if import Check, WhatIf, with_nominated
 from steersman.scheduler.state.cluster import ClusterState
 from steersman.scheduler.state.node_info import NodeInfo, PodInfo
+from steersman.work.yielding import Turn
 
 NO_VICTIMS: Final = Rejection("", ("No preemption victims found for incoming pod",))
 NOT_HELPFUL: Final = Rejection("", ("Preemption is not helpful for scheduling",))

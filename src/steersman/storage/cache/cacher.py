@@ -17,7 +17,6 @@ from typing import Final, TypeVar
 
 from steersman.machinery.large_work.sizes import is_large
 from steersman.machinery.values import times
-from steersman.net.turns import FewAtOnce
 from steersman.storage.cache.counts import Counts
 from steersman.storage.cache.endings import end_all, forget_all
 from steersman.storage.cache.entry import Change, Entry
@@ -51,6 +50,7 @@ from steersman.storage.interface import (
 )
 from steersman.storage.keys import after
 from steersman.storage.rewind import present_range
+from steersman.work.yielding import FewAtOnce, unhurried
 
 logger = logging.getLogger(__name__)
 
@@ -65,8 +65,8 @@ _LOAD_BYTES: Final = 16 << 20
 are large, as for each of them etcd counts all keys that follow."""
 _LOAD_FAILURES: Final = 5
 """How often in turn a page may fail, once others have come: what was read is kept, and less asked for."""
-_UNDONE: Final = 500
-"""Changes that are undone in one turn of the loop, some 2 ms."""
+_UNDONE: Final = 200
+"""Changes that are undone between two looks at the clock, some 1 ms."""
 _REPLAY_SLICE: Final = 200
 _REPLAY_BYTES: Final = 256 << 10
 """Events, and bytes of objects, that a replay delivers in one turn of the loop."""
@@ -480,9 +480,7 @@ class Cacher:
         if self._known_at(revision) is None:
             undone = list(self._window.undo(revision).items())
             past = present.fork()
-            for at in range(0, len(undone), _UNDONE):
-                if at:
-                    await asyncio.sleep(0)
+            async for at in unhurried(range(0, len(undone), _UNDONE)):
                 past.undo(undone[at : at + _UNDONE])
             if self._sorted is present:
                 self._past.keep(revision, past, is_own=True)

@@ -5,20 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from time import perf_counter
 from typing import Final
 
 from sortedcontainers import SortedList
 
 from steersman.storage.cache.entry import Entry
+from steersman.work.offloading import begin_task
+from steersman.work.yielding import Turn
 
 logger = logging.getLogger(__name__)
 
 ValueOf = Callable[[Entry], str]
 """What the field of an entry holds, "" if nothing; it does not raise."""
 
-_TURN: Final = 0.003
-"""Seconds of filling between two turns of the loop."""
 _EVERY: Final = 32
 """Entries after which the clock is looked at."""
 _NO_KEYS: Final = SortedList()
@@ -44,7 +43,7 @@ class FieldIndex:
 
     def _begin(self, entries: Mapping[str, Entry]) -> asyncio.Task[None]:
         if self._filling is None:
-            self._filling = asyncio.get_running_loop().create_task(self._fill(entries))
+            self._filling = begin_task(self._fill(entries))
         return self._filling
 
     async def filled(self, entries: Mapping[str, Entry]) -> None:
@@ -55,14 +54,13 @@ class FieldIndex:
 
     async def _fill(self, entries: Mapping[str, Entry]) -> None:
         try:
-            until = perf_counter() + _TURN
+            turn = Turn()
             for number, key in enumerate(list(entries)):
                 entry = entries.get(key)
                 if entry is not None and key not in self._values:
                     self._add(key, self._value_of(entry))
-                if not number % _EVERY and perf_counter() > until:
-                    await asyncio.sleep(0)
-                    until = perf_counter() + _TURN
+                if not number % _EVERY:
+                    await turn.give()
         except Exception:
             logger.exception("an index could not be made, and everything is looked through")
         else:

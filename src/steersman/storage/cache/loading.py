@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
-from time import perf_counter
 from typing import Final
 
 from steersman.machinery.large_work.sizes import is_large
 from steersman.storage.cache.entry import Entry
 from steersman.storage.cache.sorted_entries import SortedEntries
 from steersman.storage.interface import KeyValue, Undecodable, Unreadable
+from steersman.work.yielding import Turn
 
-_TURN: Final = 0.003
-"""Seconds of filling between two turns of the loop."""
 _LOOK: Final = 64
 """Objects after which the clock is looked at."""
 
@@ -28,7 +25,7 @@ class Loaded:
 
     async def read(self, items: Sequence[KeyValue], entry_of: Callable[[KeyValue], Entry]) -> None:
         """Adds what is stored, in the order of its keys, beyond all there is. Raises Undecodable, Unreadable."""
-        until = perf_counter() + _TURN
+        turn = Turn()
         for at in range(0, len(items), _LOOK):
             some: list[Entry] = []
             for item in items[at : at + _LOOK]:
@@ -39,9 +36,7 @@ class Loaded:
                 except Exception as error:
                     raise Undecodable(item.key, str(error)) from error
             self._add(some)
-            if perf_counter() > until:
-                await asyncio.sleep(0)
-                until = perf_counter() + _TURN
+            await turn.give()
 
     def _add(self, some: Sequence[Entry]) -> None:
         self.ordered.append(some)

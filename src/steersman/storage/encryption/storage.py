@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Sequence
-from time import perf_counter
 from typing import Final
 
 from steersman.storage.encryption.transformer import NeedsKey, Opened, Transformer, TransformError
@@ -30,13 +29,12 @@ from steersman.storage.interface import (
 )
 from steersman.storage.keys import check_write
 from steersman.storage.wrapping import WrappingStorage
+from steersman.work.yielding import unhurried
 
 logger = logging.getLogger(__name__)
 
 _LARGE: Final = 1 << 20
 """Bytes of a value from which on a thread works on it."""
-_TURN: Final = 0.003
-"""Seconds of work between two turns of the loop."""
 _KEYS_TRIED: Final = 3
 _MOST_WAITING: Final = 10_000
 """Events of the past that a subscriber may be owed while a key is fetched."""
@@ -68,12 +66,8 @@ class EncryptedStorage(WrappingStorage):
     ) -> Range:
         found = await self._inner.range(prefix, start=start, limit=limit, revision=revision, count=count)
         items = []
-        until = perf_counter() + _TURN
-        for item in found.items:
+        async for item in unhurried(found.items):
             items.append(await self._opened(item))
-            if perf_counter() > until:
-                await asyncio.sleep(0)
-                until = perf_counter() + _TURN
         return Range(items, found.revision, found.more, found.count)
 
     async def _opened(self, item: KeyValue) -> KeyValue:

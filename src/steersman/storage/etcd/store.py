@@ -9,7 +9,6 @@ import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from time import perf_counter
 from typing import Final
 
 from steersman.net.client.grpc import CallError, Code
@@ -42,6 +41,7 @@ from steersman.storage.progress import Progress
 from steersman.storage.refusals import Account
 from steersman.storage.rewind import bounds
 from steersman.work.shielding import shielded
+from steersman.work.yielding import Turn
 
 logger = logging.getLogger(__name__)
 
@@ -50,9 +50,8 @@ ROOT: Final = "/registry"
 _START_SECONDS: Final = 20.0
 _MEMBER_SECONDS: Final = 3.0
 """A member has so long to answer at the start, before another one is asked."""
-_TURN: Final = 0.003
 _LOOK: Final = 64
-"""Seconds for which a long answer is read before others have the loop, and items after which the clock is looked at."""
+"""Items of a long answer that are read between two looks at the clock."""
 _LAST_SECONDS: Final = 10.0
 """Those that writes have which are under way when the store is closed."""
 _CLOSED: Final = "the store is closed"
@@ -297,13 +296,12 @@ class EtcdStorage:
         answer = await self._asked(messages.range_of(low, high, limit=limit, revision=revision), revision)
         found = messages.RangeAnswer(0, [], False, 0)
         items: list[KeyValue] = []
-        until = perf_counter() + _TURN
+        turn = Turn()
         try:
             for each in messages.read_items(answer, found):
                 items.append(self._kv(each))
-                if not len(items) % _LOOK and perf_counter() > until:
-                    await asyncio.sleep(0)
-                    until = perf_counter() + _TURN
+                if not len(items) % _LOOK:
+                    await turn.give()
         except MessageError as error:
             raise StorageUnavailable(str(error)) from error
         return Range(items, revision or found.revision, found.more, found.count if count else -1)

@@ -25,6 +25,7 @@ from steersman.machinery.built_in.classes import DEFAULT_STORAGE_CLASS, DefaultC
 from steersman.machinery.built_in.volumes import BIND_COMPLETED, PROVISIONED_BY, mode_of
 from steersman.machinery.errors.status import StatusError
 from steersman.net import upkeep
+from steersman.work.yielding import unhurried
 
 RESYNC: Final = 15.0
 """Seconds after which what waits is looked at again (`--pvclaimbinder-sync-period`)."""
@@ -33,8 +34,6 @@ _UNSETTLED: Final = "claims to be bound, volumes to be taken back"
 _SOON: Final = 0.05
 """Seconds for which new volumes are gathered before the claims that wait for one look."""
 
-_A_TURN: Final = 1000
-"""How many objects are queued in one turn of the loop."""
 
 Key = tuple[Literal["claim", "volume", "class"], str, str]
 
@@ -111,10 +110,8 @@ class PersistentVolumeBinder(Controller[Key]):
         self, kind: Literal["claim", "volume"], objects: Sequence[PersistentVolumeClaim | PersistentVolume]
     ) -> None:
         """Queues objects, many in several turns of the loop."""
-        for number, each in enumerate(objects):
+        async for each in unhurried(objects):
             self.queue.add((kind, *key_of(each)))
-            if number % _A_TURN == _A_TURN - 1:
-                await asyncio.sleep(0)
 
     async def sync(self, key: Key) -> None:
         kind, namespace, name = key

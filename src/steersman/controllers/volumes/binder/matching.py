@@ -10,8 +10,8 @@ from steersman.client.informer import Key
 from steersman.controllers.workloads.selectors import compiled
 from steersman.machinery.built_in.classes import storage_class_of
 from steersman.machinery.built_in.volumes import attributes_class_of, is_bound_to, mode_of, storage_of
-from steersman.machinery.large_work.turn import Turn
 from steersman.machinery.values.quantity import parse
+from steersman.work.yielding import Turn
 
 _Kind = tuple[str, str, str]
 """What claim and volume must say alike: storage class, volume mode, attributes class."""

@@ -13,7 +13,7 @@ from steersman.net.client.answer import Answer, BadAnswer
 from steersman.net.http2.frames import ErrorCode, StreamFault
 from steersman.net.http2.request import CONTROL, LONGEST_KNOWN_NAME, NAME, Fields, text_of
 from steersman.net.message import BodyAborted
-from steersman.net.turns import next_slice
+from steersman.work.yielding import next_slice
 
 WINDOW: Final = 1 << 20
 """Bytes of a body that the other side may send before somebody reads them."""

@@ -6,7 +6,6 @@ and from the lower part only once that is full. Follows pkg/registry/core/servic
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
@@ -19,6 +18,7 @@ from steersman.machinery.validation.ip import parse_ip_sloppy
 from steersman.registry.services import Services
 from steersman.rest.context import loopback
 from steersman.rest.objects import Reading
+from steersman.work.yielding import Turn
 
 FAMILY_LABEL: Final = "ipaddress.kubernetes.io/ip-family"
 MANAGED_BY_LABEL: Final = "ipaddress.kubernetes.io/managed-by"
@@ -30,8 +30,6 @@ ALLOCATED: Final = "provided IP is already allocated"
 MISMATCH: Final = "the provided network does not match the current range"
 FULL: Final = "range is full"
 
-_SCAN: Final = 1000
-"""Addresses that are tried before others get a turn."""
 
 Network = IPv4Network | IPv6Network
 Address = IPv4Address | IPv6Address
@@ -119,14 +117,14 @@ class ClusterIPs:
         if dry_run and networks:
             return str(networks[0].network_address)
         addresses = self._services.objects(GROUP, "ipaddresses")
+        turn = Turn()
         for network in networks:
             make = IPv4Address if network.version == 4 else IPv6Address
-            for tried, number in enumerate(_candidates(network), 1):
+            for number in _candidates(network):
                 address = make(number)
                 if not addresses.has("", str(address)) and await self.hold(namespace, name, address):
                     return str(address)
-                if tried % _SCAN == 0:
-                    await asyncio.sleep(0)
+                await turn.give()
         raise RangeFull
 
     async def release(self, text: str) -> None:

@@ -6,7 +6,6 @@ because somebody changed one of them. Follows pkg/registry/core/service/ipalloca
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
 from ipaddress import ip_address
@@ -28,6 +27,7 @@ from steersman.registry.core.services.cluster_ips import (
 from steersman.registry.core.services.fields import NONE, needs_cluster_ip
 from steersman.registry.core.services.repair_events import RepairEvents, reference_to
 from steersman.registry.services import Services
+from steersman.work.yielding import Turn
 
 logger = logging.getLogger(__name__)
 
@@ -35,8 +35,6 @@ GRACE: Final = 60.0
 """Seconds that an address may be without its service: as long as a request that makes the service may take."""
 
 _CONTROLLER: Final = "ipallocator-repair-controller"
-_SLICE: Final = 50
-"""Objects that are looked at before others get a turn."""
 
 
 class ServiceIPRepair:
@@ -78,7 +76,7 @@ class ServiceIPRepair:
         self._addresses |= dict.fromkeys(self._alone)
         if self._services or self._addresses:
             await self._catch_up()
-        looked_at = 0
+        turn = Turn()
         while self._services or self._addresses:
             try:
                 if self._services:
@@ -87,9 +85,7 @@ class ServiceIPRepair:
                     await self._look_at_address(self._addresses.popitem()[0])
             except (AddressError, StatusError) as error:
                 logger.warning("an address could not be repaired: %s", error)
-            looked_at += 1
-            if looked_at % _SLICE == 0:
-                await asyncio.sleep(0)
+            await turn.give()
 
     async def _catch_up(self) -> None:
         """Has the caches show both writes of whoever has made a service, on another server too. Raises StatusError."""
