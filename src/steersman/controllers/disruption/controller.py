@@ -15,7 +15,7 @@ from steersman.client.events import reference
 from steersman.client.informer import Key, key_of
 from steersman.client.resources import POD_DISRUPTION_BUDGETS, PODS
 from steersman.client.transport import Unreachable
-from steersman.controllers.controller import Controller, Surroundings, TryLater
+from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.disruption.budgets import (
     Counted,
     desired_healthy,
@@ -33,6 +33,7 @@ from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.turn import Turn
 from steersman.machinery.selectors.labels import Selector
 from steersman.machinery.values import times
+from steersman.work.work_queue import TryLater
 
 STALE_AFTER: Final = 120.0
 """Seconds after which a pod that was to be disrupted, and is not going, is taken to stay."""

@@ -13,7 +13,7 @@ from steersman.api.meta.v1 import ObjectMeta, PartialObjectMetadata
 from steersman.client.api_resource import APIResource
 from steersman.client.informer import Informer, Key, key_of
 from steersman.client.resources import RESOURCE_QUOTAS
-from steersman.controllers.controller import Controller, Surroundings, TryLater
+from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.resource_quota.counted import Counted, counted
 from steersman.controllers.resource_quota.sums import ZERO
 from steersman.machinery.built_in.pod_resources import Amounts
@@ -22,6 +22,7 @@ from steersman.machinery.codec.serializer import deep_copy
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.values.quantity import Quantity, parse
 from steersman.net import upkeep
+from steersman.work.work_queue import TryLater
 
 RESYNC: Final = 300.0
 """Seconds after which all quotas are looked at anew (`--resource-quota-sync-period`)."""

@@ -17,7 +17,7 @@ from steersman.client.errors import is_namespace_terminating, is_not_found
 from steersman.client.events import reference
 from steersman.client.informer import Key, key_of
 from steersman.client.resources import ENDPOINT_SLICES, ENDPOINTS, SERVICES
-from steersman.controllers.controller import Controller, Surroundings, TryLater
+from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.services.addresses import canonical
 from steersman.controllers.services.endpoints import LEADER
 from steersman.controllers.services.packing import MANAGED_BY, SERVICE_NAME
@@ -27,6 +27,7 @@ from steersman.controllers.services.trigger_times import ANNOTATION
 from steersman.controllers.workloads.own_writes import OwnWrites
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.turn import Turn
+from steersman.work.work_queue import TryLater
 
 MANAGER: Final = "endpointslicemirroring-controller.k8s.io"
 _SKIP: Final = "endpointslice.kubernetes.io/skip-mirror"

@@ -10,9 +10,9 @@ from steersman.client.api_resource import APIResource, Object
 from steersman.client.client import STRATEGIC_MERGE_PATCH, Client
 from steersman.client.errors import is_not_found
 from steersman.client.informer import Informer
-from steersman.controllers.controller import TryLater
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.turn import Turn
+from steersman.work.work_queue import TryLater
 
 O = TypeVar("O", bound=Object)  # noqa: E741
 

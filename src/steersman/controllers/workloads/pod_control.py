@@ -15,10 +15,10 @@ from steersman.client.errors import is_namespace_terminating, is_not_found
 from steersman.client.events import Recorder, reference
 from steersman.client.resources import PODS
 from steersman.client.transport import Unreachable
-from steersman.controllers.controller import TryLater
 from steersman.controllers.workloads.controller_ref import new_controller_ref
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.turn import Turn
+from steersman.work.work_queue import TryLater
 
 _AT_ONCE: Final = 16
 """How many requests are under way at the same time: the loop is shared with who answers them."""
