@@ -18,7 +18,7 @@ from steersman.authorization.steps import WEBHOOK, Step, Webhook, step_of
 from steersman.authorization.system_masters import PrivilegedGroupAuthorizer
 from steersman.authorization.union import UnionAuthorizer, UnionRuleResolver
 from steersman.controlplane.options import Options, OptionsError
-from steersman.controlplane.periodic import Periodic
+from steersman.controlplane.periodic import periodic
 from steersman.controlplane.rbac_feed import feed
 from steersman.controlplane.reload_metrics import ReloadMetrics
 from steersman.machinery.metrics import Registry
@@ -26,6 +26,7 @@ from steersman.machinery.private_files import read_bounded
 from steersman.net.client.egress import USUAL, Egress
 from steersman.net.log_levels import NOTICE
 from steersman.store.store import Store
+from steersman.work.periodic import Periodic
 
 if TYPE_CHECKING:  # most servers have no webhook and no graph
     from steersman.authorization.node.graph import Graph
@@ -89,7 +90,7 @@ class AuthorizerChain:
         """Has the configuration count that is in the file from now on."""
         if self._options.authorization_config:
             self._reloads = ReloadMetrics(self._registry, "authorization", server_id, self._data)
-            self._reloading = Periodic("authorization configuration", self._look, _WATCH_SECONDS)
+            self._reloading = periodic("authorization configuration", self._look, _WATCH_SECONDS)
             self._reloading.start()
 
     async def stop(self) -> None:

@@ -17,7 +17,7 @@ from steersman.api.apiserver.v1 import EncryptionConfiguration
 from steersman.controlplane.ending import Ending
 from steersman.controlplane.identity_lease import server_id
 from steersman.controlplane.options import Options, OptionsError
-from steersman.controlplane.periodic import Periodic
+from steersman.controlplane.periodic import periodic
 from steersman.controlplane.reload_metrics import ReloadMetrics
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.metrics import Registry
@@ -61,7 +61,7 @@ class Encryption:
         except ConfigurationError as error:
             raise OptionsError(str(error)) from None
         self._reloads = ReloadMetrics(registry, "encryption", server, self._data)
-        self._following = Periodic("encryption configuration", self._follow, LOOK_EVERY)
+        self._following = periodic("encryption configuration", self._follow, LOOK_EVERY)
         self._retry = _FIRST_RETRY
         self._retrying: asyncio.TimerHandle | None = None
         self._ending = Ending()

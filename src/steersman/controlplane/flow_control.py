@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from steersman.api.flowcontrol.v1 import FlowSchema, PriorityLevelConfiguration
 from steersman.controlplane.options import Options, OptionsError
-from steersman.controlplane.periodic import Periodic
+from steersman.controlplane.periodic import periodic
 from steersman.controlplane.stores import Stores
 from steersman.flowcontrol.estimates import Stored
 from steersman.flowcontrol.fairness import Fairness, Finding, Schema
@@ -64,7 +64,7 @@ class FlowControl:
         )  # fmt: skip
         self._stores: Final = stores
         self._queue: Final[WorkQueue[str]] = WorkQueue(base_delay=_FIRST, max_delay=_LONGEST)
-        self._sharing: Final = Periodic("priority and fairness: sharing of seats", self._share_out, ADJUSTMENT)
+        self._sharing: Final = periodic("priority and fairness: sharing of seats", self._share_out, ADJUSTMENT)
         self._compiled: dict[str, tuple[str, Matcher]] = {}
         self._updates: dict[str, deque[float]] = {}
         self.fairness.reload = self._changed

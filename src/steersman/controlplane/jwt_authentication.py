@@ -35,7 +35,7 @@ from steersman.authentication.jwt.validation import configuration_errors
 from steersman.controlplane.ending import Ending
 from steersman.controlplane.identity_lease import server_id
 from steersman.controlplane.options import Options, OptionsError
-from steersman.controlplane.periodic import Periodic
+from steersman.controlplane.periodic import periodic
 from steersman.controlplane.reload_metrics import ReloadMetrics
 from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors import field
@@ -44,6 +44,7 @@ from steersman.machinery.metrics import Registry
 from steersman.machinery.private_files import read_bounded
 from steersman.net.client.egress import Egress
 from steersman.net.log_levels import NOTICE
+from steersman.work.periodic import Periodic
 
 logger = logging.getLogger(__name__)
 
@@ -121,7 +122,7 @@ class JWTAuthentication:
         """Follows the file, if there is one."""
         if self._path is not None:
             self._seen = _stamp(self._path)
-            self._following = Periodic("authentication configuration", partial(self._follow, self._path), LOOK_EVERY)
+            self._following = periodic("authentication configuration", partial(self._follow, self._path), LOOK_EVERY)
             self._following.start()
 
     async def stop(self) -> None:
