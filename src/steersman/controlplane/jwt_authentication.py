@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import socket
 from collections.abc import Awaitable, Sequence
 from functools import partial
@@ -44,6 +43,7 @@ from steersman.machinery.metrics import Registry
 from steersman.machinery.private_files import read_bounded
 from steersman.net.client.egress import Egress
 from steersman.net.log_levels import NOTICE
+from steersman.work.followed_files import Stamp, stamp
 from steersman.work.periodic import Periodic
 
 logger = logging.getLogger(__name__)
@@ -87,7 +87,7 @@ class JWTAuthentication:
             raise OptionsError(f"invalid authentication configuration: {error}") from None
         self._reloads = ReloadMetrics(registry, "authentication", server, self._data) if self._path else None
         self._following: Periodic | None = None
-        self._seen: tuple[int, int, int] | None = None
+        self._seen: Stamp | None = None
         """The stamp of the file that was looked at last."""
         self._ending = Ending()
 
@@ -121,7 +121,7 @@ class JWTAuthentication:
     def start(self) -> None:
         """Follows the file, if there is one."""
         if self._path is not None:
-            self._seen = _stamp(self._path)
+            self._seen = stamp(self._path)
             self._following = periodic("authentication configuration", partial(self._follow, self._path), LOOK_EVERY)
             self._following.start()
 
@@ -133,9 +133,9 @@ class JWTAuthentication:
         await self._current.close()
 
     async def _follow(self, path: Path) -> None:
-        stamp = _stamp(path)
-        if stamp != self._seen and await self._look(path):
-            self._seen = stamp
+        now = stamp(path)
+        if now != self._seen and await self._look(path):
+            self._seen = now
 
     async def _look(self, path: Path) -> bool:
         """Reads the file anew; False if it is to be tried again."""
@@ -243,11 +243,3 @@ def _check_algorithms(algorithms: Sequence[str]) -> None:
     for each in algorithms:
         if each not in ALGORITHMS:
             raise OptionsError(f"oidc: unsupported signing alg: {quote(each)}")
-
-
-def _stamp(path: Path) -> tuple[int, int, int] | None:
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
