@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from steersman.aggregator import client_identity
 from steersman.aggregator.client_identity import BackendTLSError, ClientIdentity
 from steersman.server.certificates import CertificateFiles
+from steersman.work import followed_files
 
 HEADERS = b"-----BEGIN CERTIFICATE-----\nA: b\n\nbm8=\n-----END CERTIFICATE-----\n"
 
@@ -46,7 +46,7 @@ def test_one_good_authority_is_enough(files: CertificateFiles) -> None:
 def test_a_key_that_is_no_file_any_more_takes_no_time_and_is_told_of_once(
     files: CertificateFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(client_identity, "_CHECK_EVERY", 0.0)
+    monkeypatch.setattr(followed_files, "CHECK_EVERY", 0.0)
     key = tmp_path / "k"
     shutil.copy(files.admin_key, key)
     identity = ClientIdentity(str(files.admin), str(key))
@@ -60,7 +60,7 @@ def test_a_key_that_is_no_file_any_more_takes_no_time_and_is_told_of_once(
 def test_a_certificate_that_has_changed_is_shown_from_then_on(
     files: CertificateFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client_identity, "_CHECK_EVERY", 0.0)
+    monkeypatch.setattr(followed_files, "CHECK_EVERY", 0.0)
     cert, key = tmp_path / "c", tmp_path / "k"
     shutil.copy(files.admin, cert)
     shutil.copy(files.admin_key, key)

@@ -12,8 +12,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from steersman.authentication import authorities
 from steersman.authentication.authorities import Authorities
+from steersman.work import followed_files
 from tests.authentication.certificates import CA_KEY, KEY, Clock, certificate, name, root
 
 ONE, OTHER = root("one"), root("other")
@@ -89,7 +89,7 @@ def test_what_counts_exactly_vouches_for_nothing_else(tmp_path: Path) -> None:
 
 
 def test_files_that_change_count_from_then_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(authorities, "_CHECK_EVERY", 0.0)
+    monkeypatch.setattr(followed_files, "CHECK_EVERY", 0.0)
     path = tmp_path / "a"
     path.write_bytes(ONE)
     found = Authorities([str(path)], clock=Clock())
@@ -107,7 +107,7 @@ def test_files_that_change_count_from_then_on(tmp_path: Path, monkeypatch: pytes
 def test_a_file_that_cannot_be_used_any_more_is_told_of_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, put: Callable[[Path], None]
 ) -> None:
-    monkeypatch.setattr(authorities, "_CHECK_EVERY", 0.0)
+    monkeypatch.setattr(followed_files, "CHECK_EVERY", 0.0)
     path = tmp_path / "a"
     path.write_bytes(ONE)
     found = Authorities([str(path)], clock=Clock())

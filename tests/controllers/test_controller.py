@@ -6,7 +6,8 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
-from steersman.controllers.controller import Controller, TryLater
+from steersman.controllers.controller import Controller
+from steersman.work.work_queue import TryLater
 
 
 class Stubborn(Controller[str]):

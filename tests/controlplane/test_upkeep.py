@@ -19,8 +19,6 @@ from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.identity_lease import server_id
 from steersman.controlplane.legacy_token_tracking import NAME, LegacyTokenTracking
 from steersman.controlplane.options import Options
-from steersman.controlplane.periodic import Periodic
-from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 from steersman.registry.core.services import ip_repair as service_ip_repair
 from steersman.rest.context import loopback
@@ -259,40 +257,3 @@ async def test_a_day_that_is_none_is_mended(start, since) -> None:
 
     await objects.update(loopback("kube-system", NAME), NAME, spoil)
     await until(lambda: objects.known("kube-system", NAME, DATA)["since"] == today)
-
-
-# What is done again and again
-
-
-async def test_work_that_fails_is_logged_and_tried_again(caplog) -> None:
-    done = 0
-
-    async def work() -> None:
-        nonlocal done
-        done += 1
-        if done == 1:
-            raise StatusError(500, "InternalError", "the disk is away")
-
-    periodic = Periodic("some work", work, 0.001)
-    periodic.start()
-    await until(lambda: done >= 3)
-    await periodic.stop()
-    assert "some work failed and is tried again" in caplog.text
-    before = done
-    await asyncio.sleep(0.01)
-    assert done == before
-
-
-@pytest.mark.parametrize("turns", range(6))
-async def test_work_that_is_woken_as_it_is_stopped_ends(turns: int) -> None:
-    async def work() -> None:
-        return
-
-    periodic = Periodic("some work", work, 60)
-    periodic.start()
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    periodic.wake()
-    for _ in range(turns):
-        await asyncio.sleep(0)
-    await asyncio.wait_for(periodic.stop(), 5)

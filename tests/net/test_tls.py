@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from steersman.net.log_levels import NOTICE
 from steersman.net.tls import Certificate, ServerTLS
+from steersman.work import followed_files
 from tests.net.tls_client import ask, der, who
 
 
@@ -149,12 +150,12 @@ def test_what_is_no_usable_file_takes_no_time_and_is_told_once(
     key = tmp_path / "tls.key"
     shutil.copy(issued.key_file, key)
     tls = ServerTLS([Certificate(issued.cert_file, str(key))], judged_later=judged_later)
-    before = tls._contexts
+    before = tls._contexts.value
     key.unlink()
     put(key)
     for _ in range(3):
         tls.refresh(now=True)
-    assert tls._contexts is before
+    assert tls._contexts.value is before
     assert len(caplog.records) == 1
     assert "keeping the ones loaded before" in caplog.text
 
@@ -162,12 +163,13 @@ def test_what_is_no_usable_file_takes_no_time_and_is_told_once(
 async def test_files_are_looked_at_in_a_handshake_but_not_in_every_one(certificate, monkeypatch):
     tls = ServerTLS([certificate])
     looks = []
-    monkeypatch.setattr(tls, "_look", lambda: looks.append(1) or tls._stamps)
+    monkeypatch.setattr(followed_files, "stamp", looks.append)
     tls.refresh()
     assert not looks
-    monkeypatch.setattr("steersman.net.tls.time.monotonic", lambda: tls._checked + 2.5)
+    now = followed_files.monotonic()
+    monkeypatch.setattr(followed_files, "monotonic", lambda: now + 2.5)
     tls.refresh()
-    assert looks == [1]
+    assert looks == [certificate.cert_file, certificate.key_file]
 
 
 async def test_tls_1_2_is_served_and_1_1_is_not(serve, client_context):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from steersman.storage.interface import Compacted, Event, Storage, StorageUnavailable
-from steersman.storage.maintenance import Compactor, repeat
+from steersman.storage.maintenance import Compactor, compaction
 from steersman.storage.memory import MemoryStorage
 from steersman.storage.sqlite import SQLiteStorage
 from tests.storage.storage_model import Clock
@@ -65,22 +65,22 @@ async def kept(store: Storage, revision: int) -> bool:
     return True
 
 
-async def test_a_failed_round_is_logged_and_the_next_one_tried(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_refusal_of_the_storage_is_told_once_and_a_fault_as_such(caplog: pytest.LogCaptureFixture) -> None:
     rounds = 0
-    third = asyncio.Event()
+    fourth = asyncio.Event()
 
     async def fail() -> None:
         nonlocal rounds
         rounds += 1
-        if rounds == 1:
+        if rounds <= 2:
             raise StorageUnavailable("not now")
-        if rounds == 2:
+        if rounds == 3:
             raise RuntimeError("a bug")
-        third.set()
+        fourth.set()
 
-    action: Callable[[], Awaitable[None]] = fail
-    task = asyncio.create_task(repeat("work", 0, action))
-    await asyncio.wait_for(third.wait(), 5)
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
-    assert [record.getMessage() for record in caplog.records] == ["work: not now", "work failed"]
+    work = compaction(0, fail)
+    work.start()
+    await asyncio.wait_for(fourth.wait(), 5)
+    await work.stop()
+    told = [record.getMessage() for record in caplog.records]
+    assert told == ["compaction failed and is tried again: not now", "compaction failed and is tried again"]

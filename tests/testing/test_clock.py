@@ -14,9 +14,9 @@ from steersman.client.client import Client
 from steersman.client.in_process import InProcessTransport
 from steersman.client.resources import NODES, PODS
 from steersman.machinery.values import times
-from steersman.net import upkeep
 from steersman.testing import Environment
 from steersman.testing.clock import Clock
+from steersman.work import upkeep
 
 
 async def test_what_falls_due_happens_in_its_order_and_at_its_time() -> None:

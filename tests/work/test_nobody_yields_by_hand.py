@@ -19,7 +19,7 @@ ALLOWED: Final[dict[str, int]] = {
     "storage/memory.py": 1,
     # turns of the event loop are waited for or counted
     "cli/up/shown.py": 1,
-    "client/work_queue.py": 1,
+    "work/work_queue.py": 1,
     "cluster/cluster.py": 1,
     "testing/clock.py": 1,
 }

@@ -15,7 +15,6 @@ from steersman.aggregator.backend import Backend, Unreachable
 from steersman.aggregator.metrics import AvailabilityMetrics
 from steersman.aggregator.remote_service import AVAILABLE, LOCAL, REGISTRATION, Condition, Registration
 from steersman.aggregator.service_resolver import NoRoute, ServiceFacts, ServiceName, ServiceResolver
-from steersman.aggregator.work_queue import TryAgain, WorkQueue
 from steersman.api.apiregistration.v1 import APIService, APIServiceCondition
 from steersman.authentication.user import SYSTEM_MASTERS, UserInfo
 from steersman.machinery.errors.field import quote
@@ -24,6 +23,7 @@ from steersman.machinery.values import times
 from steersman.net.client.dial import host_port
 from steersman.rest.context import loopback
 from steersman.rest.objects import Objects
+from steersman.work.work_queue import TryLater, WorkQueue
 
 PROBER: Final = UserInfo("system:kube-aggregator", groups=(SYSTEM_MASTERS,))
 TIMEOUT: Final = 5.0
@@ -47,7 +47,7 @@ class Availability:
         self._metrics = metrics
         self._backends = backends
         self._resolver = resolver
-        self._queue = WorkQueue("availability", self._sync, workers=_WORKERS, first=0.005, longest=RESYNC)
+        self._queue: WorkQueue[str] = WorkQueue(max_delay=RESYNC)
         self._judged: dict[str, tuple[Registration, Condition]] = {}
         """What was found for an APIService as it was then."""
         self._of_services: dict[ServiceName, set[str]] = {}
@@ -55,7 +55,7 @@ class Availability:
 
     def start(self) -> None:
         """Judges what there is, and from then on whatever changes."""
-        self._queue.start()
+        self._queue.start(self._sync, name="availability", workers=_WORKERS)
 
     async def stop(self) -> None:
         """Returns once nothing is judged any more."""
@@ -69,7 +69,7 @@ class Availability:
         if registration is None:
             self._judged.pop(name, None)
             self._metrics.available.pop(name, None)
-            self._queue.forget(name)
+            self._queue.discard(name)
             return
         if registration.service is not None:
             key = (registration.service.namespace, registration.service.name)
@@ -97,7 +97,7 @@ class Availability:
                 self._of_services.pop(key, None)
 
     async def _sync(self, name: str) -> float | None:
-        """Raises TryAgain for a server that gives no answer, once that is written."""
+        """Raises TryLater for a server that gives no answer, once that is written."""
         registration = self._objects.known("", name, REGISTRATION)
         if registration is None:
             return None
@@ -108,7 +108,7 @@ class Availability:
         found = await self._judge(registration, backend)
         await self._write(registration, found)
         if found.reason == "FailedDiscoveryCheck":
-            raise TryAgain(found.message)
+            raise TryLater(found.message)
         return RESYNC
 
     async def _judge(self, registration: Registration, backend: Backend) -> Condition:
@@ -161,7 +161,7 @@ class Availability:
             await asyncio.gather(*attempts, return_exceptions=True)
 
     async def _write(self, registration: Registration, found: Condition) -> None:
-        """Writes the condition if it has changed. Raises TryAgain."""
+        """Writes the condition if it has changed. Raises TryLater."""
         name = registration.name
         if name not in self._judged:
             return  # it is gone
@@ -176,7 +176,7 @@ class Availability:
         except StatusError as error:
             if error.code == 404:
                 return
-            raise TryAgain(error.message) from None
+            raise TryLater(error.message) from None
         if was_available and not found.is_true:
             self._metrics.unavailable.inc((name, found.reason))
 

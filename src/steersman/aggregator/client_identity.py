@@ -6,21 +6,21 @@ Follows k8s.io/client-go `transport` (TLSConfigFor) and kube-aggregator's BuildT
 from __future__ import annotations
 
 import logging
-import os
 import ssl
 from collections import OrderedDict
-from time import monotonic
 from typing import Final
 
 from steersman.machinery.go.pem import blocks
 from steersman.net.client.tls import HTTP1, HTTP2, Protocols, client_context
 from steersman.net.tls import check_file
+from steersman.work.followed_files import FollowedFiles
 
 logger = logging.getLogger(__name__)
 
-_CHECK_EVERY: Final = 2.0
-"""Seconds between looks at the files."""
 _MOST_CONTEXTS: Final = 256
+
+
+_Contexts = OrderedDict[tuple[bytes, bool, Protocols], ssl.SSLContext]
 
 
 class BackendTLSError(Exception):
@@ -33,50 +33,29 @@ class ClientIdentity:
 
     def __init__(self, cert_file: str = "", key_file: str = "") -> None:
         self._files = (cert_file, key_file) if cert_file and key_file else ()
-        self._checked = 0.0
-        self._stamp = self._refused = self._look()
-        self._contexts: OrderedDict[tuple[bytes, bool, Protocols], ssl.SSLContext] = OrderedDict()
+        self._contexts = FollowedFiles(self._files, self._checked, _refused, first=_Contexts)
 
     def tls(self, ca_bundle: bytes, *, insecure: bool, protocols: Protocols = HTTP2) -> ssl.SSLContext:
         """The present context for servers of this authority: the same one while nothing has changed.
 
         Raises BackendTLSError.
         """
-        self._refresh()
+        contexts = self._contexts.current()
         key = (ca_bundle, insecure, protocols)
-        context = self._contexts.get(key)
+        context = contexts.get(key)
         if context is None:
-            context = self._contexts[key] = self._load(ca_bundle, insecure=insecure, protocols=protocols)
-            if len(self._contexts) > _MOST_CONTEXTS:
-                self._contexts.popitem(last=False)
+            context = contexts[key] = self._load(ca_bundle, insecure=insecure, protocols=protocols)
+            if len(contexts) > _MOST_CONTEXTS:
+                contexts.popitem(last=False)
         return context
 
-    def _refresh(self) -> None:
-        if not self._files or monotonic() - self._checked < _CHECK_EVERY:
-            return
-        self._checked = monotonic()
-        stamp = self._look()
-        if stamp == self._stamp:
-            return
+    def _checked(self) -> _Contexts:
+        """Return no contexts yet, if the files can be used. Raises ValueError."""
         try:
             self._load(b"", insecure=True, protocols=HTTP1)
         except BackendTLSError as error:
-            if stamp != self._refused:  # once for each change
-                logger.warning("the proxy's client certificate has changed but cannot be used: %s", error)
-            self._refused = stamp
-            return
-        self._stamp = self._refused = stamp
-        self._contexts.clear()
-
-    def _look(self) -> tuple[tuple[int, int, int], ...]:
-        found = []
-        for name in self._files:
-            try:
-                status = os.stat(name)
-            except OSError:
-                return ()
-            found.append((status.st_mtime_ns, status.st_size, status.st_ino))
-        return tuple(found)
+            raise ValueError(str(error)) from None
+        return _Contexts()
 
     def _load(self, ca_bundle: bytes, *, insecure: bool, protocols: Protocols) -> ssl.SSLContext:
         context = client_context(protocols, insecure=insecure)
@@ -93,6 +72,10 @@ class ClientIdentity:
             except (OSError, ValueError) as error:
                 raise BackendTLSError(f"tls: {error}") from None
         return context
+
+
+def _refused(error: Exception) -> None:
+    logger.warning("the proxy's client certificate has changed but cannot be used: %s", error)
 
 
 def _trust(context: ssl.SSLContext, ca_bundle: bytes) -> None:

@@ -17,7 +17,6 @@ import msgspec
 from steersman.aggregator.backend import Backend, Fetched, Unreachable
 from steersman.aggregator.remote_service import Registration, ServiceKey
 from steersman.aggregator.service_resolver import NoRoute
-from steersman.aggregator.work_queue import TryAgain, WorkQueue
 from steersman.api.apidiscovery.v2 import (
     APIResourceDiscovery,
     APISubresourceDiscovery,
@@ -30,6 +29,7 @@ from steersman.machinery.codec.serializer import encode
 from steersman.machinery.go.strings import trim_space
 from steersman.work.offloading import offload_if
 from steersman.work.threads import give_way
+from steersman.work.work_queue import TryLater, WorkQueue
 
 REFRESH: Final = 60.0
 MAX_DOCUMENT: Final = 32 << 20
@@ -71,11 +71,11 @@ class RemoteDiscovery:
         self._known: dict[ServiceKey, _Known] = {}
         self._changed: dict[str, tuple[Registration, float]] = {}
         """Each APIService, and when it changed: what was asked before that says nothing."""
-        self._queue = WorkQueue("discovery", self._sync, workers=_WORKERS, first=_FIRST, longest=REFRESH)
+        self._queue: WorkQueue[str] = WorkQueue(base_delay=_FIRST, max_delay=REFRESH)
 
     def start(self) -> None:
         """Asks from now on."""
-        self._queue.start()
+        self._queue.start(self._sync, name="discovery", workers=_WORKERS)
 
     async def stop(self) -> None:
         """Returns once nobody is asked any more."""
@@ -85,7 +85,7 @@ class RemoteDiscovery:
         """An APIService has changed, or there is none of this name that leads to another server."""
         if registration is None:
             if self._changed.pop(name, None) is not None:
-                self._queue.forget(name)
+                self._queue.discard(name)
                 self._forget_unused()
             return
         self._changed[name] = registration, monotonic()
@@ -97,7 +97,7 @@ class RemoteDiscovery:
         self._known = {key: known for key, known in self._known.items() if key in used}
 
     async def _sync(self, name: str) -> float | None:
-        """Raises TryAgain for what the server does not tell, once that is shown."""
+        """Raises TryLater for what the server does not tell, once that is shown."""
         backend = self._backends(name)
         if backend is None or name not in self._changed:
             return None
@@ -116,7 +116,7 @@ class RemoteDiscovery:
         if self._changed.get(name, (None,))[0] is registration:
             self._catalogue.declare(*wanted, text)
         if failure:
-            raise TryAgain(failure)
+            raise TryLater(failure)
         if self._changed.get(name, (None,))[0] is registration:
             self._changed[name] = registration, monotonic()
         return REFRESH

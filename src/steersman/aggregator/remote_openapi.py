@@ -17,7 +17,6 @@ import msgspec
 from steersman.aggregator.backend import Backend, Unreachable
 from steersman.aggregator.remote_service import Registration
 from steersman.aggregator.service_resolver import NoRoute
-from steersman.aggregator.work_queue import TryAgain, WorkQueue
 from steersman.authentication.user import UserInfo
 from steersman.endpoints.request import Request
 from steersman.machinery.codec.serializer import decode_plain, encode
@@ -28,6 +27,7 @@ from steersman.openapi.protobuf import check_document
 from steersman.openapi.remote import RemoteDocument, RemoteDocuments, RemoteIndex
 from steersman.openapi.v2_messages import DOCUMENT as V2_DOCUMENT
 from steersman.work.offloading import offload_if
+from steersman.work.work_queue import TryLater, WorkQueue
 
 logger = logging.getLogger(__name__)
 
@@ -53,13 +53,16 @@ class RemoteOpenAPI:
         """Of v2 documents: what their server calls the state of one, and the digest of it."""
         self._without_v3: set[str] = set()
         """The servers of these have no documents of v3: theirs are made of v2."""
-        self._v2 = WorkQueue("OpenAPI v2", self._sync_v2, workers=1, first=REFRESH, longest=LONGEST)
-        self._v3 = WorkQueue("OpenAPI v3", self._sync_v3, workers=1, first=REFRESH, longest=LONGEST)
+        self._pause = 0.0
+        """Seconds after which an APIService that has changed is asked; those known at the start are asked at once."""
+        self._v2: WorkQueue[str] = WorkQueue(base_delay=REFRESH, max_delay=LONGEST)
+        self._v3: WorkQueue[str] = WorkQueue(base_delay=REFRESH, max_delay=LONGEST)
 
     def start(self) -> None:
         """Asks from now on."""
-        self._v2.start()
-        self._v3.start()
+        self._pause = _SOON
+        self._v2.start(self._sync_v2, name="OpenAPI v2", workers=1)
+        self._v3.start(self._sync_v3, name="OpenAPI v3", workers=1)
 
     async def stop(self) -> None:
         """Returns once nobody is asked any more."""
@@ -76,12 +79,12 @@ class RemoteOpenAPI:
         self._registrations[name] = registration
         if registration.is_available and (before is None or not before.is_available or before != registration):
             for queue in (self._v2, self._v3):
-                queue.forget(name)
-                queue.add_after(name, _SOON)
+                queue.discard(name)
+                queue.add_after(name, self._pause)
 
     def _forget(self, name: str) -> None:
-        self._v2.forget(name)
-        self._v3.forget(name)
+        self._v2.discard(name)
+        self._v3.discard(name)
         self._etags.pop(name, None)
         self._without_v3.discard(name)
         documents, document = self._documents, _document_name(name)
@@ -90,7 +93,7 @@ class RemoteOpenAPI:
             self._documents.changes += 1
 
     async def _sync_v2(self, name: str) -> float | None:
-        """Raises TryAgain for what cannot be had; what was known before stays."""
+        """Raises TryLater for what cannot be had; what was known before stays."""
         backend, registration = self._backends(name), self._registrations.get(name)
         if backend is None or registration is None:
             return None
@@ -101,17 +104,17 @@ class RemoteOpenAPI:
         try:
             answer = await backend.fetch("/openapi/v2", _WHO_ASKS, headers, limit=MAX_DOCUMENT, seconds=_TIMEOUT)
         except (Unreachable, NoRoute) as error:
-            raise TryAgain(str(error)) from None
+            raise TryLater(str(error)) from None
         if answer.status == 304 and etag:
             await self._convert(name)
             return REFRESH
         if answer.status != 200 or answer.body is None:
-            raise TryAgain(f"failed to retrieve openAPI spec, http error: {answer.status}")
+            raise TryLater(f"failed to retrieve openAPI spec, http error: {answer.status}")
         prefix = f"{registration.root}/"
         try:
             data, digest = await offload_if(True, _part, answer.body, prefix, known)
         except (ValueError, RecursionError, msgspec.MsgspecError) as error:
-            raise TryAgain(f"the document cannot be read: {error}") from None
+            raise TryLater(f"the document cannot be read: {error}") from None
         if self._registrations.get(name) is None:
             return None
         self._etags[name] = answer.headers.get("etag", ""), digest
@@ -147,24 +150,24 @@ class RemoteOpenAPI:
         self._documents.v2 = {name: known[name] for name in sorted(known, key=place)}
 
     async def _sync_v3(self, name: str) -> float | None:
-        """Raises TryAgain for what cannot be had."""
+        """Raises TryLater for what cannot be had."""
         backend = self._backends(name)
         if backend is None or name not in self._registrations:
             return None
         try:
             answer = await backend.fetch("/openapi/v3", _WHO_ASKS, limit=MAX_INDEX, seconds=_TIMEOUT)
         except (Unreachable, NoRoute) as error:
-            raise TryAgain(str(error)) from None
+            raise TryLater(str(error)) from None
         if answer.status == 404:
             self._without_v3.add(name)
             self._v2.add(name)
             return REFRESH
         if answer.status != 200 or answer.body is None:
-            raise TryAgain("Error, could not get list of group versions for APIService")
+            raise TryLater("Error, could not get list of group versions for APIService")
         try:
             urls = await offload_if(True, _urls, answer.body)
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-            raise TryAgain(f"the list of documents cannot be read: {error}") from None
+            raise TryLater(f"the list of documents cannot be read: {error}") from None
         if name in self._registrations:
             self._without_v3.discard(name)
             self._documents.converted.pop(_document_name(name), None)

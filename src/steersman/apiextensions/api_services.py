@@ -6,7 +6,6 @@ Follows kube-aggregator's `autoregister` and kube-apiserver's `crdregistration` 
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import Final
 
@@ -15,8 +14,11 @@ from steersman.api.meta.v1 import ObjectMeta
 from steersman.machinery.errors.status import StatusError
 from steersman.rest.context import loopback
 from steersman.rest.objects import Objects
+from steersman.work.work_queue import WorkQueue
 
 logger = logging.getLogger(__name__)
+
+GroupVersion = tuple[str, str]
 
 AUTOMANAGED: Final = "kube-aggregator.kubernetes.io/automanaged"
 GROUP_PRIORITY: Final = 1000
@@ -33,21 +35,17 @@ class CustomAPIServices:
         self._objects = objects
         self._versions: dict[str, tuple[str, frozenset[str]]] = {}
         """Group and versions by definition."""
-        self._users: dict[tuple[str, str], int] = {}
+        self._users: dict[GroupVersion, int] = {}
         """How many definitions have a group version."""
-        self._waiting: dict[tuple[str, str], None] = {}
-        self._woken = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._queue: WorkQueue[GroupVersion] = WorkQueue(base_delay=_AGAIN, max_delay=_AGAIN)
 
     def start(self) -> None:
         """Makes them from now on."""
-        self._task = asyncio.get_running_loop().create_task(self._run(), name="APIServices of custom resources")
+        self._queue.start(self._sync, _failed, name="APIServices of custom resources", workers=1)
 
     async def stop(self) -> None:
         """Returns once nothing of it runs any more."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self._queue.stop()
 
     def changed(self, name: str, group: str, versions: frozenset[str]) -> None:
         """A definition has these versions to be served, whether it is established or not."""
@@ -66,27 +64,11 @@ class CustomAPIServices:
         if not self._users[key]:
             del self._users[key]
         if (before == 0) != (before + change == 0):
-            self._waiting[key] = None
-            self._woken.set()
+            self._queue.add(key)
 
-    async def _run(self) -> None:
-        while True:
-            await self._woken.wait()
-            self._woken.clear()
-            while self._waiting:
-                key = next(iter(self._waiting))
-                del self._waiting[key]
-                try:
-                    await self._sync(*key)
-                except Exception:
-                    logger.exception("the APIService of %s/%s cannot be written yet", *key)
-                    asyncio.get_running_loop().call_later(_AGAIN, self._again, key)
-
-    def _again(self, key: tuple[str, str]) -> None:
-        self._waiting[key] = None
-        self._woken.set()
-
-    async def _sync(self, group: str, version: str) -> None:
+    async def _sync(self, key: GroupVersion) -> None:
+        """Raises StatusError."""
+        group, version = key
         name = f"{version}.{group}"
         there = await self._objects.find("", name)
         is_wanted = (group, version) in self._users
@@ -109,3 +91,7 @@ class CustomAPIServices:
             except StatusError as error:
                 if error.code != 404:
                     raise
+
+
+def _failed(key: GroupVersion, error: Exception) -> None:
+    logger.error("the APIService of %s/%s cannot be written yet", *key, exc_info=error)

@@ -32,6 +32,7 @@ from steersman.storage.cache.entry import Entry
 from steersman.store.follower import Follower
 from steersman.store.store import Store
 from steersman.work.offloading import offload_if
+from steersman.work.work_queue import WorkQueue
 from steersman.work.yielding import unhurried
 
 if TYPE_CHECKING:
@@ -151,11 +152,9 @@ class Definitions:
         """Names of definitions that wait for a look, and futures that complete when they have had it."""
         self._looks: dict[str, asyncio.Future[None]] = {}
         """Names of definitions that wait for a look or have it now, with the same futures."""
-        self._failed: dict[str, int] = {}
-        self._woken = asyncio.Event()
-        self._idle = asyncio.Event()
+        self._queue: WorkQueue[str] = WorkQueue(base_delay=_AGAIN[0], max_delay=_AGAIN[-1])
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        """What deletes objects, by definition; "" is what looks at definitions."""
+        """What deletes objects, by definition."""
 
     def reserve(self, group: str, names: CustomResourceDefinitionNames) -> None:
         """Keeps names for a resource that no definition stands for: one that wants them, or has them, is served no
@@ -187,11 +186,12 @@ class Definitions:
         """Looks at every definition, and from then on at every one that changes; returns once all are served that are
         stored."""
         Follower(self._store, self._changed).begin()
-        self._tasks[""] = asyncio.get_running_loop().create_task(self._run(), name="custom resource definitions")
+        self._queue.start(self._see_to, _failed, name="custom resource definitions", workers=1)
         await self.settled()
 
     async def stop(self) -> None:
         """Returns once nothing of it runs any more."""
+        await self._queue.stop()
         tasks = list(self._tasks.values())
         for each in tasks:
             each.cancel()
@@ -219,7 +219,7 @@ class Definitions:
 
     async def settled(self) -> None:
         """Returns once everything that was stored has been looked at."""
-        await self._idle.wait()
+        await self._queue.settled()
 
     def _changed(self, _: str, name: str, entry: Entry | None) -> None:
         before = self._known.pop(name, None)
@@ -253,33 +253,23 @@ class Definitions:
                 del self._taken[known.group], self._wanting[known.group]
 
     def _look_at(self, name: str) -> None:
+        self._expect(name)
+        self._queue.add(name)
+
+    def _expect(self, name: str) -> None:
         if name not in self._waiting:
             self._waiting[name] = self._looks[name] = asyncio.get_running_loop().create_future()
-        self._idle.clear()
-        self._woken.set()
 
-    async def _run(self) -> None:
-        while True:
-            while self._waiting:
-                name = next(iter(self._waiting))
-                look = self._waiting.pop(name)
-                try:
-                    await self._look(name)
-                    self._failed.pop(name, None)
-                except Exception:
-                    logger.exception("the definition %s cannot be served yet", name)
-                    self._try_again(name)
-                finally:
-                    look.set_result(None)
-                    if self._looks.get(name) is look:
-                        del self._looks[name]
-            self._idle.set()
-            await self._woken.wait()
-            self._woken.clear()
-
-    def _try_again(self, name: str) -> None:
-        count = self._failed[name] = self._failed.get(name, -1) + 1
-        asyncio.get_running_loop().call_later(_AGAIN[min(count, len(_AGAIN) - 1)], self._look_at, name)
+    async def _see_to(self, name: str) -> None:
+        """Look at a definition, and tell those who wait for that."""
+        self._expect(name)  # a look that is tried again is waited for too
+        look = self._waiting.pop(name)
+        try:
+            await self._look(name)
+        finally:
+            look.set_result(None)
+            if self._looks.get(name) is look:
+                del self._looks[name]
 
     async def _look(self, name: str) -> None:
         entry = self._store.cacher.get(self._store.prefix + name)
@@ -455,6 +445,10 @@ class Definitions:
                 if error.code != 404:
                     raise
             asked.add((namespace, name))
+
+
+def _failed(name: str, error: Exception) -> None:
+    logger.error("the definition %s cannot be served yet", name, exc_info=error)
 
 
 class _LetGo(Exception):

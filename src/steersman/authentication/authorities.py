@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Final, Protocol
 
 from steersman.authentication.certificate_usage import allows_client_auth
@@ -17,14 +15,13 @@ from steersman.authentication.interface import AuthenticationError
 from steersman.machinery.go.pem import blocks
 from steersman.machinery.private_files import read_bounded
 from steersman.machinery.values import times
+from steersman.work.followed_files import FollowedFiles
 
 if TYPE_CHECKING:  # takes 0.1 s to load
     from OpenSSL.crypto import X509, X509Store
 
 logger = logging.getLogger(__name__)
 
-_CHECK_EVERY: Final = 2.0
-"""Seconds between looks at the files."""
 _KEPT: Final = 1024
 """Chains that are remembered, good and bad ones."""
 _KEPT_SECONDS: Final = 60.0
@@ -111,49 +108,31 @@ class Authorities:
         self._files = tuple(files)
         self._exactly = tuple(exactly)
         self._clock = clock
-        self._checked = monotonic()
-        self._refused = ""
-        self._stamps = self._look()
-        self._certificates = self._read()
+        self._certificates = FollowedFiles(
+            (*self._files, *self._exactly), self._read_anew, _refused, first=self._read
+        )  # fmt: skip
 
     def vouch_for(self, chain: Sequence[bytes]) -> bool:
         """See Vouching."""
-        self._refresh()
-        return self._certificates.vouch_for(chain)
+        return self._certificates.current().vouch_for(chain)
 
     def share(self, other: Authorities) -> bool:
         """Whether both have a certificate in common."""
-        return not self._certificates.authorities.isdisjoint(other._certificates.authorities)
-
-    def _refresh(self) -> None:
-        if monotonic() - self._checked < _CHECK_EVERY:
-            return
-        self._checked = monotonic()
-        try:
-            stamps = self._look()
-            if stamps == self._stamps:
-                return
-            found = self._read()
-        except OSError as error:
-            self._refuse(str(error))
-            return
-        if found.authorities:
-            self._stamps, self._certificates, self._refused = stamps, found, ""
-        else:
-            self._refuse("there is no certificate in " + ", ".join(self._files))
-
-    def _refuse(self, why: str) -> None:
-        """Log why the files cannot be used, once for each reason."""
-        if why != self._refused:
-            logger.warning("authorities of clients cannot be read, those read before count: %s", why)
-        self._refused = why
-
-    def _look(self) -> list[tuple[int, int, int]]:
-        found = [os.stat(name) for name in (*self._files, *self._exactly)]
-        return [(each.st_mtime_ns, each.st_size, each.st_ino) for each in found]
+        return not self._certificates.value.authorities.isdisjoint(other._certificates.value.authorities)
 
     def _read(self) -> Certificates:
         return Certificates(_in_files(self._files), _in_files(self._exactly), self._clock)
+
+    def _read_anew(self) -> Certificates:
+        """Raises OSError, and ValueError where no authority would be left."""
+        found = self._read()
+        if not found.authorities:
+            raise ValueError("there is no certificate in " + ", ".join(self._files))
+        return found
+
+
+def _refused(error: Exception) -> None:
+    logger.warning("authorities of clients cannot be read, those read before count: %s", error)
 
 
 def certificates_in(pem: bytes) -> frozenset[bytes]:

@@ -23,6 +23,7 @@ from steersman.machinery.metrics import Counter, Gauge, Histogram, Registry
 from steersman.machinery.values import times
 from steersman.net import protobuf_fields as proto
 from steersman.net.unix_rpc import RPCError, UnixChannel
+from steersman.work.periodic import Periodic
 from steersman.work.shielding import shielded
 
 logger = logging.getLogger(__name__)
@@ -91,7 +92,9 @@ class ExternalSigner(Verifiers):
         self._public = _PublicKeys((), frozenset(), 0.0, 0.0)
         self._verifier: TokenVerifier | None = None
         self._fetching: asyncio.Task[None] | None = None
-        self._following: asyncio.Task[None] | None = None
+        self._refresh = Periodic("refresh of the signer's keys", self._renew, self._until_refresh, is_upkeep=False)
+        self._is_stale = False
+        """True if the latest fetch of the refresh was in vain."""
         self.max_token_expiration = 0
         """Seconds that a token may live at most."""
 
@@ -105,14 +108,14 @@ class ExternalSigner(Verifiers):
             ) from None
         fields = await self._call("Metadata", b"", METADATA_TIMEOUT)
         self.max_token_expiration = _read(lambda: proto.number_of(fields, 1))
-        self._following = asyncio.get_running_loop().create_task(self._follow(), name="keys of the signer")
+        self._refresh.start()
 
     async def stop(self) -> None:
         """Ends the connection."""
-        tasks = [each for each in (self._fetching, self._following) if each is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._refresh.stop()
+        if self._fetching is not None:
+            self._fetching.cancel()
+            await asyncio.gather(self._fetching, return_exceptions=True)
         await self._channel.close()
 
     # Verifying
@@ -140,16 +143,16 @@ class ExternalSigner(Verifiers):
         """Seconds for which the keys are good."""
         return max(0, int(self._public.refresh_at - times.monotonic()))
 
-    async def _follow(self) -> None:
-        delay = self._public.refresh_at - times.monotonic()
-        while True:
-            await asyncio.sleep(delay)
-            try:
-                await self._fetch_once()
-                delay = self._public.refresh_at - times.monotonic()
-            except SignerError as error:
-                logger.error("the keys of the signer cannot be fetched, those known stay: %s", error)
-                delay = _RETRY_FETCH
+    def _until_refresh(self) -> float:
+        return _RETRY_FETCH if self._is_stale else self._public.refresh_at - times.monotonic()
+
+    async def _renew(self) -> None:
+        self._is_stale = True
+        try:
+            await self._fetch_once()
+            self._is_stale = False
+        except SignerError as error:
+            logger.error("the keys of the signer cannot be fetched, those known stay: %s", error)
 
     async def _fetch_once(self) -> None:
         """Fetches the keys, together with all who want that at the same time. Raises SignerError."""

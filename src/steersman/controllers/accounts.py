@@ -15,6 +15,7 @@ from steersman.client.over_tls import TLSTransport
 from steersman.client.resources import NAMESPACES, SERVICE_ACCOUNTS, TOKEN_REQUESTS
 from steersman.client.transport import Unreachable
 from steersman.machinery.errors.status import StatusError
+from steersman.work.periodic import Periodic
 
 logger = logging.getLogger(__name__)
 
@@ -34,14 +35,14 @@ class AccountClients:
         self._manager = manager
         self._tokens: dict[str, str] = {}
         self._clients: dict[str, Client] = {}
-        self._task: asyncio.Task[None] | None = None
+        self._renewal = Periodic("renewal of controllers' tokens", self._renew_all, _LASTS * 0.8, is_upkeep=False)
 
     async def prepare(self, names: set[str]) -> None:
         """Makes the accounts and has tokens of theirs. Raises StatusError, Unreachable."""
         for name in sorted(names):
             await self._make(name)
             await self._renew(name)
-        self._task = asyncio.create_task(self._renew_all(), name="tokens of controllers")
+        self._renewal.start()
 
     def client(self, name: str) -> Client:
         """The client of an account that is prepared."""
@@ -53,9 +54,7 @@ class AccountClients:
 
     async def stop(self) -> None:
         """Ends; tokens run out by themselves."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+        await self._renewal.stop()
         for each in self._clients.values():
             await each.aclose()
 
@@ -80,14 +79,12 @@ class AccountClients:
         self._tokens[name] = made.status.token
 
     async def _renew_all(self) -> None:
-        while True:
-            await asyncio.sleep(_LASTS * 0.8)
-            for name in self._tokens:
-                while True:
-                    try:
-                        await self._renew(name)
-                    except (StatusError, Unreachable) as error:
-                        logger.warning("token of %s: %s", name, error)
-                        await asyncio.sleep(_RETRY)
-                    else:
-                        break
+        for name in self._tokens:
+            while True:
+                try:
+                    await self._renew(name)
+                except (StatusError, Unreachable) as error:
+                    logger.warning("token of %s: %s", name, error)
+                    await asyncio.sleep(_RETRY)
+                else:
+                    break

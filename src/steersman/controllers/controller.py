@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -17,19 +16,15 @@ from steersman.client.errors import is_conflict
 from steersman.client.events import Recorder
 from steersman.client.informer import Informers
 from steersman.client.transport import Unreachable
-from steersman.client.work_queue import BASE_DELAY, MAX_DELAY, WorkQueue
 from steersman.controllers.authority import Authority
 from steersman.controllers.monitors import Monitors
 from steersman.controllers.other_servers import KeepsWaiting
 from steersman.machinery.errors.status import StatusError
+from steersman.work.work_queue import BASE_DELAY, MAX_DELAY, TryLater, WorkQueue
 
 logger = logging.getLogger(__name__)
 
 K = TypeVar("K", bound=Hashable)
-
-
-class TryLater(Exception):
-    """Something is not as it must be yet: the key is to be tried again, later each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +117,7 @@ class Controller(ABC, Generic[K]):
 
     async def run(self) -> None:
         """Works until it is cancelled; all informers have synced."""
-        try:
-            async with asyncio.TaskGroup() as group:
-                for number in range(self.workers):
-                    group.create_task(self.queue.work(self.sync, self._failed), name=f"{self.name} {number}")
-        finally:
-            self.queue.close()
+        await self.queue.run(self.sync, self._failed, name=self.name, workers=self.workers)
 
     def _failed(self, key: K, error: Exception) -> None:
         if not isinstance(error, (StatusError, Unreachable, TryLater, msgspec.DecodeError)):

@@ -16,7 +16,7 @@ from steersman.client.errors import is_already_exists, is_namespace_terminating,
 from steersman.client.events import reference
 from steersman.client.informer import Key, key_of
 from steersman.client.resources import CRON_JOBS, JOBS
-from steersman.controllers.controller import Controller, Surroundings, TryLater
+from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.workloads.controller_ref import (
     add_controller_index,
     controlled_by,
@@ -31,6 +31,7 @@ from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 from steersman.work.offloading import offload_if
+from steersman.work.work_queue import TryLater
 
 _SCHEDULED_AT: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 _SLACK: Final = 0.1

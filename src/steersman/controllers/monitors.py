@@ -18,7 +18,7 @@ from steersman.client.informer import Informer, Informers
 from steersman.client.transport import Unreachable
 from steersman.controllers.other_servers import OtherServers
 from steersman.machinery.errors.status import StatusError
-from steersman.net.upkeep import upkeep
+from steersman.work.upkeep import upkeep
 
 logger = logging.getLogger(__name__)
 

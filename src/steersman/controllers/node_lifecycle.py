@@ -19,7 +19,7 @@ from steersman.machinery.built_in.taints import NOT_READY, UNREACHABLE, UNSCHEDU
 from steersman.machinery.codec.serializer import deep_copy, to_plain
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
-from steersman.net.upkeep import upkeep
+from steersman.work.upkeep import upkeep
 
 GRACE: Final = 50.0
 """Seconds without a sign of a node, after which it counts as gone (`--node-monitor-grace-period`)."""

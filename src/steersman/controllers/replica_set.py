@@ -21,7 +21,7 @@ from steersman.client.errors import is_namespace_terminating, is_not_found
 from steersman.client.informer import Key, key_of
 from steersman.client.resources import PODS, REPLICA_SETS
 from steersman.client.transport import Unreachable
-from steersman.controllers.controller import Controller, Surroundings, TryLater
+from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.workloads.controller_ref import (
     Claims,
     add_controller_index,
@@ -45,6 +45,7 @@ from steersman.controllers.workloads.selectors import compiled, may_select
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.selectors.labels import Selector, from_label_selector
 from steersman.machinery.values import times
+from steersman.work.work_queue import TryLater
 from steersman.work.yielding import unhurried
 
 logger = logging.getLogger(__name__)

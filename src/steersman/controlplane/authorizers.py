@@ -17,8 +17,8 @@ from steersman.authorization.rbac import RbacAuthorizer
 from steersman.authorization.steps import WEBHOOK, Step, Webhook, step_of
 from steersman.authorization.system_masters import PrivilegedGroupAuthorizer
 from steersman.authorization.union import UnionAuthorizer, UnionRuleResolver
+from steersman.controlplane.followed_configuration import FollowedConfiguration, Unusable
 from steersman.controlplane.options import Options, OptionsError
-from steersman.controlplane.periodic import Periodic
 from steersman.controlplane.rbac_feed import feed
 from steersman.controlplane.reload_metrics import ReloadMetrics
 from steersman.machinery.metrics import Registry
@@ -67,8 +67,7 @@ class AuthorizerChain:
         self._steps = self._described()
         self._lasting = {each.type: self._made_once(each.type) for each in self._steps if each.type != WEBHOOK}
         """By type; they stay when the configuration changes."""
-        self._reloading: Periodic | None = None
-        self._reloads: ReloadMetrics | None = None
+        self._following: FollowedConfiguration | None = None
         self._authorizer = UnionAuthorizer(())
         self._rule_resolver = UnionRuleResolver(())
         self.judges: Final = Judges(self._authorizer, self._rule_resolver, self._roles)
@@ -88,14 +87,17 @@ class AuthorizerChain:
     def follow(self, server_id: str) -> None:
         """Has the configuration count that is in the file from now on."""
         if self._options.authorization_config:
-            self._reloads = ReloadMetrics(self._registry, "authorization", server_id, self._data)
-            self._reloading = Periodic("authorization configuration", self._look, _WATCH_SECONDS)
-            self._reloading.start()
+            self._following = FollowedConfiguration(
+                "authorization configuration", Path(self._options.authorization_config), self._data, read=_read,
+                take=self._take_file, metrics=ReloadMetrics(self._registry, "authorization", server_id, self._data),
+                interval=_WATCH_SECONDS,
+            )  # fmt: skip
+            self._following.start()
 
     async def stop(self) -> None:
         """Returns once nothing of it runs any more."""
-        if self._reloading is not None:
-            await self._reloading.stop()
+        if self._following is not None:
+            await self._following.stop()
         for client in self._clients:
             client.close()
 
@@ -120,32 +122,20 @@ class AuthorizerChain:
             for mode in options.authorization_mode
         )
 
-    async def _look(self) -> None:
-        """Takes what the file says now, if it says something else."""
-        assert self._reloads is not None
-        try:
-            data = await asyncio.to_thread(read_bounded, Path(self._options.authorization_config))
-        except OSError as error:
-            logger.error("reloading authorization config: %s", error)
-            self._reloads.failed()
-            return
-        if data == self._data:
-            return
-        self._data = data
+    async def _take_file(self, data: bytes) -> bool:
+        """Has what the file says now count, if that is something else. Raises Unusable."""
         from steersman.authorization.configuration import read_configuration
 
         logger.log(NOTICE, "found new authorization config data")
         try:
             steps = await asyncio.to_thread(read_configuration, data, self._lasting)
             if steps == self._steps:
-                return
+                return False
             self._take(steps)
         except ValueError as error:
-            logger.error("reloading authorization config: %s", error)
-            self._reloads.failed()
-            return
+            raise Unusable(f"reloading authorization config: {error}") from None
         logger.log(NOTICE, "reloaded authz config")
-        self._reloads.succeeded(data)
+        return True
 
     # What is made of it
 
@@ -235,3 +225,10 @@ def _made_abac(file: str) -> _Judge:
         return AbacAuthorizer(read_policies(Path(file)))
     except PolicyFileError as error:
         raise OptionsError(f"--authorization-policy-file: {error}") from None
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return read_bounded(path)
+    except OSError as error:
+        raise Unusable(f"reloading authorization config: {error}") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from steersman.controlplane.periodic import Periodic
+from steersman.controlplane.periodic import periodic
 from steersman.machinery.identity.schema import GroupResource
 from steersman.storage.cache.consistency import KeysAt, check
 from steersman.store.store import Store
@@ -20,7 +20,7 @@ class CacheChecks:
     def __init__(self, stores: Iterable[Store[Any]], keys_of: Callable[[GroupResource], KeysAt]) -> None:
         self._stores = stores
         self._keys_of = keys_of
-        self.periodic: Final = Periodic("the comparison of caches with etcd", self.run, INTERVAL)
+        self.periodic: Final = periodic("the comparison of caches with etcd", self.run, INTERVAL)
 
     async def run(self) -> None:
         """Compares each cache that somebody has needed."""

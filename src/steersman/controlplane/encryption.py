@@ -15,9 +15,9 @@ from typing import Final
 
 from steersman.api.apiserver.v1 import EncryptionConfiguration
 from steersman.controlplane.ending import Ending
+from steersman.controlplane.followed_configuration import FollowedConfiguration, Unusable
 from steersman.controlplane.identity_lease import server_id
 from steersman.controlplane.options import Options, OptionsError
-from steersman.controlplane.periodic import Periodic
 from steersman.controlplane.reload_metrics import ReloadMetrics
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.metrics import Registry
@@ -56,21 +56,35 @@ class Encryption:
         self._metrics.transformations.register(registry)
         self._metrics.envelopes.register(registry)
         try:
-            self._data, configuration = self._read()
-            self._providers = self._made(configuration)
+            data = self._read()
+            self._providers = self._made(self._parsed(data))
         except ConfigurationError as error:
             raise OptionsError(str(error)) from None
-        self._reloads = ReloadMetrics(registry, "encryption", server, self._data)
-        self._following = Periodic("encryption configuration", self._follow, LOOK_EVERY)
+        self._following = FollowedConfiguration(
+            "encryption configuration", self._path, data, read=self._read_anew, take=self._take,
+            metrics=ReloadMetrics(registry, "encryption", server, data), interval=LOOK_EVERY, refused=self._try_again,
+        )  # fmt: skip
         self._retry = _FIRST_RETRY
         self._retrying: asyncio.TimerHandle | None = None
         self._ending = Ending()
 
-    def _read(self) -> tuple[bytes, EncryptionConfiguration]:
-        """Return the bytes of the file and the configuration in it. Raises ConfigurationError."""
+    def _read(self) -> bytes:
+        """Return the bytes of the file. Raises ConfigurationError."""
         try:
-            data = read_file(self._path)
-            return data, parse_configuration(data, self._path, reloads=self._follows)
+            return read_file(self._path)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"error while parsing file: {error}") from None
+
+    def _read_anew(self, path: Path) -> bytes:
+        try:
+            return read_file(path)
+        except ConfigurationError as error:
+            raise self._unusable(str(error)) from None
+
+    def _parsed(self, data: bytes) -> EncryptionConfiguration:
+        """Return the configuration in a file. Raises ConfigurationError."""
+        try:
+            return parse_configuration(data, self._path, reloads=self._follows)
         except ConfigurationError as error:
             raise ConfigurationError(f"error while parsing file: {error}") from None
 
@@ -118,18 +132,12 @@ class Encryption:
             return ()
         return (HealthCheck("kms-providers", lambda: self._providers.wrong_with_plugins()),)
 
-    async def _follow(self) -> None:
-        """Takes a new file if it can be used."""
+    async def _take(self, data: bytes) -> bool:
+        """Has new data count, if they can be used. Raises Unusable."""
         try:
-            if await asyncio.to_thread(read_file, self._path) == self._data:
-                return
-            data, configuration = await asyncio.to_thread(self._read)
-            if data == self._data:
-                return
-            providers = self._made(configuration)
+            providers = self._made(await asyncio.to_thread(self._parsed, data))
         except ConfigurationError as error:
-            self._failed(str(error))
-            return
+            raise self._unusable(str(error)) from None
         try:
             await providers.start()
             wrong = await _wrong_within(providers)
@@ -138,18 +146,18 @@ class Encryption:
             raise
         if wrong:
             await providers.stop()
-            self._failed(f"health check for new transformers failed, polling error timed out waiting: {wrong}")
-            return
-        before, self._providers, self._data = self._providers, providers, data
-        self._reloads.succeeded(data)
+            raise self._unusable(f"health check for new transformers failed, polling error timed out waiting: {wrong}")
+        before, self._providers = self._providers, providers
         logger.log(NOTICE, "the encryption configuration in %s counts from now on", self._path)
         self._ending.later(2 * before.plugin_seconds, before.stop)
+        return True
 
-    def _failed(self, why: str) -> None:
-        self._reloads.failed()
+    def _unusable(self, why: str) -> Unusable:
+        return Unusable(f"error processing encryption config file {self._path}: {why}", transient=True)
+
+    def _try_again(self) -> None:
         self._retrying = asyncio.get_running_loop().call_later(self._retry, self._following.wake)
         self._retry = min(2 * self._retry, _LONGEST_RETRY)
-        logger.error("error processing encryption config file %s: %s", self._path, why)
 
 
 class _Followed:

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from typing import Final
 
 from steersman.controlplane.options import Options, OptionsError, parse_override
-from steersman.controlplane.periodic import Periodic
+from steersman.controlplane.periodic import periodic
 from steersman.controlplane.storage_health import not_ready, wrong_with
 from steersman.machinery.go.os_errors import reason
 from steersman.machinery.identity.schema import GroupResource
@@ -112,7 +112,7 @@ class EtcdClusters:
             ready = _readiness(f"etcd-override-readiness-{number}", storage, options.etcd_readycheck_timeout)
             server.add_checks(ready, only_ready=True)
         if options.etcd_db_metric_poll_interval:
-            measuring = Periodic("storage size", self._measure, options.etcd_db_metric_poll_interval)
+            measuring = periodic("storage size", self._measure, options.etcd_db_metric_poll_interval)
             running.push_async_callback(measuring.stop)
             measuring.start()
             measuring.wake()

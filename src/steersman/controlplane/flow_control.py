@@ -12,10 +12,9 @@ import random
 from collections import deque
 from typing import Any, Final
 
-from steersman.aggregator.work_queue import WorkQueue
 from steersman.api.flowcontrol.v1 import FlowSchema, PriorityLevelConfiguration
 from steersman.controlplane.options import Options, OptionsError
-from steersman.controlplane.periodic import Periodic
+from steersman.controlplane.periodic import periodic
 from steersman.controlplane.stores import Stores
 from steersman.flowcontrol.estimates import Stored
 from steersman.flowcontrol.fairness import Fairness, Finding, Schema
@@ -29,6 +28,7 @@ from steersman.server.fairness_paths import install_fairness_paths
 from steersman.server.server import Server
 from steersman.store.follower import Follower
 from steersman.work.offloading import offload_if
+from steersman.work.work_queue import WorkQueue
 
 logger = logging.getLogger(__name__)
 
@@ -63,8 +63,8 @@ class FlowControl:
             later=lambda seconds, work: loop.call_later(seconds, work),
         )  # fmt: skip
         self._stores: Final = stores
-        self._queue: Final = WorkQueue("priority and fairness", self._sync, workers=1, first=_FIRST, longest=_LONGEST)
-        self._sharing: Final = Periodic("priority and fairness: sharing of seats", self._share_out, ADJUSTMENT)
+        self._queue: Final[WorkQueue[str]] = WorkQueue(base_delay=_FIRST, max_delay=_LONGEST)
+        self._sharing: Final = periodic("priority and fairness: sharing of seats", self._share_out, ADJUSTMENT)
         self._compiled: dict[str, tuple[str, Matcher]] = {}
         self._updates: dict[str, deque[float]] = {}
         self.fairness.reload = self._changed
@@ -106,7 +106,7 @@ class FlowControl:
             await self._sync(_CONFIGURATION)
         except StatusError as error:
             logger.error("the status of flow schemas is not written yet: %s", error.message)
-        self._queue.start()
+        self._queue.start(self._sync, name="priority and fairness", workers=1)
         self._sharing.start()
 
     def _changed(self) -> None:

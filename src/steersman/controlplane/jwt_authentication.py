@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import socket
 from collections.abc import Awaitable, Sequence
 from functools import partial
@@ -33,9 +32,9 @@ from steersman.authentication.jwt.id_token import ALGORITHMS
 from steersman.authentication.jwt.metrics import JWTMetrics
 from steersman.authentication.jwt.validation import configuration_errors
 from steersman.controlplane.ending import Ending
+from steersman.controlplane.followed_configuration import FollowedConfiguration, Unusable
 from steersman.controlplane.identity_lease import server_id
 from steersman.controlplane.options import Options, OptionsError
-from steersman.controlplane.periodic import Periodic
 from steersman.controlplane.reload_metrics import ReloadMetrics
 from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors import field
@@ -84,10 +83,12 @@ class JWTAuthentication:
             self._current = self._made(configuration)
         except FetchError as error:
             raise OptionsError(f"invalid authentication configuration: {error}") from None
-        self._reloads = ReloadMetrics(registry, "authentication", server, self._data) if self._path else None
-        self._following: Periodic | None = None
-        self._seen: tuple[int, int, int] | None = None
-        """The stamp of the file that was looked at last."""
+        self._following: FollowedConfiguration | None = None
+        if self._path is not None:
+            self._following = FollowedConfiguration(
+                "authentication configuration", self._path, self._data, read=_read, take=self._take,
+                metrics=ReloadMetrics(registry, "authentication", server, self._data), interval=LOOK_EVERY,
+            )  # fmt: skip
         self._ending = Ending()
 
     def _first(self, options: Options) -> AuthenticationConfiguration:
@@ -119,9 +120,7 @@ class JWTAuthentication:
 
     def start(self) -> None:
         """Follows the file, if there is one."""
-        if self._path is not None:
-            self._seen = _stamp(self._path)
-            self._following = Periodic("authentication configuration", partial(self._follow, self._path), LOOK_EVERY)
+        if self._following is not None:
             self._following.start()
 
     async def stop(self) -> None:
@@ -131,40 +130,16 @@ class JWTAuthentication:
         await self._ending.stop()
         await self._current.close()
 
-    async def _follow(self, path: Path) -> None:
-        stamp = _stamp(path)
-        if stamp != self._seen and await self._look(path):
-            self._seen = stamp
-
-    async def _look(self, path: Path) -> bool:
-        """Reads the file anew; False if it is to be tried again."""
-        assert self._reloads is not None
-        try:
-            data = await asyncio.to_thread(read_bounded, path)
-        except OSError as error:
-            logger.error("failed to read authentication config file: %s", error)
-            self._reloads.failed()
-            return True  # until it changes
-        if data == self._data:
-            return True
+    async def _take(self, data: bytes) -> bool:
+        """Raises Unusable."""
         try:
             configuration = await asyncio.to_thread(read_configuration, data)
             errors = await asyncio.to_thread(self._errors, configuration)
         except DecodeError as error:
-            logger.error("failed to load authentication config: %s", error)
-            self._reloads.failed()
-            self._data = data
-            return True
+            raise Unusable(f"failed to load authentication config: {error}") from None
         if errors:
-            logger.error("failed to validate authentication config: %s", field.aggregate(errors))
-            self._reloads.failed()
-            self._data = data
-            return True
-        if not await self._put_in_place(configuration):
-            self._reloads.failed()
-            return False
-        self._data = data
-        self._reloads.succeeded(data)
+            raise Unusable(f"failed to validate authentication config: {field.aggregate(errors)}")
+        await self._put_in_place(configuration)
         logger.log(NOTICE, "reloaded authentication config")
         return True
 
@@ -174,26 +149,25 @@ class JWTAuthentication:
             errors.append(field.forbidden(field.Path("anonymous"), "changed from initial configuration file"))
         return errors
 
-    async def _put_in_place(self, configuration: AuthenticationConfiguration) -> bool:
-        """Whether all issuers were discovered in time, and count now."""
+    async def _put_in_place(self, configuration: AuthenticationConfiguration) -> None:
+        """Has a configuration count once all its issuers are discovered. Raises Unusable."""
         try:
             made = self._made(configuration)
         except FetchError as error:
-            logger.error("failed to update authentication config: %s", error)
-            return False
+            raise Unusable(f"failed to update authentication config: {error}", transient=True) from None
         try:
             async with asyncio.timeout(READY_WITHIN):
                 await made.discovered()
         except TimeoutError:
-            logger.error("failed to update authentication config: %s", aggregate(made.faults))
             await made.close()
-            return False
+            raise Unusable(
+                f"failed to update authentication config: {aggregate(made.faults)}", transient=True
+            ) from None
         except asyncio.CancelledError:
             await made.close()
             raise
         before, self._current = self._current, made
         self._ending.later(KEPT, partial(self._end, before))
-        return True
 
     async def _end(self, before: JWTAuthenticators) -> None:
         """Lets go of what counted before."""
@@ -244,9 +218,8 @@ def _check_algorithms(algorithms: Sequence[str]) -> None:
             raise OptionsError(f"oidc: unsupported signing alg: {quote(each)}")
 
 
-def _stamp(path: Path) -> tuple[int, int, int] | None:
+def _read(path: Path) -> bytes:
     try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
+        return read_bounded(path)
+    except OSError as error:
+        raise Unusable(f"failed to read authentication config file: {error}") from None

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from steersman.aggregator.work_queue import WorkQueue
 from steersman.api.admissionregistration.v1 import ExpressionWarning, ValidatingAdmissionPolicy
 from steersman.controlplane.objects import StoreObjects
 from steersman.machinery.errors.status import StatusError
@@ -24,6 +23,7 @@ from steersman.server.server import Server
 from steersman.store.follower import Follower
 from steersman.store.store import Store
 from steersman.work.offloading import bound, current
+from steersman.work.work_queue import WorkQueue
 
 if TYPE_CHECKING:
     from steersman.controlplane.type_checking import TypeChecker
@@ -56,12 +56,12 @@ class PolicyStatus:
         self._objects: Final = objects
         self._remote: Final = remote
         self._checker: TypeChecker | None = None
-        self._queue: Final = WorkQueue("policy status", self._sync, workers=1, first=_FIRST, longest=_LONGEST)
+        self._queue: Final[WorkQueue[str]] = WorkQueue(base_delay=_FIRST, max_delay=_LONGEST)
         self._follower: Final = Follower(store, self._changed)
 
     def start(self) -> None:
         """Checks all policies that are not checked yet, and from now on those that change."""
-        self._queue.start()
+        self._queue.start(self._sync, name="policy status", workers=1)
         self._follower.begin()
 
     async def stop(self) -> None:
@@ -70,7 +70,7 @@ class PolicyStatus:
 
     def _changed(self, namespace: str, name: str, entry: object) -> None:
         if entry is None:
-            self._queue.forget(name)
+            self._queue.discard(name)
         else:
             self._queue.add(name)
 

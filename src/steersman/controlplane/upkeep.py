@@ -16,7 +16,7 @@ from steersman.controlplane.kubernetes_service.peers import PeerLease
 from steersman.controlplane.kubernetes_service.service import INTERVAL as ENDPOINTS_INTERVAL
 from steersman.controlplane.kubernetes_service.service import KubernetesService
 from steersman.controlplane.legacy_token_tracking import NAME, NAMESPACE, LegacyTokenTracking
-from steersman.controlplane.periodic import Periodic
+from steersman.controlplane.periodic import periodic
 from steersman.controlplane.policy_status import GROUP, PLURAL, PolicyStatus
 from steersman.controlplane.stores import Stores
 from steersman.registry.core.services.ip_repair import ServiceIPRepair
@@ -25,6 +25,7 @@ from steersman.registry.services import Services
 from steersman.server.server import Server
 from steersman.storage.interface import Storage
 from steersman.store.follower import Follower
+from steersman.work.periodic import Periodic
 
 if TYPE_CHECKING:
     from steersman.openapi.remote import RemoteDocuments
@@ -54,9 +55,9 @@ class Upkeep:
         self._addresses = ServiceIPRepair(services)
         self._bootstrap = bootstrap
         self._kubernetes = kubernetes
-        self._address_repair = Periodic("service address repair", self._addresses.run, _SOON)
-        self._authentication = Periodic("authentication information", bootstrap.authentication_configmap, _MINUTE)
-        self._legacy_token_tracking = Periodic("legacy token tracking", self._legacy_tokens.sync, _MINUTE)
+        self._address_repair = periodic("service address repair", self._addresses.run, _SOON)
+        self._authentication = periodic("authentication information", bootstrap.authentication_configmap, _MINUTE)
+        self._legacy_token_tracking = periodic("legacy token tracking", self._legacy_tokens.sync, _MINUTE)
         self._policy_status: PolicyStatus | None = None
         if is_enabled(POLICY_STATUS, controllers):
             policies = stores.store(GROUP, PLURAL), stores.objects(GROUP, PLURAL)
@@ -75,10 +76,10 @@ class Upkeep:
 
     def follow(self) -> None:
         """Keeps up what `bootstrap` made; to be called once its hooks are done."""
-        self._start(Periodic("system namespaces", self._bootstrap.namespaces, _MINUTE))
-        self._start(Periodic("the default ServiceCIDR", self._bootstrap.service_cidr, _SOON))
-        self._start(Periodic("the service kubernetes", self._kubernetes.sync, ENDPOINTS_INTERVAL))
-        self._start(Periodic("flow schemas and priority levels", self._bootstrap.flow_control, FLOW_CONTROL_INTERVAL))
+        self._start(periodic("system namespaces", self._bootstrap.namespaces, _MINUTE))
+        self._start(periodic("the default ServiceCIDR", self._bootstrap.service_cidr, _SOON))
+        self._start(periodic("the service kubernetes", self._kubernetes.sync, ENDPOINTS_INTERVAL))
+        self._start(periodic("flow schemas and priority levels", self._bootstrap.flow_control, FLOW_CONTROL_INTERVAL))
         self._start(self._authentication)
         self._follow_config_map(*AUTHENTICATION_INFO, self._authentication, only_its_end=True)
         if self._policy_status is not None:
@@ -123,7 +124,7 @@ class Upkeep:
         await self.repair_ports()
         await self._addresses.run()
         self._start(self._address_repair)
-        self._start(Periodic("service address and port repair", self._look_at_everything, REPAIR_INTERVAL))
+        self._start(periodic("service address and port repair", self._look_at_everything, REPAIR_INTERVAL))
 
     async def _look_at_everything(self) -> None:
         await self.repair_ports()
@@ -147,7 +148,7 @@ class Upkeep:
             return
         await self._lease.begin()
         await self._renew_peer()
-        self._renewal = Periodic("identity lease", self._renew_identity, RENEWAL)
+        self._renewal = periodic("identity lease", self._renew_identity, RENEWAL)
         self._start(self._renewal)
 
     async def _renew_identity(self) -> None:
@@ -161,7 +162,7 @@ class Upkeep:
 
     async def _start_collector(self) -> None:
         await self._lease.collect()
-        self._start(Periodic("identity lease garbage collector", self._lease.collect, COLLECTION))
+        self._start(periodic("identity lease garbage collector", self._lease.collect, COLLECTION))
 
     async def _stop_identity(self) -> None:
         if self._renewal is not None:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from steersman.net import upkeep
 from steersman.net.arrivals import BACKLOG, Arrival, Arrivals
 from steersman.net.connection import Connection, Core
 from steersman.net.fields import FieldCache
@@ -22,6 +21,7 @@ from steersman.net.http2.frames import PREFACE
 from steersman.net.limits import Limits
 from steersman.net.message import Handler
 from steersman.net.tls import ServerTLS
+from steersman.work import upkeep
 
 _LONGEST_CHECK_INTERVAL: Final = 5.0
 _CHECKED: Final = 500

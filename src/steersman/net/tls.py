@@ -10,7 +10,6 @@ import logging
 import os
 import ssl
 import stat
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -20,10 +19,10 @@ from typing import Any, Final
 from steersman.net.ascii import lower
 from steersman.net.asked_tls import AskingTLS, asking_context
 from steersman.net.log_levels import NOTICE
+from steersman.work.followed_files import FollowedFiles
 
 log = logging.getLogger("steersman.net")
 
-_CHECK_EVERY: Final = 2.0
 _LARGEST: Final = 3 << 20
 HTTP1: Final = ("http/1.1",)
 HTTP2: Final = ("h2", "http/1.1")
@@ -130,10 +129,8 @@ class ServerTLS:
         self._curves = tuple(curves)
         self._address = address
         self._alpn_protocols = list(alpn_protocols)
-        self._checked = time.monotonic()
-        self._stamps = self._refused = self._look()
         self._judged_later = judged_later
-        self._contexts = self._load()
+        self._contexts = FollowedFiles(self._names(), self._load, _refused, accepted=_accepted)
         self.context: ssl.SSLContext
         """For create_server(): hands each connection over to the context for the name asked for."""
         if judged_later:
@@ -150,33 +147,18 @@ class ServerTLS:
 
     def _present(self) -> Any:
         self.refresh()
-        return self._contexts.default
+        return self._contexts.value.default
 
     def _named(self, name: str | None) -> Any:
         """The context for a server name."""
-        return self._contexts.of(lower(name or self._address))
+        return self._contexts.value.of(lower(name or self._address))
 
     def refresh(self, *, now: bool = False) -> None:
         """Looks whether the files have changed, if it is time or `now` is given, and loads them."""
-        moment = time.monotonic()
-        if not now and moment - self._checked < _CHECK_EVERY:
-            return
-        self._checked = moment
-        stamps = self._look()
-        if stamps == self._stamps:
-            return
-        try:
-            self._contexts = self._load()
-        except (OSError, ValueError) as error:
-            if stamps != self._refused:  # once for each change
-                log.warning("TLS files changed but cannot be used, keeping the ones loaded before: %s", error)
-            self._refused = stamps
-            return
-        self._stamps = self._refused = stamps
-        log.log(NOTICE, "TLS files loaded anew")
-
-    def _look(self) -> tuple[Any, ...]:
-        return tuple(map(_stamp, self._names()))
+        if now:
+            self._contexts.look()
+        else:
+            self._contexts.current()
 
     def _names(self) -> list[str]:
         """Return the names of all files."""
@@ -239,13 +221,12 @@ def check_file(name: str) -> None:
         raise OSError(f"{name} is larger than {_LARGEST} bytes")
 
 
-def _stamp(name: str) -> tuple[int, int, int] | None:
-    """What changes when a file is replaced or written."""
-    try:
-        status = os.stat(name)
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
+def _refused(error: Exception) -> None:
+    log.warning("TLS files changed but cannot be used, keeping the ones loaded before: %s", error)
+
+
+def _accepted() -> None:
+    log.log(NOTICE, "TLS files loaded anew")
 
 
 def _names_in(cert_file: str) -> tuple[str, list[str]]:

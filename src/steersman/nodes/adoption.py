@@ -10,12 +10,12 @@ from steersman.api.core.v1 import Node
 from steersman.client.errors import is_conflict, is_not_found
 from steersman.client.informer import Informer
 from steersman.client.transport import Unreachable
-from steersman.client.work_queue import WorkQueue
 from steersman.machinery.errors.status import StatusError
 from steersman.nodes.heartbeats import Heartbeats
 from steersman.nodes.node_set import NodeSet
 from steersman.nodes.server.servers import NodeServers
 from steersman.nodes.simulated_node import SimulatedNode
+from steersman.work.work_queue import WorkQueue
 
 logger = logging.getLogger(__name__)
 

@@ -16,9 +16,9 @@ from steersman.machinery.built_in.volumes import CONTROLLER_ATTACHES
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
-from steersman.net import upkeep
 from steersman.nodes.node_set import NodeSet
 from steersman.nodes.simulated_node import LEASE_SECONDS, LEASES_NAMESPACE, SimulatedNode
+from steersman.work import upkeep
 
 logger = logging.getLogger(__name__)
 

@@ -19,7 +19,6 @@ from steersman.client.informer import Informers, Key, key_of
 from steersman.client.pod_status import patch_pod_status
 from steersman.client.resources import NODES, PERSISTENT_VOLUMES, PODS
 from steersman.client.transport import Unreachable
-from steersman.client.work_queue import WorkQueue
 from steersman.machinery.built_in.pod_resources import AnyContainer
 from steersman.machinery.codec.serializer import deep_copy, to_plain
 from steersman.machinery.errors.status import StatusError
@@ -49,6 +48,7 @@ from steersman.nodes.unsimulated import REASON, fields_without_effect, told
 from steersman.nodes.volume_store import MOST_IN_VOLUME
 from steersman.nodes.volumes import NodeVolumes, uses_claims
 from steersman.work.offloading import offload_if
+from steersman.work.work_queue import WorkQueue
 
 if TYPE_CHECKING:  # most clusters have no stages
     from steersman.nodes.stages.players import StagePlayers
@@ -118,14 +118,13 @@ class Kubelets:
         await self._pods.synced()  # the addresses that pods have are known before any is given
         if self._stages is not None:
             self._stages.start()
-        self._tasks = [
-            asyncio.create_task(self._queue.work(self._sync, self._failed), name=f"kubelets {number}")
-            for number in range(_WORKERS)
-        ]
+        self._queue.start(self._sync, self._failed, name="kubelets", workers=_WORKERS)
         self._adoption.start()
-        self._tasks.append(asyncio.create_task(self._heartbeats.run(), name="heartbeats of nodes"))
-        self._tasks.append(asyncio.create_task(self._welcome(), name="nodes that return"))
-        self._tasks.append(asyncio.create_task(self._relieve(), name="nodes under pressure"))
+        self._tasks = [
+            asyncio.create_task(self._heartbeats.run(), name="heartbeats of nodes"),
+            asyncio.create_task(self._welcome(), name="nodes that return"),
+            asyncio.create_task(self._relieve(), name="nodes under pressure"),
+        ]
 
     async def stop(self) -> None:
         """Ends; the nodes stay as they are, and count as gone after a while."""
@@ -133,12 +132,12 @@ class Kubelets:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
+        await self._queue.stop()
         await self._adoption.stop()
         await self._needs.stop()
         if self._stages is not None:
             await self._stages.stop()
         await self._servers.stop()
-        self._queue.close()
 
     @property
     def idle(self) -> bool:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Final
 
-from steersman.machinery.values.times import monotonic
-from steersman.net import upkeep
 from steersman.storage.interface import Storage, StorageUnavailable
-
-logger = logging.getLogger(__name__)
+from steersman.work.periodic import Periodic
 
 COMPACTION_INTERVAL: Final = 300.0
 """Seconds between compactions, as kube-apiserver's `--etcd-compaction-interval`."""
@@ -35,22 +31,13 @@ class Compactor:
             await self._storage.compact(target)
 
 
-async def repeat(what: str, interval: float, action: Callable[[], Awaitable[object]]) -> None:
-    """Calls `action` every `interval` seconds until cancelled; a failed round is logged, the next is tried anew.
+def compaction(interval: float, work: Callable[[], Awaitable[object]]) -> Periodic:
+    """Return compaction of old history by `work`."""
+    return _periodic("compaction", work, interval)
 
-    While the storage refuses it, that is said now and then.
-    """
-    said_at, said = -_SAID_EVERY, ""
-    while True:
-        await upkeep.sleep(interval)
-        try:
-            await action()
-        except StorageUnavailable as error:
-            if str(error) != said or monotonic() - said_at >= _SAID_EVERY:
-                said_at, said = monotonic(), str(error)
-                logger.warning("%s: %s", what, error)
-        except Exception:
-            logger.exception("%s failed", what)
+
+def _periodic(name: str, work: Callable[[], Awaitable[object]], interval: float) -> Periodic:
+    return Periodic(name, work, interval, expected=(StorageUnavailable,), repeats_line_after=_SAID_EVERY)
 
 
 class Background:
@@ -58,6 +45,7 @@ class Background:
 
     def __init__(self) -> None:
         self._tasks: list[asyncio.Task[None]] = []
+        self._periodic: list[Periodic] = []
 
     def start(
         self,
@@ -69,9 +57,11 @@ class Background:
     ) -> None:
         """Starts compaction and expiry; an interval of 0 leaves one out."""
         if compaction_interval > 0:
-            self._tasks.append(asyncio.create_task(repeat("compaction", compaction_interval, Compactor(storage).tick)))
+            self._periodic.append(compaction(compaction_interval, Compactor(storage).tick))
         if lease_interval > 0:
-            self._tasks.append(asyncio.create_task(repeat("lease expiry", lease_interval, expire_leases)))
+            self._periodic.append(_periodic("lease expiry", expire_leases, lease_interval))
+        for each in self._periodic:
+            each.start()
 
     def run(self, work: Coroutine[object, object, None]) -> None:
         """Runs `work` until it returns, or the store closes."""
@@ -82,4 +72,4 @@ class Background:
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, *(each.stop() for each in self._periodic), return_exceptions=True)

@@ -9,8 +9,8 @@ from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
 from steersman.machinery.values import times
-from steersman.net.upkeep import is_upkeep
 from steersman.work.threads import awaited
+from steersman.work.upkeep import is_upkeep
 
 _QUIET: Final = 3
 """Turns of the loop in a row in which nothing new began, after which nothing is under way."""
@@ -41,7 +41,7 @@ class Clock:
 
     Made for a loop on which nothing waits for long yet. `advance` runs everything that falls due in the meantime, each
     at its own time: waits of asyncio (`sleep`, `timeout`, `call_later`), so heartbeats, back-offs and controllers too.
-    Of upkeep (`steersman.net.upkeep`) rounds are left out while nothing else happens: an hour costs what happens in it.
+    Of upkeep (`work.upkeep`) rounds are left out while nothing else happens: an hour costs what happens in it.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:

@@ -7,8 +7,8 @@ import asyncio
 from steersman.api.apps.v1 import ReplicaSet
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.resources import REPLICA_SETS
-from steersman.controllers.controller import TryLater
 from steersman.controllers.workloads.pod_control import pod_of, slow_start
+from steersman.work.work_queue import TryLater
 from tests.controllers.kubelet import template
 
 

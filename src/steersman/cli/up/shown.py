@@ -14,6 +14,7 @@ from steersman.authentication.user import UserInfo
 from steersman.cli.durations import in_words
 from steersman.cli.up.figures import Figures, Followed, nodes_in_words, pods_in_words
 from steersman.cli.up.screen import GREEN, RED, YELLOW, Above, Line, Screen
+from steersman.work.periodic import Periodic
 
 if TYPE_CHECKING:
     from steersman.cli.up.trouble import Trouble
@@ -41,7 +42,7 @@ class ShownCluster:
         self._address: Address | None = None
         self._began = time.monotonic()
         self._ending = False
-        self._drawing: asyncio.Task[None] | None = None
+        self._drawing = Periodic("view of the cluster", self._draw_anew, self._pause, is_upkeep=False)
 
     async def start(self) -> Address:
         """Starts the cluster. Raises what its start raises, below what was shown last."""
@@ -50,7 +51,8 @@ class ShownCluster:
         for handler in logging.getLogger().handlers:
             if isinstance(handler, logging.StreamHandler) and sys.stderr.isatty():
                 handler.setStream(Above(self._screen))
-        self._drawing = asyncio.create_task(self._draw_on(), name="view of the cluster")
+        self._drawing.start()
+        self._drawing.wake()
         try:
             await asyncio.sleep(0)
             self._cluster = self._make()
@@ -76,18 +78,17 @@ class ShownCluster:
 
     async def _end(self) -> None:
         asyncio.get_running_loop().remove_signal_handler(signal.SIGWINCH)
-        if self._drawing is not None:
-            self._drawing.cancel()
-            await asyncio.wait([self._drawing])
+        await self._drawing.stop()
         if self._followed is not None:
             await self._followed.stop()
         self._screen.show(())
 
-    async def _draw_on(self) -> None:
-        while True:
-            self._follow()
-            self._draw()
-            await asyncio.sleep(_OFTEN if self._address is None else _EVERY)
+    async def _draw_anew(self) -> None:
+        self._follow()
+        self._draw()
+
+    def _pause(self) -> float:
+        return _OFTEN if self._address is None else _EVERY
 
     def _follow(self) -> None:
         """Begins to, once there is a server that answers."""

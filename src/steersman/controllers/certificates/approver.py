@@ -18,9 +18,9 @@ from steersman.controllers.certificates.requests import (
     is_judged,
     parse,
 )
-from steersman.controllers.controller import TryLater
 from steersman.machinery.codec.serializer import deep_copy
 from steersman.work.offloading import offload_if
+from steersman.work.work_queue import TryLater
 
 _SELF: Final = ("selfnodeclient", "Auto approving self kubelet client certificate after SubjectAccessReview.")
 _ANY: Final = ("nodeclient", "Auto approving kubelet client certificate after SubjectAccessReview.")

@@ -9,8 +9,8 @@ from typing import Final
 
 from steersman.api.certificates.v1 import CertificateSigningRequest
 from steersman.client.resources import CERTIFICATE_SIGNING_REQUESTS
-from steersman.client.work_queue import WorkQueue
 from steersman.controllers.controller import Controller, Surroundings
+from steersman.work.work_queue import WorkQueue
 
 _BASE_DELAY: Final = 0.2
 """Seconds before a request that cannot be worked on is tried again, at first."""

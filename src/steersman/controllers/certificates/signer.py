@@ -8,10 +8,11 @@ from steersman.controllers.authority import Authority, CannotSign
 from steersman.controllers.certificates.certificate_controller import CertificateController
 from steersman.controllers.certificates.requests import FAILED, Unfit, Unreadable, check, has_failed, is_approved, parse
 from steersman.controllers.certificates.signing import sign
-from steersman.controllers.controller import Settings, Surroundings, TryLater
+from steersman.controllers.controller import Settings, Surroundings
 from steersman.machinery.codec.serializer import deep_copy
 from steersman.machinery.values import times
 from steersman.work.offloading import offload_if
+from steersman.work.work_queue import TryLater
 
 
 class CSRSigner(CertificateController):

@@ -18,7 +18,7 @@ from steersman.client.indexes import BY_NODE, by_node
 from steersman.client.informer import Key, key_of
 from steersman.client.resources import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
 from steersman.client.transport import Unreachable
-from steersman.controllers.controller import Controller, Surroundings, TryLater
+from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.daemon_set.history import History
 from steersman.controllers.daemon_set.nodes import Suits, bound_to, is_updated, target_of, template_for
 from steersman.controllers.daemon_set.rolling import Change, next_change, surge_of
@@ -39,6 +39,7 @@ from steersman.controllers.workloads.selectors import compiled, may_select
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.selectors.labels import Selector
 from steersman.machinery.values import times
+from steersman.work.work_queue import TryLater
 from steersman.work.yielding import Turn
 
 _BURST: Final = 250

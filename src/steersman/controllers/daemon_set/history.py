@@ -12,13 +12,13 @@ from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.client import Client
 from steersman.client.errors import is_already_exists
 from steersman.client.resources import CONTROLLER_REVISIONS, DAEMON_SETS, PODS
-from steersman.controllers.controller import TryLater
 from steersman.controllers.workloads.controller_ref import new_controller_ref
 from steersman.controllers.workloads.large_templates import on_template
 from steersman.controllers.workloads.revisions import REVISION_HASH, holds, revisions_of
 from steersman.controllers.workloads.template_hash import template_hash
 from steersman.machinery.codec.serializer import deep_copy
 from steersman.machinery.errors.status import StatusError
+from steersman.work.work_queue import TryLater
 
 
 class History:

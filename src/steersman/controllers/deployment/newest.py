@@ -15,7 +15,6 @@ from steersman.client.errors import is_already_exists, is_namespace_terminating
 from steersman.client.events import Recorder, reference
 from steersman.client.informer import Informer
 from steersman.client.resources import DEPLOYMENTS, REPLICA_SETS
-from steersman.controllers.controller import TryLater
 from steersman.controllers.deployment import notes
 from steersman.controllers.deployment.fence_posts import has_progress_deadline, new_replicas
 from steersman.controllers.deployment.status import PROGRESSING, condition_of, progressing, with_condition
@@ -25,6 +24,7 @@ from steersman.controllers.workloads.large_templates import on_template
 from steersman.controllers.workloads.template_hash import same_template, template_hash
 from steersman.machinery.codec.serializer import encode
 from steersman.machinery.errors.status import StatusError
+from steersman.work.work_queue import TryLater
 
 TEMPLATE_HASH: Final = "pod-template-hash"
 _MAX_NAME: Final = 253

@@ -15,7 +15,7 @@ from steersman.client.events import reference
 from steersman.client.informer import Key, key_of
 from steersman.client.resources import POD_DISRUPTION_BUDGETS, PODS
 from steersman.client.transport import Unreachable
-from steersman.controllers.controller import Controller, Surroundings, TryLater
+from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.disruption.budgets import (
     Counted,
     desired_healthy,
@@ -32,6 +32,7 @@ from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.selectors.labels import Selector
 from steersman.machinery.values import times
+from steersman.work.work_queue import TryLater
 from steersman.work.yielding import unhurried
 
 STALE_AFTER: Final = 120.0

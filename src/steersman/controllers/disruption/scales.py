@@ -15,10 +15,10 @@ from steersman.client.client import Client
 from steersman.client.errors import is_not_found
 from steersman.client.informer import Informer, Informers
 from steersman.client.resources import DEPLOYMENTS, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS
-from steersman.controllers.controller import TryLater
 from steersman.controllers.workloads.controller_ref import controller_of, resolve
 from steersman.machinery.errors.status import StatusError
 from steersman.work.bounded_cache import BoundedCache
+from steersman.work.work_queue import TryLater
 
 _KNOWN_FOR: Final = 30.0
 """Seconds for which a version of a group is taken to serve what it served."""

@@ -11,7 +11,7 @@ from steersman.api.core.v1 import ObjectReference
 from steersman.api.meta.v1 import DeleteOptions, ObjectMeta, OwnerReference, PartialObjectMetadata, Preconditions
 from steersman.client.api_resource import APIResource
 from steersman.client.errors import is_conflict, is_not_found
-from steersman.controllers.controller import Controller, Surroundings, TryLater
+from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.garbage_collector.graph import (
     FOREGROUND,
     ORPHAN,
@@ -23,6 +23,7 @@ from steersman.controllers.garbage_collector.graph import (
 from steersman.controllers.other_servers import OtherServers, Patience
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.errors.status import StatusError
+from steersman.work.work_queue import TryLater
 from steersman.work.yielding import Turn, unhurried
 
 _TO_DELETE: Final = "delete"

@@ -12,7 +12,6 @@ from steersman.client.errors import is_not_found
 from steersman.client.events import reference
 from steersman.client.informer import Key, key_of
 from steersman.client.resources import JOBS, PODS
-from steersman.client.work_queue import WorkQueue
 from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.job.backoff import Failures
 from steersman.controllers.job.pods import JobPods
@@ -47,6 +46,7 @@ from steersman.controllers.workloads.selectors import compiled, may_select
 from steersman.machinery.codec.serializer import deep_copy
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
+from steersman.work.work_queue import WorkQueue
 
 _OWN_NAME: Final = "kubernetes.io/job-controller"
 _BASE_DELAY: Final = 1.0

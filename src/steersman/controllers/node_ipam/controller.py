@@ -11,9 +11,10 @@ from steersman.api.core.v1 import Node, ObjectReference
 from steersman.client.client import STRATEGIC_MERGE_PATCH
 from steersman.client.resources import NODES
 from steersman.client.transport import Unreachable
-from steersman.controllers.controller import Controller, Settings, Surroundings, TryLater
+from steersman.controllers.controller import Controller, Settings, Surroundings
 from steersman.controllers.node_ipam.cidr_set import CIDRSet, Network, NoBlockLeft, OutOfRange
 from steersman.machinery.errors.status import StatusError
+from steersman.work.work_queue import TryLater
 
 logger = logging.getLogger(__name__)
 

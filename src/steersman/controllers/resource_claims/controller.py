@@ -13,7 +13,7 @@ from steersman.client.events import reference
 from steersman.client.informer import Key as ObjectKey
 from steersman.client.informer import key_of
 from steersman.client.resources import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
-from steersman.controllers.controller import Controller, Surroundings, TryLater
+from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.resource_claims.giving_back import (
     deallocated,
     is_done,
@@ -32,6 +32,7 @@ from steersman.machinery.built_in.resource_claims import (
     name_of,
 )
 from steersman.machinery.errors.status import StatusError
+from steersman.work.work_queue import TryLater
 
 _BY_CLAIM: Final = "resource claim"
 _BY_TEMPLATE: Final = "resource claim template"

@@ -13,7 +13,7 @@ from steersman.api.meta.v1 import ObjectMeta, PartialObjectMetadata
 from steersman.client.api_resource import APIResource
 from steersman.client.informer import Informer, Key, key_of
 from steersman.client.resources import RESOURCE_QUOTAS
-from steersman.controllers.controller import Controller, Surroundings, TryLater
+from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.resource_quota.counted import Counted, counted
 from steersman.controllers.resource_quota.sums import ZERO
 from steersman.machinery.built_in.pod_resources import Amounts
@@ -21,7 +21,8 @@ from steersman.machinery.built_in.quota.measure import IGNORED, Measure, countin
 from steersman.machinery.codec.serializer import deep_copy
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.values.quantity import Quantity, parse
-from steersman.net import upkeep
+from steersman.work.periodic import Periodic
+from steersman.work.work_queue import TryLater
 
 RESYNC: Final = 300.0
 """Seconds after which all quotas are looked at anew (`--resource-quota-sync-period`)."""
@@ -65,16 +66,14 @@ class ResourceQuotaController(Controller[Key]):
             async with asyncio.timeout(_PATIENCE):
                 await self._monitors.synced()
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._resync(), name="resync of quotas")
+            group.create_task(Periodic("resync of quotas", self._resync, RESYNC).run(), name="resync of quotas")
             group.create_task(super().run(), name=self.name)
 
     async def _resync(self) -> None:
-        while True:
-            await upkeep.sleep(RESYNC)
-            for each in self._counted.values():
-                each.forget()
-            for quota in self._quotas:
-                self.queue.add(key_of(quota))
+        for each in self._counted.values():
+            each.forget()
+        for quota in self._quotas:
+            self.queue.add(key_of(quota))
 
     # What is a reason to look at quotas
 

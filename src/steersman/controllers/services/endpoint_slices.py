@@ -12,7 +12,7 @@ from steersman.client.events import reference
 from steersman.client.indexes import BY_NODE, by_node
 from steersman.client.informer import Informer, Key
 from steersman.client.resources import ENDPOINT_SLICES, NODES, SERVICES
-from steersman.controllers.controller import Surroundings, TryLater
+from steersman.controllers.controller import Surroundings
 from steersman.controllers.services.addresses import families_of
 from steersman.controllers.services.endpoint import ZONE, Wanted, endpoint_of, uses_zone_shares
 from steersman.controllers.services.packing import (
@@ -29,6 +29,7 @@ from steersman.controllers.services.ports import ports_of_pod
 from steersman.controllers.services.selecting import concerned, may_be_reached
 from steersman.controllers.services.topology import ZoneShares, is_node_ready
 from steersman.machinery.errors.status import StatusError
+from steersman.work.work_queue import TryLater
 
 _NODES: Final[Key] = "", ""
 """The key that stands for the zones of nodes."""

@@ -13,10 +13,11 @@ from steersman.client.errors import is_not_found
 from steersman.client.events import reference
 from steersman.client.informer import Key, key_of
 from steersman.client.resources import NODES, SERVICES
-from steersman.controllers.controller import Controller, Surroundings, TryLater
+from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.services.addresses import IPV4, IPV6, canonical, families_of
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.errors.status import StatusError
+from steersman.work.work_queue import TryLater
 
 FINALIZER: Final = "service.kubernetes.io/load-balancer-cleanup"
 EXCLUDED: Final = "node.kubernetes.io/exclude-from-external-load-balancers"

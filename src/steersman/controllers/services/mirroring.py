@@ -16,7 +16,7 @@ from steersman.client.errors import is_namespace_terminating, is_not_found
 from steersman.client.events import reference
 from steersman.client.informer import Key, key_of
 from steersman.client.resources import ENDPOINT_SLICES, ENDPOINTS, SERVICES
-from steersman.controllers.controller import Controller, Surroundings, TryLater
+from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.services.addresses import canonical
 from steersman.controllers.services.endpoints import LEADER
 from steersman.controllers.services.packing import MANAGED_BY, SERVICE_NAME
@@ -25,6 +25,7 @@ from steersman.controllers.services.subsets import MOST, AddressKey, Subset, gro
 from steersman.controllers.services.trigger_times import ANNOTATION
 from steersman.controllers.workloads.own_writes import OwnWrites
 from steersman.machinery.errors.status import StatusError
+from steersman.work.work_queue import TryLater
 from steersman.work.yielding import Turn, unhurried
 
 MANAGER: Final = "endpointslicemirroring-controller.k8s.io"

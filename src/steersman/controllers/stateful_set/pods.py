@@ -9,7 +9,6 @@ from steersman.client.errors import is_already_exists, is_conflict, is_not_found
 from steersman.client.events import Recorder, reference
 from steersman.client.informer import Informer, Key, key_of
 from steersman.client.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
-from steersman.controllers.controller import TryLater
 from steersman.controllers.stateful_set import claims
 from steersman.controllers.stateful_set.identity import (
     claim_name,
@@ -23,6 +22,7 @@ from steersman.controllers.stateful_set.identity import (
 from steersman.controllers.workloads.expectations import Expectations
 from steersman.machinery.codec.serializer import deep_copy
 from steersman.machinery.errors.status import StatusError
+from steersman.work.work_queue import TryLater
 
 _TRIES = 4
 

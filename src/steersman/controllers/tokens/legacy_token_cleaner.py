@@ -13,7 +13,7 @@ from steersman.api.core.v1 import Secret
 from steersman.api.meta.v1 import DeleteOptions, Preconditions
 from steersman.client.errors import is_conflict, is_not_found
 from steersman.client.resources import CONFIG_MAPS, PODS, SECRETS, SERVICE_ACCOUNTS
-from steersman.controllers.controller import Controller, Surroundings, TryLater
+from steersman.controllers.controller import Controller, Surroundings
 from steersman.machinery.built_in.pod_secrets import secret_names
 from steersman.machinery.built_in.token_secrets import (
     ACCOUNT_NAME,
@@ -24,6 +24,7 @@ from steersman.machinery.built_in.token_secrets import (
 )
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
+from steersman.work.work_queue import TryLater
 
 TRACKING: Final = "kube-apiserver-legacy-service-account-token-tracking"
 """The ConfigMap of kube-system that says since when the use of tokens is recorded."""

@@ -7,11 +7,12 @@ from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.events import reference
 from steersman.client.informer import Key, key_of
 from steersman.client.resources import PERSISTENT_VOLUME_CLAIMS, PODS
-from steersman.controllers.controller import Controller, Surroundings, TryLater
+from steersman.controllers.controller import Controller, Surroundings
 from steersman.controllers.volumes.pods import add_claim_index, pods_of_claim
 from steersman.controllers.workloads.controller_ref import new_controller_ref
 from steersman.machinery.built_in.volumes import claim_name, is_made_for
 from steersman.machinery.errors.status import StatusError
+from steersman.work.work_queue import TryLater
 
 
 class EphemeralVolumes(Controller[Key]):

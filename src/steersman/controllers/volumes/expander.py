@@ -6,9 +6,10 @@ from steersman.api.core.v1 import PersistentVolumeClaim
 from steersman.client.events import reference
 from steersman.client.informer import Key, key_of
 from steersman.client.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
-from steersman.controllers.controller import Controller, Surroundings, TryLater
+from steersman.controllers.controller import Controller, Surroundings
 from steersman.machinery.built_in.volumes import PRE_RESIZE_CAPACITY, storage_of
 from steersman.machinery.values.quantity import Quantity, parse
+from steersman.work.work_queue import TryLater
 
 
 class VolumeExpander(Controller[Key]):

@@ -10,8 +10,8 @@ from steersman.client.api_resource import APIResource, Object
 from steersman.client.client import STRATEGIC_MERGE_PATCH, Client
 from steersman.client.errors import is_not_found
 from steersman.client.informer import Informer
-from steersman.controllers.controller import TryLater
 from steersman.machinery.errors.status import StatusError
+from steersman.work.work_queue import TryLater
 from steersman.work.yielding import unhurried
 
 O = TypeVar("O", bound=Object)  # noqa: E741

@@ -15,9 +15,9 @@ from steersman.client.errors import is_namespace_terminating, is_not_found
 from steersman.client.events import Recorder, reference
 from steersman.client.resources import PODS
 from steersman.client.transport import Unreachable
-from steersman.controllers.controller import TryLater
 from steersman.controllers.workloads.controller_ref import new_controller_ref
 from steersman.machinery.errors.status import StatusError
+from steersman.work.work_queue import TryLater
 from steersman.work.yielding import Turn
 
 _AT_ONCE: Final = 16

@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import Final
 
-from steersman.controlplane.periodic import Periodic
+from steersman.controlplane.periodic import periodic
 from steersman.controlplane.stored_versions.records import Records, Server, Store
 from steersman.kinds.stored_form import StoredForm
 from steersman.machinery.identity.schema import GroupResource
@@ -55,7 +55,7 @@ class Agreement:
         """What the other servers are told that it writes, and nothing else any more."""
         self._complaints: set[str] = set()
         self._rewriting: asyncio.Task[None] | None = None
-        self._periodic = Periodic("the agreement on stored versions", self._renewed, INTERVAL)
+        self._periodic = periodic("the agreement on stored versions", self._renewed, INTERVAL)
 
     async def join(self) -> None:
         """Says that this server is there, and finds out what it may write, before it reads or writes anything.

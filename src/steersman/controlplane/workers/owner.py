@@ -21,6 +21,7 @@ from steersman.net.log_levels import NOTICE
 from steersman.net.server import listening_socket
 from steersman.storage.interface import Storage
 from steersman.storage.shared.server import StorageServer
+from steersman.work.periodic import Periodic
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +58,7 @@ class Owner:
         self._processes: list[WorkerProcess] = []
         self._failures: dict[int, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._care = Periodic("the look after workers", self._look_after, _LOOKS)
         self._replacing: asyncio.Task[None] | None = None
         self._running = False
         """Whether one that ends is to be started again."""
@@ -105,7 +107,7 @@ class Owner:
         await asyncio.gather(*(each.ready() for each in others))
         words[messages.ALL_WERE_READY] = 1
         self._running = True
-        self._keep(self._look_after())
+        self._care.start()
         return where
 
     async def stop(self) -> None:
@@ -115,6 +117,7 @@ class Owner:
             self._replacing.cancel()
         for task in tuple(self._tasks):
             task.cancel()
+        await self._care.stop()
         delay = self.options.shutdown_delay_duration
         for each in self._processes:
             each.end()
@@ -200,12 +203,10 @@ class Owner:
 
     async def _look_after(self) -> None:
         """Kills workers that hang: who is connected to one would wait for ever."""
-        while True:
-            await asyncio.sleep(_LOOKS)
-            for each in self._processes:
-                if each.hangs(_HANGING):
-                    logger.error("worker %d has done nothing for %g s: it is killed", each.given.number, _HANGING)
-                    each.kill()
+        for each in self._processes:
+            if each.hangs(_HANGING):
+                logger.error("worker %d has done nothing for %g s: it is killed", each.given.number, _HANGING)
+                each.kill()
 
     def _keep(self, work: Coroutine[object, object, None]) -> None:
         task = asyncio.create_task(work)

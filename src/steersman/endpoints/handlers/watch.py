@@ -27,10 +27,10 @@ from steersman.machinery.codec.protobuf import documents as protobuf
 from steersman.machinery.codec.serializer import encode, encode_in_order
 from steersman.machinery.errors.status import CAUSE_RESOURCE_VERSION_TOO_LARGE, StatusError, method_not_supported
 from steersman.machinery.large_work.sizes import is_large
-from steersman.net import upkeep
 from steersman.net.message import BodyAborted, BodyWriter, Response, Upgraded
 from steersman.net.websocket.streams import handshake, is_websocket_request, serve_stream
 from steersman.rest.capabilities import Item, ListOptions, WatchEvent, WatchStart
+from steersman.work import upkeep
 from steersman.work.offloading import current
 from steersman.work.shielding import shielded
 

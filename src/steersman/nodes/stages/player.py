@@ -16,7 +16,6 @@ from steersman.client.errors import is_conflict, is_not_found
 from steersman.client.events import Recorder, reference
 from steersman.client.informer import Informer, Key
 from steersman.client.transport import Unreachable
-from steersman.client.work_queue import WorkQueue
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.go.template.builtins import Function
 from steersman.machinery.go.template.template import data_of
@@ -26,6 +25,7 @@ from steersman.net.ascii import is_digits
 from steersman.nodes.stages.selection import Lifecycle, PreparedStage, Seen
 from steersman.nodes.stages.steps import PreparedPatch, PreparedStep, finalizer_operations
 from steersman.work.offloading import offload_if
+from steersman.work.work_queue import WorkQueue
 from steersman.work.yielding import next_slice
 
 logger = logging.getLogger(__name__)

@@ -36,10 +36,11 @@ from steersman.storage.interface import (
     ValueRefused,
 )
 from steersman.storage.keys import check_write
-from steersman.storage.maintenance import COMPACTION_INTERVAL, repeat
+from steersman.storage.maintenance import COMPACTION_INTERVAL, compaction
 from steersman.storage.progress import Progress
 from steersman.storage.refusals import Account
 from steersman.storage.rewind import bounds
+from steersman.work.periodic import Periodic
 from steersman.work.shielding import shielded
 from steersman.work.yielding import Turn
 
@@ -111,7 +112,7 @@ class EtcdStorage:
         self._idle.set()
         self._asking: list[Answered] = []
         self._asker: asyncio.Task[None] | None = None
-        self._background: list[asyncio.Task[None]] = []
+        self._compaction: Periodic | None = None
         self.refusals = Account()
         self._closed: asyncio.Task[None] | None = None
         low, high = self._range_of("", "") if not self._root else self._range_of(f"{ROOT}/", "")
@@ -152,9 +153,8 @@ class EtcdStorage:
             raise
         storage._following.start(storage._revision)
         if compaction_interval > 0:
-            storage._background.append(
-                asyncio.create_task(repeat("compaction", compaction_interval, storage._compact_by_turns))
-            )  # fmt: skip
+            storage._compaction = compaction(compaction_interval, storage._compact_by_turns)
+            storage._compaction.start()
         return storage
 
     async def _started(self, found: Sequence[Endpoint], tls: ssl.SSLContext | None, seconds: float) -> int:
@@ -554,9 +554,8 @@ class EtcdStorage:
         await shielded(self._closed)
 
     async def _shut_down(self) -> None:
-        for task in self._background:
-            task.cancel()
-        await asyncio.gather(*self._background, return_exceptions=True)
+        if self._compaction is not None:
+            await self._compaction.stop()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LAST_SECONDS):
                 await self._idle.wait()

@@ -11,7 +11,6 @@ from steersman.api.storage.v1 import StorageClass
 from steersman.client.events import Recorder, reference
 from steersman.client.informer import Informer, key_of
 from steersman.client.resources import PERSISTENT_VOLUME_CLAIMS
-from steersman.controllers.controller import TryLater
 from steersman.controllers.volumes.binder.known import Known
 from steersman.controllers.volumes.binder.matching import unsuitable
 from steersman.controllers.volumes.binder.plugins import NoPlugin, migrate, provisioner_for, refusal_of
@@ -29,6 +28,7 @@ from steersman.machinery.built_in.volumes import (
     is_terminated,
 )
 from steersman.machinery.selectors.labels import SelectorError
+from steersman.work.work_queue import TryLater
 
 _NO_VOLUME: Final = "no persistent volumes available for this claim and no storage class is set"
 _LOST_REFERENCE: Final = "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!"

@@ -24,7 +24,7 @@ from steersman.controllers.volumes.pods import add_claim_index
 from steersman.machinery.built_in.classes import DEFAULT_STORAGE_CLASS, DefaultClass, storage_class_of
 from steersman.machinery.built_in.volumes import BIND_COMPLETED, PROVISIONED_BY, mode_of
 from steersman.machinery.errors.status import StatusError
-from steersman.net import upkeep
+from steersman.work.periodic import Periodic
 from steersman.work.yielding import unhurried
 
 RESYNC: Final = 15.0
@@ -97,14 +97,13 @@ class PersistentVolumeBinder(Controller[Key]):
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._resync(), name=f"{self.name}: what waits")
+            resync = Periodic(f"{self.name}: resync", self._resync, RESYNC)
+            group.create_task(resync.run(), name=f"{self.name}: resync")
             group.create_task(super().run(), name=self.name)
 
     async def _resync(self) -> None:
-        while True:
-            await upkeep.sleep(RESYNC)
-            await self._look_at("claim", self._claims.indexed(_UNSETTLED, ""))
-            await self._look_at("volume", self._volumes.indexed(_UNSETTLED, ""))
+        await self._look_at("claim", self._claims.indexed(_UNSETTLED, ""))
+        await self._look_at("volume", self._volumes.indexed(_UNSETTLED, ""))
 
     async def _look_at(
         self, kind: Literal["claim", "volume"], objects: Sequence[PersistentVolumeClaim | PersistentVolume]

@@ -10,7 +10,6 @@ from steersman.api.core.v1 import PersistentVolume, PersistentVolumeClaim, Persi
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.client import Client
 from steersman.client.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
-from steersman.controllers.controller import TryLater
 from steersman.controllers.volumes.binder.known import Known
 from steersman.machinery.built_in.volumes import (
     BIND_COMPLETED,
@@ -20,6 +19,7 @@ from steersman.machinery.built_in.volumes import (
     reference_to,
 )
 from steersman.machinery.values.quantity import QuantityError, canonical, parse
+from steersman.work.work_queue import TryLater
 
 _YES: Final = "yes"
 

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import os
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from time import perf_counter
 from typing import Final
 
@@ -26,6 +26,7 @@ from steersman.storage.encryption.kms.envelope import (
 from steersman.storage.encryption.kms.plugin import Plugin, Status, Wrapped
 from steersman.storage.encryption.metrics import EnvelopeMetrics
 from steersman.storage.encryption.transformer import TransformError, together
+from steersman.work.periodic import Periodic
 
 logger = logging.getLogger(__name__)
 
@@ -52,31 +53,29 @@ class Probe:
 
     def __init__(
         self, name: str, plugin: Plugin, current: Current, metrics: EnvelopeMetrics, *,
-        clock: Callable[[], float] = times.monotonic, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        clock: Callable[[], float] = times.monotonic,
     ) -> None:  # fmt: skip
         self.name: Final = name
         self._plugin = plugin
         self._current = current
         self._metrics = metrics
         self._clock = clock
-        self._sleep = sleep
         self._asking = asyncio.Lock()
         self._fault: Unwell | None = None
         self._answered = -WELL_TTL
         self._ttl = UNWELL_TTL
         self._version = ""
-        self._task: asyncio.Task[None] | None = None
+        self._is_well = False
+        self._periodic = Periodic(f"KMS plugin {name}", self._look, self._interval, is_upkeep=False)
 
     async def start(self) -> None:
         """Asks once, and goes on asking. A plugin that is not there yet is no error."""
-        well = await self._is_well()
-        self._task = asyncio.get_running_loop().create_task(self._follow(well=well), name=f"KMS plugin {self.name}")
+        await self._look()
+        self._periodic.start()
 
     async def stop(self) -> None:
         """Asks no more, and ends the connection."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self._periodic.stop()
         await self._plugin.close()
 
     async def check(self) -> None:
@@ -96,18 +95,16 @@ class Probe:
             finally:
                 self._answered = self._clock()
 
-    async def _follow(self, *, well: bool) -> None:
-        while True:
-            await self._sleep(WELL_INTERVAL if well else UNWELL_INTERVAL)
-            well = await self._is_well()
+    def _interval(self) -> float:
+        return WELL_INTERVAL if self._is_well else UNWELL_INTERVAL
 
-    async def _is_well(self) -> bool:
+    async def _look(self) -> None:
+        self._is_well = False
         try:
             await self.check()
+            self._is_well = True
         except Unwell as fault:
             logger.warning("the KMS plugin %s failed its check: %s", self.name, fault)
-            return False
-        return True
 
     async def _ask(self) -> None:
         try:

@@ -1,0 +1,101 @@
+"""Configuration files that count anew while a server runs: authentication, authorization, encryption."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Final
+
+from steersman.controlplane.periodic import periodic
+from steersman.controlplane.reload_metrics import ReloadMetrics
+from steersman.work.followed_files import Stamp, stamp
+
+logger = logging.getLogger(__name__)
+
+_YOUNG: Final = 2_000_000_000
+"""Nanoseconds in which a file may have been written twice with the same time, as file systems have it."""
+
+
+class Unusable(Exception):
+    """A file that cannot be used; the text is the line of the log.
+
+    One that is `transient` is tried again with the next look, another one when the file has changed.
+    """
+
+    def __init__(self, text: str, *, transient: bool = False) -> None:
+        super().__init__(text)
+        self.is_transient: Final = transient
+
+
+class FollowedConfiguration:
+    """A file that is looked at every `interval` seconds, from `start` to `stop`, and taken when it says something new.
+
+    What was taken before goes on while the file cannot be used. `metrics` count both.
+    """
+
+    def __init__(
+        self, name: str, path: Path, data: bytes, *, read: Callable[[Path], bytes],
+        take: Callable[[bytes], Awaitable[bool]], metrics: ReloadMetrics, interval: float,
+        refused: Callable[[], None] | None = None,
+    ) -> None:  # fmt: skip
+        """Follow a file that said `data` when it was read at the start.
+
+        `read` is called in a thread. `take` has new data count, and returns False if they mean what counted before.
+        Both raise Unusable; `refused` is called after that.
+        """
+        self._path = path
+        self._data = data
+        self._read = read
+        self._take = take
+        self._metrics = metrics
+        self._refused = refused
+        self._seen: tuple[Stamp | None] | None = None
+        """The stamp at which the file needs no further look; None at first, and while it is to be tried again."""
+        self._periodic = periodic(name, self._look, interval)
+
+    def start(self) -> None:
+        """Look at the file from now on."""
+        self._periodic.start()
+
+    async def stop(self) -> None:
+        """Return once it is not looked at any more."""
+        await self._periodic.stop()
+
+    def wake(self) -> None:
+        """Have the file looked at now."""
+        self._periodic.wake()
+
+    async def _look(self) -> None:
+        now = stamp(self._path)
+        if self._seen == (now,):
+            return
+        self._seen = None
+        try:
+            await self._read_and_take()
+        except Unusable as error:
+            self._metrics.failed()
+            if self._refused is not None:
+                self._refused()
+            logger.error("%s", error)
+            if error.is_transient:
+                return
+        if now is None or time.time_ns() - now[0] >= _YOUNG:
+            self._seen = (now,)
+
+    async def _read_and_take(self) -> None:
+        """Raises Unusable."""
+        data = await asyncio.to_thread(self._read, self._path)
+        if data == self._data:
+            return
+        try:
+            is_new = await self._take(data)
+        except Unusable as error:
+            if not error.is_transient:
+                self._data = data
+            raise
+        self._data = data
+        if is_new:
+            self._metrics.succeeded(data)

@@ -1,0 +1,252 @@
+"""Work queue: keys that are worked on once however often they are added, later or with growing waits where wanted.
+
+Follows client-go's `util/workqueue`: a key that is added while it is worked on is worked on again after that, and never
+twice at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable
+from functools import partial
+from time import monotonic
+from typing import Final, Generic, TypeVar
+
+from steersman.work.offloading import begin_task
+
+K = TypeVar("K", bound=Hashable)
+
+logger = logging.getLogger(__name__)
+
+BASE_DELAY: Final = 0.005
+"""Seconds before a key that failed is tried again, the first time (client-go DefaultTypedControllerRateLimiter)."""
+MAX_DELAY: Final = 1000.0
+"""Seconds that the wait of a key that keeps failing grows to."""
+SLICE: Final = 0.002
+"""Seconds for which the keys of one queue are worked on in one turn of the event loop."""
+
+
+class TryLater(Exception):
+    """A key cannot be worked on now, for a reason that is no fault of the program; the text is for the log."""
+
+
+class WorkQueue(Generic[K]):
+    """Queue of keys with a rate limit for keys that fail (client-go TypedRateLimitingInterface).
+
+    `start` begins tasks that work on the keys and `stop` ends them. Keys may be added before; they wait for the start.
+    """
+
+    def __init__(self, *, base_delay: float = BASE_DELAY, max_delay: float = MAX_DELAY) -> None:
+        """A key that failed is tried again after `base_delay` seconds, doubled each time up to `max_delay`."""
+        self._base_delay = base_delay
+        self._max_delay = max_delay
+        self._ready: deque[K] = deque()
+        self._dirty: set[K] = set()
+        self._working: set[K] = set()
+        self._failures: dict[K, int] = {}
+        self._timers: dict[K, tuple[float, asyncio.TimerHandle]] = {}
+        """When keys fall due, on the loop's clock; handles of uvloop do not tell."""
+        self._running: asyncio.Task[None] | None = None
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._settling: list[asyncio.Future[None]] = []
+        """Of those who wait until nothing is ready or worked on."""
+        self._turn_end: float | None = None
+        """When keys have been worked on for a slice in this turn of the event loop; None before the first."""
+
+    def __len__(self) -> int:
+        """Return the number of keys that are ready."""
+        return len(self._ready)
+
+    @property
+    def idle(self) -> bool:
+        """Return True if no key is ready or worked on; some may be due later."""
+        return not self._dirty and not self._working
+
+    def add(self, key: K) -> None:
+        """Have a key worked on as soon as may be."""
+        if key in self._dirty:
+            return
+        self._dirty.add(key)
+        if key not in self._working:
+            self._put(key)
+
+    def add_after(self, key: K, seconds: float) -> None:
+        """Have a key worked on after some time; of several times of one key the earliest counts."""
+        if seconds <= 0:
+            self.add(key)
+            return
+        loop = asyncio.get_running_loop()
+        due = loop.time() + seconds
+        known = self._timers.get(key)
+        if known is not None:
+            if known[0] <= due:
+                return
+            known[1].cancel()
+        self._timers[key] = due, loop.call_at(due, self._due, key)
+
+    def retry(self, key: K) -> None:
+        """Have a key that failed worked on again, later each time."""
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        self.add_after(key, min(self._base_delay * 2.0 ** min(failures, 60), self._max_delay))
+
+    def retries(self, key: K) -> int:
+        """Return how often a key has failed since it was forgotten."""
+        return self._failures.get(key, 0)
+
+    def forget(self, key: K) -> None:
+        """Have the next failure of a key count as its first."""
+        self._failures.pop(key, None)
+
+    def discard(self, key: K) -> None:
+        """Have a key not worked on any more unless it is added again, and forget its failures."""
+        self.forget(key)
+        known = self._timers.pop(key, None)
+        if known is not None:
+            known[1].cancel()
+        if key in self._dirty:
+            self._dirty.discard(key)
+            if key not in self._working:
+                self._ready.remove(key)
+        self._tell_if_settled()
+
+    async def settled(self) -> None:
+        """Return once the queue is `idle`."""
+        if not self.idle:
+            waiter = asyncio.get_running_loop().create_future()
+            self._settling.append(waiter)
+            await waiter
+
+    async def get(self) -> K:
+        """Return the next key, which the caller gives back by `done`."""
+        while not self._ready:
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiting.append(waiter)
+            try:
+                await waiter
+            except asyncio.CancelledError:
+                if waiter.done() and not waiter.cancelled():
+                    self._wake()
+                raise
+        key = self._ready.popleft()
+        self._dirty.discard(key)
+        self._working.add(key)
+        return key
+
+    def done(self, key: K) -> None:
+        """Take back a key that is worked on no more; if it was added meanwhile, it is ready again."""
+        self._working.discard(key)
+        if key in self._dirty:
+            self._put(key)
+        self._tell_if_settled()
+
+    def start(
+        self, see_to: Callable[[K], Awaitable[float | None]], failed: Callable[[K, Exception], None] | None = None, *,
+        name: str, workers: int,
+    ) -> None:  # fmt: skip
+        """Begin to `run` on the server's account; `stop` ends it."""
+        self._running = begin_task(self.run(see_to, failed, name=name, workers=workers), name=name)
+
+    async def stop(self) -> None:
+        """Return once no key is worked on any more; forget what is due later."""
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.wait([self._running])
+        self._close()
+
+    async def run(
+        self, see_to: Callable[[K], Awaitable[float | None]], failed: Callable[[K, Exception], None] | None = None, *,
+        name: str, workers: int,
+    ) -> None:  # fmt: skip
+        """Have `see_to` called for each key, by so many tasks at once, until this is cancelled.
+
+        `see_to` may return seconds after which its key is worked on again. If it raises, the key is tried again, and
+        `failed` is called; without `failed` that is logged.
+        """
+        failed = failed or partial(_log, name)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for number in range(workers):
+                    group.create_task(self._work(see_to, failed), name=f"{name} {number}")
+        finally:
+            self._close()
+
+    async def _work(
+        self, see_to: Callable[[K], Awaitable[float | None]], failed: Callable[[K, Exception], None]
+    ) -> None:  # fmt: skip
+        own = asyncio.current_task()
+        assert own is not None
+        while not own.cancelling():  # what a look does at its end may have failed meanwhile, and that is what it raised
+            key = await self.get()
+            try:
+                await self._turn()
+                again = await see_to(key)
+            except asyncio.CancelledError as error:
+                if own.cancelling():
+                    raise
+                failed(key, _of_cancelled(error))  # something that it waited for was cancelled, not this task
+                self.retry(key)
+            except Exception as error:
+                failed(key, error)
+                self.retry(key)
+            else:
+                self.forget(key)
+                if again is not None:
+                    self.add_after(key, again)
+            finally:
+                self.done(key)
+
+    async def _turn(self) -> None:
+        """Return in a turn of the event loop in which keys of this queue have not been worked on for a slice, as looks
+        that never wait would have one turn for all keys together."""
+        while self._turn_end is not None and monotonic() >= self._turn_end:  # noqa: ASYNC110 - turns are waited for
+            await asyncio.sleep(0)
+        if self._turn_end is None:
+            self._turn_end = monotonic() + SLICE
+            asyncio.get_running_loop().call_soon(self._turned)
+
+    def _turned(self) -> None:
+        self._turn_end = None
+
+    def _close(self) -> None:
+        for _, timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+
+    def _put(self, key: K) -> None:
+        self._ready.append(key)
+        self._wake()
+
+    def _tell_if_settled(self) -> None:
+        if self._settling and self.idle:
+            for waiter in self._settling:
+                if not waiter.done():
+                    waiter.set_result(None)
+            self._settling.clear()
+
+    def _wake(self) -> None:
+        while self._waiting:
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return
+
+    def _due(self, key: K) -> None:
+        del self._timers[key]
+        self.add(key)
+
+
+def _of_cancelled(error: asyncio.CancelledError) -> RuntimeError:
+    """Return an error that tells of a cancellation, with where it came from."""
+    found = RuntimeError("what was waited for has been cancelled")
+    found.__cause__ = error
+    return found
+
+
+def _log(name: str, key: object, error: Exception) -> None:
+    if isinstance(error, TryLater):
+        logger.info("%s: %s: %s", name, key, error)
+    else:
+        logger.error("%s: %s failed and is tried again", name, key, exc_info=error)
