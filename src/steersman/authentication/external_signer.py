@@ -23,6 +23,7 @@ from steersman.machinery.metrics import Counter, Gauge, Histogram, Registry
 from steersman.machinery.values import times
 from steersman.net import protobuf_fields as proto
 from steersman.net.unix_rpc import RPCError, UnixChannel
+from steersman.work.single_flight import SingleFlight
 
 logger = logging.getLogger(__name__)
 
@@ -89,7 +90,7 @@ class ExternalSigner(Verifiers):
         )
         self._public = _PublicKeys((), frozenset(), 0.0, 0.0)
         self._verifier: TokenVerifier | None = None
-        self._fetching: asyncio.Task[None] | None = None
+        self._fetching: SingleFlight[str, None] = SingleFlight()
         self._following: asyncio.Task[None] | None = None
         self.max_token_expiration = 0
         """Seconds that a token may live at most."""
@@ -108,10 +109,10 @@ class ExternalSigner(Verifiers):
 
     async def stop(self) -> None:
         """Ends the connection."""
-        tasks = [each for each in (self._fetching, self._following) if each is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.gather(self._following, return_exceptions=True)
+        await self._fetching.stop()
         await self._channel.close()
 
     # Verifying
@@ -152,10 +153,7 @@ class ExternalSigner(Verifiers):
 
     async def _fetch_once(self) -> None:
         """Fetches the keys, together with all who want that at the same time. Raises SignerError."""
-        if self._fetching is None or self._fetching.done():
-            self._fetching = asyncio.get_running_loop().create_task(self._fetch())
-            self._fetching.add_done_callback(_seen)
-        await asyncio.shield(self._fetching)
+        await self._fetching.do("keys", self._fetch)
 
     async def _fetch(self) -> None:
         code = "OK"
@@ -295,9 +293,3 @@ def _verification_key(key_id: str, der: bytes) -> VerificationKey:
     except (ValueError, UnsupportedAlgorithm, KeyFileError):
         pass
     raise SignerError("while parsing external public keys: it is no RSA or ECDSA key that can sign tokens")
-
-
-def _seen(fetching: asyncio.Task[None]) -> None:
-    """Take note of how a fetch has failed: those who waited for it may all have gone."""
-    if not fetching.cancelled():
-        fetching.exception()

@@ -22,6 +22,7 @@ from steersman.net.upgrade import UpgradedConnection
 from steersman.storage.etcd import messages
 from steersman.storage.etcd.messages import MessageError
 from steersman.storage.interface import StorageUnavailable, ValueRefused
+from steersman.work.single_flight import SingleFlight
 
 logger = logging.getLogger(__name__)
 
@@ -111,7 +112,7 @@ class Members:
         self._endpoint = self._endpoints[0]
         """That of the connection."""
         self._connection: Http2Connection | None = None
-        self._dialing: asyncio.Task[Http2Connection] | None = None
+        self._dialing: SingleFlight[str, Http2Connection] = SingleFlight()
         self._room: asyncio.Future[None] | None = None
         """Calls wait for this that find the connection full."""
         self._heads: dict[tuple[str, str], bytes] = {}
@@ -195,10 +196,7 @@ class Members:
             await self._room_on(connection)
         if self._is_closed:
             raise CallError(Code.UNAVAILABLE, "the store is closed", is_unsent=True)
-        if self._dialing is None:
-            self._dialing = asyncio.get_running_loop().create_task(self._dial())
-            self._dialing.add_done_callback(self._dialed)
-        return await asyncio.shield(self._dialing)
+        return await self._dialing.do("dial", self._dial)
 
     async def _room_on(self, connection: Http2Connection) -> None:
         """Waits until a connection that has as many calls under way as it may have can take another, or has gone."""
@@ -264,11 +262,6 @@ class Members:
             dialed.hang_up()
             raise
 
-    def _dialed(self, task: asyncio.Task[Http2Connection]) -> None:
-        self._dialing = None
-        if not task.cancelled():
-            task.exception()
-
     def _gone(self, connection: Http2Connection) -> None:
         if self._connection is connection:
             self._connection = None
@@ -278,8 +271,7 @@ class Members:
     def close(self) -> None:
         """Ends what is under way."""
         self._is_closed = True
-        if self._dialing is not None:
-            self._dialing.cancel()
+        self._dialing.cancel()
         for task in self._listening:
             task.cancel()
         connection, self._connection = self._connection, None

@@ -42,6 +42,7 @@ from steersman.storage.sqlite.log import FIRST_PAGE, Log, next_page
 from steersman.storage.sqlite.place import FileGone, Place
 from steersman.storage.sqlite.reader import Readers
 from steersman.storage.sqlite.writer import Write, Writer, tell
+from steersman.work.single_flight import Flight
 
 logger = logging.getLogger(__name__)
 
@@ -115,7 +116,7 @@ class SQLiteStorage:
         self._idle.set()
         self._refusal = ""
         self.refusals = Account()
-        self._closed: asyncio.Task[None] | None = None
+        self._closed: Flight[None] | None = None
 
     @classmethod
     async def open(
@@ -444,8 +445,8 @@ class SQLiteStorage:
 
     async def close(self) -> None:
         if self._closed is None:
-            self._closed = asyncio.create_task(self._shut_down())
-        await asyncio.shield(self._closed)
+            self._closed = Flight(self._shut_down)
+        await self._closed
 
     async def _shut_down(self) -> None:
         await self._background.stop()
