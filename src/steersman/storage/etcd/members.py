@@ -22,6 +22,7 @@ from steersman.net.upgrade import UpgradedConnection
 from steersman.storage.etcd import messages
 from steersman.storage.etcd.messages import MessageError
 from steersman.storage.interface import StorageUnavailable, ValueRefused
+from steersman.work.backoff import Backoff
 from steersman.work.single_flight import SingleFlight
 
 logger = logging.getLogger(__name__)
@@ -46,7 +47,7 @@ _OTHER_CLUSTER: Final = (
     "%s is of cluster %x, the others are of %x; if the cluster was restored, start this server again"
 )
 _NO_WORD: Final = "the member of etcd does not answer"
-_FIRST_DELAY: Final = 0.05
+_BACKOFF: Final = Backoff(0.05, jitter=1.0)
 _PORT: Final = 2379
 _LEADER: Final = {"hasleader": "true"}
 """A member that has lost its leader ends such calls, so that they go on elsewhere."""
@@ -127,7 +128,7 @@ class Members:
         """
         connection = self._connection
         attempts = _ROUNDS * len(self._endpoints)
-        delay = 0.0
+        failures = 0
         while True:
             attempts -= 1
             try:
@@ -140,9 +141,9 @@ class Members:
                 if not attempts or not (error.is_unsent or (repeatable and error.code is Code.UNAVAILABLE)):
                     raise
             connection = self._connection
-            if delay:
-                await asyncio.sleep(delay * (1 + random.random()))
-            delay = delay * 2 or _FIRST_DELAY
+            if failures:
+                await asyncio.sleep(_BACKOFF.wait(failures - 1))
+            failures += 1
 
     async def stream(
         self, method: str, on_message: Callable[[bytes], None], on_end: Callable[[CallError | None], None]
