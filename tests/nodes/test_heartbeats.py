@@ -53,3 +53,32 @@ async def test_leases_are_renewed_in_time_where_each_request_takes_long() -> Non
     running.cancel()
     assert len(client.renewed) == 200
     assert min(client.renewed.values()) >= 4
+
+
+class Written(Slow):
+    """A client of one node, that keeps the patches of its status."""
+
+    def __init__(self, node: Node) -> None:
+        super().__init__()
+        self.node = node
+        self.patches: list[Any] = []
+
+    async def get(self, *_: object) -> Node:
+        return self.node
+
+    async def change(self, resource: APIResource[Any], name: str, namespace: object, patch: Any, **__: object) -> None:
+        if resource is NODES:
+            self.patches.append(patch["status"]["allocatable"])
+
+
+async def test_extended_resources_of_the_capacity_are_allocatable() -> None:
+    hosts, ranges = IPv4Network("172.16.0.0/12"), IPv4Network("10.128.0.0/9")
+    node = SimulatedNode("n", 0, NodeTemplate(), hosts, ranges)
+    obj = node.node()
+    obj.status.capacity["example.com/gpu"] = "4"
+    obj.status.allocatable["example.com/gone"] = "1"
+    client = Written(obj)
+    objects: Informer[Node] = Informer(cast("Client", client), NODES)
+    heartbeats = Heartbeats(cast("Client", client), objects, NodeSet([node]), reports=True)
+    assert await heartbeats.send(node, reports=True)
+    assert client.patches == [{**node.template.allocatable, "example.com/gpu": "4", "example.com/gone": None}]

@@ -119,7 +119,7 @@ class Heartbeats:
         if node.unreachable or self._nodes.get(node.name) is not node:
             return
         now = asyncio.get_running_loop().time
-        due = now() - self._reported.get(node.name, 0.0) >= _REPORT_EVERY or self._is_given_up(node)
+        due = now() - self._reported.get(node.name, 0.0) >= _REPORT_EVERY or self._is_to_report(node)
         if await self.send(node, reports=due) and due:
             self._reported[node.name] = now()
 
@@ -134,12 +134,13 @@ class Heartbeats:
             return False
         return True
 
-    def _is_given_up(self, node: SimulatedNode) -> bool:
-        """Whether others have said that the node is not ready."""
+    def _is_to_report(self, node: SimulatedNode) -> bool:
+        """Return True if others have said that the node is not ready, or have changed its extended resources."""
         found = self._node_objects.get("", node.name)
-        return found is not None and any(
-            each.type == "Ready" and each.status != "True" for each in found.status.conditions
-        )  # fmt: skip
+        return found is not None and (
+            any(each.type == "Ready" and each.status != "True" for each in found.status.conditions)
+            or bool(_extended(found, node))
+        )
 
     async def _renew(self, node: SimulatedNode) -> None:
         patch = {"spec": {"renewTime": times.now_micro()}}
@@ -156,10 +157,25 @@ class Heartbeats:
             return
         found = await self._client.get(NODES, node.name)
         status = to_plain(node.status(found.status.conditions))
+        status["allocatable"].update(_extended(found, node))
         if not uses_volumes:
             status["volumesInUse"] = None
         patch = {"status": status}
         await self._client.change(NODES, node.name, "", patch, media=STRATEGIC_MERGE_PATCH, subresource="status")
+
+
+def _extended(obj: Node, node: SimulatedNode) -> dict[str, str | None]:
+    """A patch that makes the extended resources of a node's capacity allocatable, and others no more.
+
+    Follows pkg/kubelet/nodestatus, `MachineInfo`: others write the capacity of these.
+    """
+    capacity, allocatable = obj.status.capacity, obj.status.allocatable
+    own = {*node.template.capacity, *node.template.allocatable}
+    patch: dict[str, str | None] = {
+        name: str(amount) for name, amount in capacity.items() if name not in own and allocatable.get(name) != amount
+    }
+    patch.update({name: None for name in allocatable if "/" in name and name not in own and name not in capacity})
+    return patch
 
 
 def _missing_in(obj: Node, node: SimulatedNode) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from steersman.registry.apiextensions.customresourcedefinitions import (
     CUSTOM_RESOURCE_DEFINITIONS,
     CustomResourceDefinitionStrategy,
 )
+from steersman.work.offloading import bound, current
 from tests.registry.apiextensions.definitions import definition
 
 GROUP = "apiextensions.k8s.io"
@@ -67,7 +68,9 @@ async def test_even_a_small_one_is_judged_beside_the_loop(
     for name in names:
         monkeypatch.setattr(CustomResourceDefinitionStrategy, name, noted(name))
     c = await cluster(CUSTOM_RESOURCE_DEFINITIONS)
-    made = await c.create(PLURAL, definition(), group=GROUP)
-    await c.update(PLURAL, made, group=GROUP)
+    with bound(current().of("alice")):
+        made = await c.create(PLURAL, definition(), group=GROUP)
+    with bound(current().of("alice")):
+        await c.update(PLURAL, made, group=GROUP)
     assert len(threads) == 2
     assert main_thread() not in threads

@@ -6,6 +6,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from steersman.net.ascii import is_digits
+
 
 class Indexes:
     """A set of numbers in ascending order, as intervals of first and last."""
@@ -70,10 +72,9 @@ def parse(text: str, completions: int) -> Indexes:
     """What a text says, up to `completions`; parts that cannot be read are passed over."""
     found: list[tuple[int, int]] = []
     digits, most = len(str(completions)), completions - 1
-    is_ascii = text.isascii()
     for part in text.split(","):
         first, has_last, last = part.partition("-")
-        if not (first.isdigit() and is_ascii) or (has_last and not last.isdigit()):
+        if not is_digits(first) or (has_last and not is_digits(last)):
             continue
         if len(first) > digits or (begin := int(first)) > most:
             break

@@ -19,6 +19,7 @@ _MOST_CHARACTERS: Final = 1 << 18
 """Of the words of one command."""
 _MOST_WORDS: Final = 1 << 14
 """Of one command."""
+_MATCHED_AT_ONCE: Final = 128
 _SPLIT_AT_ONCE: Final = 1 << 12
 """Characters in which words are found between two effects."""
 _PIECES: Final = 64
@@ -122,7 +123,7 @@ class Expansion:
     def _words(self, words: Sequence[Word]) -> Work[list[str]]:
         """Return the words that some come to, once what is in them has been put in. Raises ShellSyntaxError where they
         are too long."""
-        found: list[Pieces] = []
+        found: list[str | Pieces] = []
         room = _MOST_CHARACTERS
         for word in words:
             pieces: Pieces = []
@@ -151,26 +152,34 @@ class Expansion:
         return (yield from self._matched(found))
 
     def _split(
-        self, text: str, found: list[Pieces], pieces: Pieces, *, begun: bool
+        self, text: str, found: list[str | Pieces], pieces: Pieces, *, begun: bool
     ) -> Work[tuple[Pieces, bool]]:  # fmt: skip
-        """Add the words of an unquoted text to those that are found; returns the pieces of the last word."""
+        """Add the words of an unquoted text to those that are found; returns the pieces of the last word.
+
+        A word that stands in the text as a whole is found as such: pieces of many words would be much garbage.
+        """
         for at in range(0, len(text), _SPLIT_AT_ONCE):
-            for number, each in enumerate(_BLANKS.split(text[at : at + _SPLIT_AT_ONCE])):
-                if number and (begun or _has_text(pieces)):
+            first, *others = _BLANKS.split(text[at : at + _SPLIT_AT_ONCE])
+            pieces.append((first, False))
+            begun = begun or bool(first)
+            number = len(others)
+            if others:
+                if begun or _has_text(pieces):
                     found.append(pieces)
-                    pieces, begun = [], False
-                pieces.append((each, False))
-                begun = begun or bool(each)
-            if at:
-                yield from self.world.spend(steps=_SPLIT_AT_ONCE >> 6)
+                found += [each for each in others[:-1] if each]
+                pieces, begun = [(others[-1], False)], bool(others[-1])
+            yield from self.world.spend(len(text[at : at + _SPLIT_AT_ONCE]), lines=number + 1)
         return pieces, begun
 
-    def _matched(self, words: list[Pieces]) -> Work[list[str]]:
+    def _matched(self, words: list[str | Pieces]) -> Work[list[str]]:
         """Return words with the paths in the place of those that match some. Raises ShellSyntaxError where they are too
         long."""
         found: list[str] = []
         room = _MOST_CHARACTERS
-        for pieces in words:
+        for number, word in enumerate(words):
+            if not (number + 1) % _MATCHED_AT_ONCE:
+                yield from self.world.spend(lines=_MATCHED_AT_ONCE)
+            pieces = [(word, False)] if isinstance(word, str) else word
             paths = yield from wildcards.matching(self.world, pieces)
             if len(paths) > 1:
                 for path in paths:

@@ -12,7 +12,7 @@ from steersman.machinery.validation.object_meta import name_is_path_segment
 from steersman.registry.services import Services
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource
-from steersman.work.offloading import offload_if
+from steersman.work.offloading import mark_large, offload
 
 _MANY: Final = 100
 """Rules from which on the answer counts as large."""
@@ -24,8 +24,9 @@ async def create(services: Services, ctx: Context, review: SelfSubjectRulesRevie
     if not namespace:
         raise bad_request("no namespace on request")
     resolved = await services.rule_resolver.rules_for(ctx.user, namespace)
-    are_many = len(resolved.resource_rules) + len(resolved.non_resource_rules) > _MANY
-    return SelfSubjectRulesReview(status=await offload_if(are_many, rules_review_status, resolved))
+    if len(resolved.resource_rules) + len(resolved.non_resource_rules) > _MANY:
+        mark_large()
+    return SelfSubjectRulesReview(status=await offload(rules_review_status, resolved))
 
 
 SELF_SUBJECT_RULES_REVIEWS = Resource(
