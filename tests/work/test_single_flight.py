@@ -11,6 +11,22 @@ import pytest
 from steersman.work.offloading import Account, bound, current
 from steersman.work.single_flight import Flight, SingleFlight, results
 from steersman.work.threads import WorkerThreads
+from tests import ROOT
+
+SOURCES = ROOT / "src" / "steersman"
+NOT_MADE_FOR_ALL = {
+    "audit/backends/buffered.py": "the one task of a backend ends",
+    "audit/trail.py": "an event is recorded whatever becomes of its request",
+    "authentication/jwt/authenticator.py": "an issuer is looked for from the start on",
+    "controlplane/workers/process.py": "a process says that it is ready",
+    "net/link.py": "room to write",
+    "net/upgrade.py": "bytes to read",
+    "storage/etcd/members.py": "room for another call",
+    "storage/sqlite/checkpoint.py": "a step of a thread ends",
+    "storage/sqlite/store.py": "a file is opened by a thread, and closed if nobody waits any more",
+    "store/uninterrupted.py": "a write has one asker",
+}
+"""Files that shield something else than a result that is made once for all who ask, and what that is."""
 
 
 class Making:
@@ -289,3 +305,11 @@ async def test_the_task_is_the_servers_and_not_the_first_askers(threads: WorkerT
     with bound(Account(threads, "alice", keeps_size=True)):
         assert await flights.do("key", user) == ""
         assert current().user == "alice"
+
+
+def test_what_is_made_once_for_all_is_made_here_alone() -> None:
+    """A task in a dict or attribute for which others wait behind a shield is a single flight made by hand."""
+    shielding = {
+        str(path.relative_to(SOURCES)) for path in SOURCES.rglob("*.py") if "asyncio.shield(" in path.read_text()
+    }
+    assert shielding - NOT_MADE_FOR_ALL.keys() == set()
