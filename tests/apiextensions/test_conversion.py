@@ -245,8 +245,7 @@ async def test_a_conversion_ends_when_nobody_waits_for_it(cluster, hook):
 
 
 def _conversions() -> list[asyncio.Task[Any]]:
-    named = "ConvertingStore._convert"
-    return [each for each in asyncio.all_tasks() if getattr(each.get_coro(), "__qualname__", "") == named]
+    return [each for each in asyncio.all_tasks() if each.get_name() == "conversion"]
 
 
 async def test_not_too_many_requests_are_under_way_at_once(cluster, hook, monkeypatch):

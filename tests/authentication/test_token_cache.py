@@ -13,6 +13,7 @@ from steersman.authentication.interface import AuthenticationError, TokenIdentit
 from steersman.authentication.token_cache import CachedTokenAuthenticator
 from steersman.authentication.user import UserInfo
 from steersman.machinery.errors.status import StatusError
+from steersman.work.single_flight import Flight
 from tests.counted_work import calls
 
 
@@ -139,11 +140,13 @@ async def test_a_lookup_that_fails_when_nobody_waits_any_more_is_no_error_of_a_t
     monkeypatch.setattr(token_cache, "LOOKUP_SECONDS", 0.01)
     cached = CachedTokenAuthenticator(Silent())
     pending = cached.authenticate_token("good", ())
-    assert isinstance(pending, asyncio.Future)
-    pending.cancel()
-    (looking,) = cached._asked.values()
-    await asyncio.wait([looking])
-    del pending, looking
+    assert isinstance(pending, Flight)
+    asking = asyncio.ensure_future(pending)
+    await asyncio.sleep(0)
+    asking.cancel()
+    await pending.ended()
+    assert pending.has_failed
+    del pending, asking
     gc.collect()
     assert not caplog.records
 

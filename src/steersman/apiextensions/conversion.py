@@ -37,7 +37,7 @@ from steersman.webhooks.client_config import client_config_of, endpoint_of
 from steersman.webhooks.kubeconfig import ANONYMOUS, KubeconfigError
 from steersman.webhooks.reviews import is_large_review
 from steersman.work.offloading import offload_if
-from steersman.work.shielding import shielded
+from steersman.work.single_flight import Flight
 from steersman.work.yielding import unhurried
 
 log: Final = LimitedLog(logging.getLogger(__name__))
@@ -90,12 +90,12 @@ class WebhookConversion(Conversion):
         self._config = client_config_of(config)
         self._services = services
         self._metrics = metrics
-        self._client: asyncio.Task[WebhookClient] | None = None
+        self._client: Flight[WebhookClient] | None = None
 
     async def close(self) -> None:
         client, self._client = self._client, None
-        if client is not None and client.done() and not client.cancelled() and client.exception() is None:
-            client.result().close()
+        if client is not None:
+            client.on_result(WebhookClient.close)
 
     async def values(self, values: Sequence[bytes], target: OpenKind) -> list[bytes]:
         kind = self._customs[target.api_version]
@@ -160,15 +160,9 @@ class WebhookConversion(Conversion):
 
     async def _connected(self) -> WebhookClient:
         """The client, which is made when it is first needed, beside the loop: reading authorities takes a while."""
-        if self._client is None:
-            self._client = asyncio.ensure_future(self._made_client())
-            self._client.add_done_callback(_seen)
-        client = self._client
-        try:
-            return await shielded(client)
-        except KubeconfigError:
-            self._client = None
-            raise
+        if self._client is None or self._client.has_failed:
+            self._client = Flight(self._made_client)
+        return await self._client
 
     async def _made_client(self) -> WebhookClient:
         services = self._services
@@ -192,9 +186,3 @@ def _requests(values: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
             start, size = at, len(value)
     if start < len(values):
         yield values[start:]
-
-
-def _seen(making: asyncio.Future[WebhookClient]) -> None:
-    """Take note of why no client was made: those who waited for it may all have gone."""
-    if not making.cancelled():
-        making.exception()

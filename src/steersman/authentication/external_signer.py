@@ -24,7 +24,7 @@ from steersman.machinery.values import times
 from steersman.net import protobuf_fields as proto
 from steersman.net.unix_rpc import RPCError, UnixChannel
 from steersman.work.periodic import Periodic
-from steersman.work.shielding import shielded
+from steersman.work.single_flight import SingleFlight
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ class ExternalSigner(Verifiers):
         )
         self._public = _PublicKeys((), frozenset(), 0.0, 0.0)
         self._verifier: TokenVerifier | None = None
-        self._fetching: asyncio.Task[None] | None = None
+        self._fetching: SingleFlight[str, None] = SingleFlight()
         self._refresh = Periodic("refresh of the signer's keys", self._renew, self._until_refresh, is_upkeep=False)
         self._is_stale = False
         """True if the latest fetch of the refresh was in vain."""
@@ -113,9 +113,7 @@ class ExternalSigner(Verifiers):
     async def stop(self) -> None:
         """Ends the connection."""
         await self._refresh.stop()
-        if self._fetching is not None:
-            self._fetching.cancel()
-            await asyncio.gather(self._fetching, return_exceptions=True)
+        await self._fetching.stop()
         await self._channel.close()
 
     # Verifying
@@ -156,10 +154,7 @@ class ExternalSigner(Verifiers):
 
     async def _fetch_once(self) -> None:
         """Fetches the keys, together with all who want that at the same time. Raises SignerError."""
-        if self._fetching is None or self._fetching.done():
-            self._fetching = asyncio.get_running_loop().create_task(self._fetch())
-            self._fetching.add_done_callback(_seen)
-        await shielded(self._fetching)
+        await self._fetching.do("keys", self._fetch)
 
     async def _fetch(self) -> None:
         code = "OK"
@@ -299,9 +294,3 @@ def _verification_key(key_id: str, der: bytes) -> VerificationKey:
     except (ValueError, UnsupportedAlgorithm, KeyFileError):
         pass
     raise SignerError("while parsing external public keys: it is no RSA or ECDSA key that can sign tokens")
-
-
-def _seen(fetching: asyncio.Task[None]) -> None:
-    """Take note of how a fetch has failed: those who waited for it may all have gone."""
-    if not fetching.cancelled():
-        fetching.exception()

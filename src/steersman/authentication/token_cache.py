@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from functools import partial
 from hashlib import blake2b
 from typing import Final, TypeVar
 
@@ -14,7 +15,7 @@ import msgspec
 from steersman.authentication.interface import AuthenticationError, TokenAuthenticator, TokenIdentity
 from steersman.machinery.errors.status import too_many_requests
 from steersman.machinery.values import times
-from steersman.work.shielding import shielded
+from steersman.work.single_flight import SingleFlight
 
 T = TypeVar("T")
 
@@ -55,7 +56,7 @@ class CachedTokenAuthenticator:
         self._known: OrderedDict[bytes, tuple[TokenIdentity, float]] = OrderedDict()
         self._unknown: OrderedDict[bytes, float] = OrderedDict()
         """Until when. Apart from the good ones, which nobody is to drive out by tokens that are made up."""
-        self._asked: dict[bytes, asyncio.Future[TokenIdentity | None]] = {}
+        self._asked: SingleFlight[bytes, TokenIdentity | None] = SingleFlight()
 
     def authenticate_token(
         self, token: str, audiences: tuple[str, ...]
@@ -72,16 +73,14 @@ class CachedTokenAuthenticator:
             return None
         asked = self._asked.get(key)
         if asked is not None:
-            return shielded(asked)
+            return asked
         if len(self._asked) >= MOST_WAITING:
             raise too_many_requests("too many tokens are being looked up, please try again later", _RETRY_SECONDS)
         identity = self._authenticator.authenticate_token(token, audiences)
         if identity is None or isinstance(identity, TokenIdentity):
             self._remember(key, identity)
             return identity
-        asked = self._asked[key] = asyncio.ensure_future(self._wait(key, identity))
-        asked.add_done_callback(_seen)
-        return shielded(asked)  # one who gives up must not end it for the others
+        return self._asked.begin(key, partial(self._wait, key, identity))
 
     async def _wait(self, key: bytes, pending: Awaitable[TokenIdentity | None]) -> TokenIdentity | None:
         try:
@@ -89,8 +88,6 @@ class CachedTokenAuthenticator:
                 identity = await pending
         except TimeoutError:
             raise AuthenticationError("context deadline exceeded") from None
-        finally:
-            del self._asked[key]
         self._remember(key, identity)
         return identity
 
@@ -104,12 +101,6 @@ class CachedTokenAuthenticator:
     def _digest(self, token: str, audiences: tuple[str, ...]) -> bytes:
         """Another one for every token and list of audiences; of many audiences within milliseconds."""
         return blake2b(msgspec.json.encode((token, audiences)), key=self._secret, digest_size=32).digest()
-
-
-def _seen(asked: asyncio.Future[TokenIdentity | None]) -> None:
-    """Take note of how a look-up has failed: those who waited for it may all have gone."""
-    if not asked.cancelled():
-        asked.exception()
 
 
 def _put(kept: OrderedDict[bytes, T], key: bytes, value: T, size: int) -> None:

@@ -11,11 +11,11 @@ import msgspec
 
 from steersman.api.meta.v1 import PartialObjectMetadata
 from steersman.client.api_resource import APIResource, Object
-from steersman.client.backoff import Backoff
 from steersman.client.client import Client, Event
 from steersman.client.errors import is_expired
 from steersman.client.transport import Unreachable
 from steersman.machinery.errors.status import StatusError
+from steersman.work.backoff import Backoff, Retries
 from steersman.work.yielding import unhurried
 
 logger = logging.getLogger(__name__)
@@ -27,6 +27,7 @@ Key = tuple[str, str]
 
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 """The annotation of the bookmark after the events of all objects."""
+_BACKOFF: Final = Backoff(0.8, 30.0, jitter=1.0)
 _LONG: Final = 10.0
 """Seconds after which the end of a watch is nothing to be careful about."""
 
@@ -130,7 +131,7 @@ class Informer(Generic[O]):
         return iter(self.list())
 
     async def _follow(self) -> None:
-        backoff = Backoff(0.8, 30.0)
+        retries = Retries(_BACKOFF)
         while True:
             started = asyncio.get_running_loop().time()
             was_known = bool(self._version)
@@ -148,9 +149,9 @@ class Informer(Generic[O]):
             except Exception:
                 logger.exception("watch of %s", self.resource.group_resource)
             if asyncio.get_running_loop().time() - started > _LONG:
-                backoff.reset()
+                retries.reset()
             else:
-                await asyncio.sleep(backoff.next())
+                await retries.pause()
 
     async def _watch(self) -> None:
         """Follows until the server ends the watch; where no version is known, from all objects on."""

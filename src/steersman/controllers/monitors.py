@@ -18,17 +18,16 @@ from steersman.client.informer import Informer, Informers
 from steersman.client.transport import Unreachable
 from steersman.controllers.other_servers import OtherServers
 from steersman.machinery.errors.status import StatusError
+from steersman.work.backoff import Backoff, Retries
 from steersman.work.upkeep import upkeep
 
 logger = logging.getLogger(__name__)
 
 _NEEDED: Final = frozenset({"delete", "list", "watch"})
 _IGNORED: Final = frozenset({("", "events"), ("events.k8s.io", "events")})
-_AGAIN_AFTER: Final = 30.0
-"""Seconds until it is looked whether there are other resources."""
-_AGAIN_SOON: Final = 1.0
-"""The same after a change, which is told of somewhat later, and if something could not be found out; twice as long each
-further time."""
+_LOOKS: Final = Backoff(1.0, 30.0)
+"""Seconds between two looks whether there are other resources: few after a change, which is told of somewhat later, and
+if something could not be found out."""
 _SOON: Final = 0.1
 _OF_OTHERS: Final = 64 << 20
 """Bytes of JSON of a resource that another server answers, beyond which its objects are not followed."""
@@ -96,7 +95,7 @@ class Monitors:
         return self._monitors.items()
 
     async def _follow(self) -> None:
-        delay, was_all = _AGAIN_SOON, True
+        looks, was_all = Retries(_LOOKS), True
         while True:
             is_all = False
             try:
@@ -105,18 +104,17 @@ class Monitors:
             except (StatusError, Unreachable) as error:
                 logger.warning("what is served cannot be found out: %s", error)
             if was_all and not is_all:
-                delay = _AGAIN_SOON
+                looks.reset()
             was_all = is_all
             try:
                 with upkeep():
-                    async with asyncio.timeout(delay):
+                    async with asyncio.timeout(looks.next()):
                         await self._look.wait()
             except TimeoutError:
-                delay = min(delay * 2, _AGAIN_AFTER)
                 continue
             await asyncio.sleep(_SOON)
             self._look.clear()
-            delay = _AGAIN_SOON
+            looks.reset()
 
     async def _put_right(self) -> bool:
         """Follows what is served now. False if that could not be found out of all groups."""

@@ -5,7 +5,6 @@ Of kinds that are served later, such as custom ones, nobody may have needed the 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, Final, TypeVar, cast
 
@@ -23,7 +22,7 @@ from steersman.storage.cache.entry import Entry
 from steersman.store.listing import in_turns, stored_now
 from steersman.store.store import Store
 from steersman.work.offloading import bound, current, offload, offload_if
-from steersman.work.shielding import shielded
+from steersman.work.single_flight import SingleFlight
 from steersman.work.yielding import unhurried
 
 T = TypeVar("T")
@@ -41,7 +40,7 @@ class StoreObjects:
     def __init__(self, store: Store[Any]) -> None:
         self._store = store
         self._field_managers: dict[str, FieldManager] = {}
-        self._being_read: dict[tuple[Entry, Reading[Any]], asyncio.Task[Any]] = {}
+        self._being_read: SingleFlight[tuple[Entry, Reading[Any]], Any] = SingleFlight()
         self._ahead = Ahead(store.cacher)
 
     def _fields(self, subresource: str) -> FieldManager:
@@ -158,19 +157,8 @@ class StoreObjects:
 
     async def _read_beside(self, entry: Entry, reading: Reading[T]) -> T:
         """Read in the worker threads, once for all who ask meanwhile."""
-        key = entry, reading
-        task = self._being_read.get(key)
-        if task is None:
-            work = offload_if(True, self._made, entry.body, reading)
-            self._being_read[key] = task = asyncio.ensure_future(work)
-            task.add_done_callback(lambda done: self._was_read(key, done))
-        made: T = await shielded(task)
+        made: T = await self._being_read.do((entry, reading), lambda: offload_if(True, self._made, entry.body, reading))
         return self._keep(entry, reading, made)
-
-    def _was_read(self, key: tuple[Entry, Reading[Any]], task: asyncio.Future[Any]) -> None:
-        del self._being_read[key]
-        if not task.cancelled():
-            task.exception()  # those who waited for it may all have gone
 
     def is_much(self, namespace: str) -> bool:
         return _are_much(self._entries(namespace))

@@ -15,10 +15,10 @@ from steersman.machinery.errors.field import quote
 from steersman.machinery.values.durations import format_duration
 from steersman.net.ascii import lower
 from steersman.nodes.container_status import MOST_IMAGE, digest, image_name
+from steersman.work.backoff import Backoff
 
-FIRST_WAIT: Final = 10.0
-LONGEST_WAIT: Final = 300.0
-"""Seconds between two tries: doubled each time."""
+BACKOFF: Final = Backoff(10.0, 300.0)
+"""Seconds between two tries."""
 _SHOWN: Final = 1.0
 """Seconds that a failed pull is shown as such, before it is said that there will be another."""
 _IDENTIFIER: Final = re.compile("[a-f0-9]{64}")
@@ -42,7 +42,7 @@ class Pulls(NamedTuple):
     @property
     def next(self) -> float:
         """When it is tried again."""
-        return self.at + min(FIRST_WAIT * 2.0 ** min(self.failures - 1, 10), LONGEST_WAIT)
+        return self.at + BACKOFF.wait(self.failures - 1)
 
 
 class Obtained(NamedTuple):

@@ -12,17 +12,22 @@ from typing import Final, NamedTuple
 from steersman.api.core.v1 import Pod
 from steersman.nodes.place import Happened
 from steersman.nodes.references import Find, missing_in
+from steersman.work.backoff import Backoff
 
-_FIRST_WAIT: Final = 0.5
-_LONGEST_WAIT: Final = 122.0
+_BACKOFF: Final = Backoff(0.5, 122.0)
 """Seconds between two tries."""
 
 
 class Tried(NamedTuple):
-    """When a volume was tried in vain last, and how long it is waited after that. Seconds since 1970, seconds."""
+    """When a volume was tried in vain last, in seconds since 1970, and how often in vain before."""
 
     at: float
-    wait: float
+    failures: int
+
+    @property
+    def next(self) -> float:
+        """When it is tried again."""
+        return self.at + _BACKOFF.wait(self.failures)
 
 
 class Mounting(NamedTuple):
@@ -44,12 +49,11 @@ def mount(pod: Pod, before: Mapping[str, Tried], find: Find, now: float) -> Moun
         if not error:
             continue
         last = before.get(volume.name)
-        if last is not None and now < last.at + last.wait:
+        if last is not None and now < last.next:
             tried[volume.name] = last
             continue
-        wait = _FIRST_WAIT if last is None else min(last.wait * 2, _LONGEST_WAIT)
-        tried[volume.name] = Tried(now, wait)
+        tried[volume.name] = Tried(now, 0 if last is None else last.failures + 1)
         text = f'MountVolume.SetUp failed for volume "{volume.name}" : {error}'
         happened.append(Happened("Warning", "FailedMount", text))
-    again = min((each.at + each.wait for each in tried.values()), default=None)
+    again = min((each.next for each in tried.values()), default=None)
     return Mounting(tried, tuple(happened), again)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
 
-from steersman.work.shielding import shielded
+from steersman.work.single_flight import SingleFlight
 
 
 class EncodedDocuments:
@@ -18,7 +17,7 @@ class EncodedDocuments:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._kept: OrderedDict[Hashable, bytes] = OrderedDict()
-        self._pending: dict[Hashable, asyncio.Future[bytes]] = {}
+        self._pending: SingleFlight[Hashable, bytes] = SingleFlight()
         self.size = 0
         """Bytes kept."""
 
@@ -30,18 +29,12 @@ class EncodedDocuments:
         if (data := self._kept.get(key)) is not None:
             self._kept.move_to_end(key)
             return data
-        pending = self._pending.get(key)
-        if pending is None:
-            pending = self._pending[key] = asyncio.ensure_future(make())
-            pending.add_done_callback(lambda made: self._made(key, made))
-        return await shielded(pending)
+        return await self._pending.do(key, lambda: self._made(key, make))
 
-    def _made(self, key: Hashable, made: asyncio.Future[bytes]) -> None:
-        del self._pending[key]
-        if made.cancelled() or made.exception() is not None:
-            return
-        self._kept[key] = data = made.result()
+    async def _made(self, key: Hashable, make: Callable[[], Awaitable[bytes]]) -> bytes:
+        self._kept[key] = data = await make()
         self.size += len(data)
         while self.size > self._limit and len(self._kept) > 1:
             _, forgotten = self._kept.popitem(last=False)
             self.size -= len(forgotten)
+        return data

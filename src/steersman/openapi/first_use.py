@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from steersman.endpoints.request import Request
 from steersman.net.message import Response
 from steersman.server.server import Server
-from steersman.work.shielding import shielded
+from steersman.work.single_flight import Flight
 
 if TYPE_CHECKING:
     from steersman.openapi.remote import RemoteDocuments
@@ -22,7 +22,7 @@ class OpenAPIOnFirstUse:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._remote: RemoteDocuments | None = None
-        self._making: asyncio.Task[OpenAPIService] | None = None
+        self._making: Flight[OpenAPIService] | None = None
 
     def install(self) -> None:
         """Adds the paths."""
@@ -41,9 +41,9 @@ class OpenAPIOnFirstUse:
 
     async def service(self) -> OpenAPIService:
         """What answers, made in a thread by the first who asks."""
-        if self._making is None:
-            self._making = asyncio.ensure_future(self._make())
-        return await shielded(self._making)
+        if self._making is None or self._making.has_failed:
+            self._making = Flight(self._make)
+        return await self._making
 
     async def _make(self) -> OpenAPIService:
         module = await asyncio.to_thread(import_module, "steersman.openapi.service")

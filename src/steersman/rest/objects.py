@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -12,7 +11,7 @@ from steersman.machinery.values import times
 from steersman.rest.capabilities import Item, ListOptions
 from steersman.rest.context import Context
 from steersman.work.bounded_cache import BoundedCache
-from steersman.work.shielding import shielded
+from steersman.work.single_flight import SingleFlight
 
 LookUp = Callable[[str, str], Awaitable[None]]
 """(namespace, name): returns once an object is known that others may just have written. Raises StatusError."""
@@ -180,7 +179,7 @@ class ByNamespace(Generic[R, T]):
         self._changed = -1
         self._made: BoundedCache[str, tuple[T, bool, bool]] = BoundedCache(_MAX_REMEMBERED)
         self._looked: BoundedCache[str, _Looked[T]] = BoundedCache(_MAX_REMEMBERED)
-        self._looking: dict[str, asyncio.Task[_Looked[T]]] = {}
+        self._looking: SingleFlight[str, _Looked[T]] = SingleFlight()
 
     async def of(self, namespace: str) -> tuple[T, bool]:
         """Return what was made of the objects of `namespace`; True if work with it takes long. Raises StatusError."""
@@ -189,30 +188,17 @@ class ByNamespace(Generic[R, T]):
             return made, is_much
         looked = self._looked[namespace]
         if looked is None or times.monotonic() - looked.at >= _LOOKED:
-            looked = await shielded(self._looking_into(namespace))
+            looked = await self._looking.do(namespace, partial(self._look, namespace))
             made, is_much, is_any = await self._of(namespace)
         return (made, is_much) if is_any or looked.found is None else looked.found
-
-    def _looking_into(self, namespace: str) -> asyncio.Task[_Looked[T]]:
-        """One look for all who ask meanwhile; who does not wait any more does not end it for the others."""
-        looking = self._looking.get(namespace)
-        if looking is None:
-            looking = self._looking[namespace] = asyncio.ensure_future(self._look(namespace))
-            looking.add_done_callback(partial(self._has_looked, namespace))
-        return looking
 
     async def _look(self, namespace: str) -> _Looked[T]:
         looked: _Looked[T] = _Looked(times.monotonic(), None)
         if not await self._objects.catches_up():
             found, is_much = await self._objects.read_stored(namespace, self._reading)
             looked.found = (self._make(found), is_much) if found else None
+        self._looked.keep(namespace, looked)
         return looked
-
-    def _has_looked(self, namespace: str, looking: asyncio.Task[_Looked[T]]) -> None:
-        del self._looking[namespace]
-        if looking.cancelled() or looking.exception() is not None:
-            return  # whoever waits is told, and the next one looks again
-        self._looked.keep(namespace, looking.result())
 
     async def _of(self, namespace: str) -> tuple[T, bool, bool]:
         """The same, and whether there are any."""

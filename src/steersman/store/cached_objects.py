@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Sequence
 from threading import get_ident
 from typing import Final, Generic, TypeVar
@@ -31,6 +30,7 @@ from steersman.storage.interface import (
 from steersman.store.selection import Accept, Selection
 from steersman.store.storage_errors import available, not_decoded, not_decrypted, not_ready
 from steersman.work.offloading import offload_if
+from steersman.work.single_flight import Flight
 
 _NO_KEYS: Final = frozenset({".", ".."})
 """Namespaces that upstream makes no keys of."""
@@ -60,7 +60,7 @@ class CachedObjects(Generic[T]):
         self.is_apart = False
         """Whether it lies in a storage of its own, of whose revisions those of requests (Context.newest) are none."""
         self._thread = get_ident()
-        self._filling: asyncio.Task[None] | None = None
+        self._filling: Flight[None] | None = None
         self.is_cold = True
         """Whether nobody has needed the cache yet."""
 
@@ -70,15 +70,13 @@ class CachedObjects(Generic[T]):
         One that holds an unreadable object is not ready, and costs no other resource anything. Raises
         StorageUnavailable; it may be tried again then.
         """
-        if self._filling is None:
-            self._filling = asyncio.get_running_loop().create_task(self.cacher.start())
+        if self._filling is None or self._filling.has_failed:
+            self._filling = Flight(self.cacher.start)
         filling = self._filling
-        await asyncio.wait((filling,))  # who does not wait any more does not end it for the others
-        if filling.cancelled():
+        await filling.ended()
+        if filling.is_cancelled:
             raise StorageUnavailable("the cache is stopped")
-        if filling.exception() is not None and self._filling is filling:
-            self._filling = None
-        filling.result()
+        await filling
         self.is_cold = False
 
     async def warm(self) -> None:
@@ -91,9 +89,9 @@ class CachedObjects(Generic[T]):
         """Ends the cache and its watches."""
         self.is_cold = False
         filling, self._filling = self._filling, None
-        if filling is not None and not filling.done():
+        if filling is not None and not filling.is_over:
             filling.cancel()
-            await asyncio.gather(filling, return_exceptions=True)
+            await filling.ended()
         await self.cacher.stop()
 
     def key(self, namespace: str, name: str) -> str:

@@ -8,9 +8,8 @@ entry; a read of one object asks again, as upstream's.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -42,8 +41,8 @@ from steersman.store.selection import Accept, Selection
 from steersman.store.storage_errors import not_converted
 from steersman.store.store import Store
 from steersman.store.watching import watch
-from steersman.work.offloading import offload, offload_if
-from steersman.work.shielding import shielded
+from steersman.work.offloading import bound, current, offload, offload_if
+from steersman.work.single_flight import SingleFlight, results
 from steersman.work.yielding import unhurried
 
 T = TypeVar("T")
@@ -67,7 +66,9 @@ class ConvertingStore(Store[OpenObject]):
         for other in resource.other_versions:
             own = replace(resource, kind=other.kind, selectable_fields=other.own_fields or {})
             self._selections[other.version] = Selection(own)
-        self._converting: dict[tuple[int, str], _Conversion] = {}
+        self._converting: SingleFlight[tuple[int, str], dict[int, bytes]] = SingleFlight(
+            outlives_askers=False, name="conversion"
+        )
         """Entries that are being converted, by identity and the apiVersion that is wanted."""
         self._failing: dict[str, float] = {}
         """Times since when lists have failed, by the version that objects cannot be converted to."""
@@ -200,18 +201,16 @@ class ConvertingStore(Store[OpenObject]):
 
     async def _converted_once(self, kind: OpenKind, items: Sequence[Any]) -> dict[int, bytes]:
         """Converts, once for all who want the same items meanwhile; the bodies by the identity of the items."""
-        wanted = kind.api_version
-        begun = [item for item in items if (id(item), wanted) not in self._converting]
-        if begun:
-            _Conversion(self._converting, [(id(item), wanted) for item in begun], self._convert(kind, begun))
+        by_key = {(id(item), kind.api_version): item for item in items}
+        account = current()
+
+        async def convert(keys: Sequence[tuple[int, str]]) -> dict[int, bytes]:
+            with bound(account):  # clients size this work and can ask for it without end, so it is not the server's own
+                return await self._convert(kind, [by_key[key] for key in keys])
+
         known: dict[int, bytes] = {}
-        with ExitStack() as waiting:
-            conversions = {self._converting[id(item), wanted] for item in items}
-            for each in conversions:
-                waiting.enter_context(each.awaited())
-            for each in conversions:
-                bodies: dict[int, bytes] = await shielded(each.task)
-                known |= bodies
+        for each in await results(self._converting.begin_all(by_key, convert)):
+            known |= each
         return known
 
     async def _convert(self, kind: OpenKind, items: Sequence[Any]) -> dict[int, bytes]:
@@ -228,43 +227,6 @@ class ConvertingStore(Store[OpenObject]):
 
     def _source(self, item: Any) -> OpenKind:
         return self._conversion.kinds.get(self._stored.version_of(item.body), self._stored)
-
-
-class _Conversion:
-    """One that is under way, for all who wait for it: when none of them does any more, it ends."""
-
-    def __init__(
-        self, under_way: dict[tuple[int, str], _Conversion], keys: Sequence[tuple[int, str]],
-        work: Coroutine[Any, Any, dict[int, bytes]],
-    ) -> None:  # fmt: skip
-        self._under_way = under_way
-        self._keys = keys
-        self._waiting = 0
-        self.task = asyncio.ensure_future(work)
-        self.task.add_done_callback(self._end)
-        under_way.update(dict.fromkeys(keys, self))
-
-    @contextmanager
-    def awaited(self) -> Iterator[None]:
-        """Somebody waits for it within this block."""
-        self._waiting += 1
-        try:
-            yield
-        finally:
-            self._waiting -= 1
-            if not self._waiting and not self.task.done():
-                self._forget()  # who comes now begins another
-                self.task.cancel()
-
-    def _end(self, task: asyncio.Task[dict[int, bytes]]) -> None:
-        self._forget()
-        if not task.cancelled():
-            task.exception()  # those who waited for it may all have gone
-
-    def _forget(self) -> None:
-        for key in self._keys:
-            if self._under_way.get(key) is self:
-                del self._under_way[key]
 
 
 def _is_of_storage(options: ListOptions) -> bool:

@@ -5,7 +5,6 @@ in passing is tried again, and what went wrong is said in their words.
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 from urllib.parse import urljoin
@@ -23,6 +22,7 @@ from steersman.net.client.dial import DialError
 from steersman.net.client.transport import Transport
 from steersman.net.message import BodyAborted
 from steersman.webhooks.kubeconfig import Endpoint
+from steersman.work.backoff import Backoff
 
 TIMEOUT: Final = 30.0
 """Seconds for a request with its answer."""
@@ -74,7 +74,7 @@ class WebhookClient:
     ) -> None:  # fmt: skip
         self._timeout = TIMEOUT if timeout is None else timeout
         self._endpoint = endpoint
-        self._backoff = backoff
+        self._backoff = None if backoff is None else Backoff(backoff, factor=_FACTOR, jitter=_JITTER)
         self._sleep = sleep
         self._separator = "&" if "?" in endpoint.target else "?"
         self._sender = endpoint.sender or Transport(
@@ -103,7 +103,6 @@ class WebhookClient:
 
         if self._backoff is None:
             return await (send() if attempt is None else attempt(send))
-        wait = self._backoff
         for step in range(_STEPS):
             try:
                 return await (send() if attempt is None else attempt(send))
@@ -111,8 +110,7 @@ class WebhookClient:
                 again = error.again if isinstance(error, WebhookError) else _is_passing(error)
                 if step == _STEPS - 1 or not (again or self._only_delivers):
                     raise
-            await self._sleep(wait * (1 + _JITTER * random.random()))
-            wait *= _FACTOR
+            await self._sleep(self._backoff.wait(step))
         raise AssertionError("every attempt returns or raises")
 
     async def post_within(self, body: bytes, seconds: float) -> bytes:

@@ -14,6 +14,7 @@ from steersman.library.aggregated.cluster import Cluster, find_cluster
 from steersman.library.aggregation import ClusterError
 from steersman.machinery.errors.status import StatusError
 from steersman.server.certificates import CertificateFiles, ensure_certificates
+from steersman.work.backoff import Backoff
 from tests.aggregator.extension_server import ExtensionServer, Received, response
 
 REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
@@ -51,7 +52,7 @@ def kubeconfig(folder: Path, url: str, files: CertificateFiles) -> Path:
 async def cluster(
     server: ExtensionServer, files: CertificateFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Cluster]:
-    monkeypatch.setattr("steersman.library.aggregated.cluster._BACKOFF", 0.0)
+    monkeypatch.setattr("steersman.library.aggregated.cluster._BACKOFF", Backoff(0.0))
     found = find_cluster(kubeconfig(tmp_path, f"https://127.0.0.1:{server.port}/below/", files))
     yield found
     found.close()

@@ -13,6 +13,7 @@ import pytest
 from steersman.library.aggregated.cluster import Cluster
 from steersman.library.aggregated.follower import ClusterFollower, Meta
 from steersman.machinery.errors.status import expired, service_unavailable
+from steersman.work.backoff import Backoff
 
 
 class Thing(msgspec.Struct):
@@ -74,7 +75,7 @@ async def followed(*script: Any) -> tuple[dict[str, int], list[str]]:
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("steersman.library.aggregated.follower._BACKOFF", 0.0)
+    monkeypatch.setattr("steersman.library.aggregated.follower._BACKOFF", Backoff(0.0))
 
 
 async def test_changes_are_told_as_they_come_and_a_watch_goes_on_where_the_last_one_ended() -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from steersman.net.client.egress import USUAL, Egress
 from steersman.net.client.own_server import ThisServer
 from steersman.webhooks.client import WebhookClient
 from steersman.webhooks.client_config import ClientConfig, LocateService, endpoint_of
-from steersman.webhooks.kubeconfig import KubeconfigError, Login
-from steersman.work.shielding import shielded
+from steersman.webhooks.kubeconfig import Login
+from steersman.work.single_flight import Flight
 
 _AGENT: Final = "kube-apiserver-admission"
 _AT_ONCE: Final = 256
@@ -32,23 +33,17 @@ class Clients:
         self._itself: Final = itself
         self._egress: Final = egress
         self._login: Final = login
-        self._clients: dict[ClientConfig, asyncio.Task[WebhookClient]] = {}
+        self._clients: dict[ClientConfig, Flight[WebhookClient]] = {}
 
     async def of(self, config: ClientConfig) -> WebhookClient:
         """The client of a webhook. Raises KubeconfigError."""
-        task = self._clients.pop(config, None)
-        if task is None:
-            task = asyncio.ensure_future(self._made(config))
-            task.add_done_callback(_seen)
-        self._clients[config] = task  # the last
+        flight = self._clients.pop(config, None)
+        if flight is None or flight.has_failed:
+            flight = Flight(partial(self._made, config))
+        self._clients[config] = flight  # the last
         if len(self._clients) > _MOST:
-            self._clients.pop(next(iter(self._clients))).add_done_callback(_close)
-        try:
-            return await shielded(task)
-        except KubeconfigError:
-            if self._clients.get(config) is task:
-                del self._clients[config]
-            raise
+            self._clients.pop(next(iter(self._clients))).on_result(WebhookClient.close)
+        return await flight
 
     async def _made(self, config: ClientConfig) -> WebhookClient:
         # beside the loop: reading authorities takes a while
@@ -58,21 +53,10 @@ class Clients:
     def keep(self, named: frozenset[ClientConfig]) -> None:
         """Says which webhooks there are now; the clients of all others are closed."""
         for config in self._clients.keys() - named:
-            self._clients.pop(config).add_done_callback(_close)
+            self._clients.pop(config).on_result(WebhookClient.close)
 
     def close(self) -> None:
         """Closes all."""
-        for task in self._clients.values():
-            task.add_done_callback(_close)
+        for flight in self._clients.values():
+            flight.on_result(WebhookClient.close)
         self._clients.clear()
-
-
-def _seen(task: asyncio.Task[WebhookClient]) -> None:
-    """Take note of why no client was made: those who waited for it may all have gone."""
-    if not task.cancelled():
-        task.exception()
-
-
-def _close(task: asyncio.Task[WebhookClient]) -> None:
-    if not task.cancelled() and task.exception() is None:
-        task.result().close()

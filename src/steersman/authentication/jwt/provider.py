@@ -20,7 +20,7 @@ from steersman.machinery.codec.json_syntax import syntax_error
 from steersman.machinery.errors.field import quote
 from steersman.machinery.values import times
 from steersman.net.ascii import SPACE, lower
-from steersman.work.shielding import shielded
+from steersman.work.single_flight import SingleFlight
 
 WELL_KNOWN: Final = "/.well-known/openid-configuration"
 _DELTA: Final = 30.0
@@ -90,13 +90,12 @@ class RemoteKeys:
         self._clock = clock
         self._keys: tuple[PublicKey, ...] = ()
         self._good_until = 0.0
-        self._fetching: asyncio.Task[tuple[PublicKey, ...]] | None = None
+        self._fetching: SingleFlight[str, tuple[PublicKey, ...]] = SingleFlight()
         self._room = asyncio.Semaphore(1)
 
     def close(self) -> None:
         """Ends a request that is under way."""
-        if self._fetching is not None:
-            self._fetching.cancel()
+        self._fetching.cancel()
 
     def verify(self, token: CompactToken) -> bytes | Awaitable[bytes]:
         """The payload of a token, at once if a known key has signed it. Raises AuthenticationError."""
@@ -128,11 +127,8 @@ class RemoteKeys:
             return await asyncio.to_thread(verified, token, keys)
 
     async def _verify_with_others(self, token: CompactToken) -> bytes:
-        if self._fetching is None:
-            self._fetching = asyncio.create_task(self._update())
-            self._fetching.add_done_callback(self._updated)
         try:
-            keys = await shielded(self._fetching)
+            keys = await self._fetching.do(self._url, self._update)
         except (FetchError, KeySetError) as error:
             raise AuthenticationError(f"failed to verify signature: fetching keys {error}") from None
         payload = await self._tried(token, keys)
@@ -155,8 +151,3 @@ class RemoteKeys:
         self._metrics.keys_fetched(document.body)
         self._keys, self._good_until = keys, began + document.good_for
         return keys
-
-    def _updated(self, task: asyncio.Task[tuple[PublicKey, ...]]) -> None:
-        self._fetching = None
-        if not task.cancelled():
-            task.exception()  # who waits for it is told; nobody may be left

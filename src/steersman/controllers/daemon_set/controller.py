@@ -39,6 +39,7 @@ from steersman.controllers.workloads.selectors import compiled, may_select
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.selectors.labels import Selector
 from steersman.machinery.values import times
+from steersman.work.backoff import Backoff
 from steersman.work.work_queue import TryLater
 from steersman.work.yielding import Turn
 
@@ -48,8 +49,7 @@ _WAIT_FOR_EACH: Final = 20e-6
 _MOST_WAIT: Final = 0.1
 """Seconds for each node, and at most, for which changes of pods and nodes are gathered: a look at a DaemonSet goes over
 all nodes."""
-_FIRST_BACKOFF: Final = 1.0
-_MOST_BACKOFF: Final = 900.0
+_BACKOFF: Final = Backoff(1.0, 900.0)
 """Seconds before pods that fail on a node are replaced again."""
 
 Verdicts = Mapping[str, tuple[bool, bool]]
@@ -327,18 +327,19 @@ class _Backoff:
     """How long to wait until failed pods are replaced, for each key (client-go flowcontrol.Backoff)."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, int, str], tuple[float, float]] = {}
+        self._known: dict[tuple[str, int, str], tuple[int, float]] = {}
+        """How often each was made to wait in a row, and since when it waits."""
 
     def wait(self, key: tuple[str, int, str]) -> float:
         """Seconds to wait; 0 if it is time, and then the next wait is longer."""
         now = asyncio.get_running_loop().time()
-        delay, since = self._known.get(key, (0.0, now))
-        if now - since < delay:
+        waits, since = self._known.get(key, (0, now))
+        if waits and now - since < (delay := _BACKOFF.wait(waits - 1)):
             return delay
-        rested = now - since > 2 * _MOST_BACKOFF
-        self._known[key] = (_FIRST_BACKOFF if rested or not delay else min(delay * 2, _MOST_BACKOFF)), now
+        rested = now - since > 2 * _BACKOFF.longest
+        self._known[key] = (1 if rested else waits + 1), now
         if len(self._known) > 4096:
-            self._known = {key: each for key, each in self._known.items() if now - each[1] <= 2 * _MOST_BACKOFF}
+            self._known = {key: each for key, each in self._known.items() if now - each[1] <= 2 * _BACKOFF.longest}
         return 0.0
 
 

@@ -9,10 +9,10 @@ from typing import Final
 from steersman.api.core.v1 import ContainerStatus, Pod
 from steersman.controllers.workloads.pod_state import condition_of
 from steersman.machinery.values import times
+from steersman.work.backoff import Backoff
 
-_BASE: Final = 10
-_MOST: Final = 600
-"""Seconds to wait after the first failure, doubled with each more, and at most."""
+_BACKOFF: Final = Backoff(10.0, 600.0)
+"""Seconds to wait after the first failure, and longer after each more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def seconds_left(failures: int, last: int, now: int) -> int:
     """How long to wait after so many failures."""
     if failures == 0:
         return 0
-    return max(min(_BASE << min(failures - 1, 10), _MOST) - (now - last), 0)
+    return max(int(_BACKOFF.wait(failures - 1)) - (now - last), 0)
 
 
 def finish_time(pod: Pod) -> int:

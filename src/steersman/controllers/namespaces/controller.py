@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 
 from steersman.api.core.v1 import Namespace, NamespaceSpec, Pod
 from steersman.api.meta.v1 import DeleteOptions, PartialObjectMetadata
-from steersman.client.backoff import Backoff
 from steersman.client.discovery import Discovered, Served, preferred_resources
 from steersman.client.errors import is_conflict, is_not_found
 from steersman.client.resources import NAMESPACES, PODS
@@ -16,6 +15,7 @@ from steersman.controllers.other_servers import OtherServers, Patience
 from steersman.machinery.codec.serializer import deep_copy
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
+from steersman.work.backoff import Backoff, Retries
 
 FINALIZER = "kubernetes"
 _BACKGROUND = DeleteOptions(propagation_policy="Background")
@@ -46,7 +46,7 @@ class NamespaceController(Controller[str]):
         self._pods.on_change(self._pod_changed)
         self._others = OtherServers(self.informers)
         self._patience = Patience(self._others, self.workers // 2)
-        self._pauses: dict[str, Backoff] = {}
+        self._pauses: dict[str, Retries] = {}
 
     def _changed(self, _: Namespace | None, new: Namespace | None) -> None:
         if new is not None and new.metadata.deletion_timestamp:
@@ -73,7 +73,8 @@ class NamespaceController(Controller[str]):
         await self._tell(namespace, found)
         if found.estimate:
             longest = found.estimate / 2 + 1
-            self.queue.add_after(key, min(self._pauses.setdefault(key, Backoff(_FIRST_PAUSE, longest)).next(), longest))
+            pauses = self._pauses.setdefault(key, Retries(Backoff(_FIRST_PAUSE, longest, jitter=1.0)))
+            self.queue.add_after(key, min(pauses.next(), longest))
         elif found.errors:
             raise found.errors[0]
         else:

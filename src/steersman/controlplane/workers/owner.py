@@ -21,14 +21,14 @@ from steersman.net.log_levels import NOTICE
 from steersman.net.server import listening_socket
 from steersman.storage.interface import Storage
 from steersman.storage.shared.server import StorageServer
+from steersman.work.backoff import Backoff
 from steersman.work.periodic import Periodic
 
 logger = logging.getLogger(__name__)
 
 _LONGEST_END: Final = 70.0
 """Seconds that a worker has for its end, beside --shutdown-delay-duration: requests have 60 of them."""
-_FIRST_PAUSE: Final = 0.1
-_LONGEST_PAUSE: Final = 30.0
+_BACKOFF: Final = Backoff(0.1, 30.0)
 _LOOKS: Final = 5.0
 """Seconds between two looks whether workers hang..."""
 _HANGING: Final = 30.0
@@ -42,7 +42,7 @@ _WELL: Final = 60.0
 
 def pause(failures: int) -> float:
     """Seconds before a worker is started again that has ended so often, soon after its start."""
-    return 0.0 if failures == 0 else float(min(_FIRST_PAUSE * 2 ** min(failures - 1, 16), _LONGEST_PAUSE))
+    return 0.0 if failures == 0 else _BACKOFF.wait(failures - 1)
 
 
 class Owner:

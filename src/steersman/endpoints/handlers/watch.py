@@ -31,8 +31,8 @@ from steersman.net.message import BodyAborted, BodyWriter, Response, Upgraded
 from steersman.net.websocket.streams import handshake, is_websocket_request, serve_stream
 from steersman.rest.capabilities import Item, ListOptions, WatchEvent, WatchStart
 from steersman.work import upkeep
-from steersman.work.offloading import current
-from steersman.work.shielding import shielded
+from steersman.work.offloading import bound, current, offload_if
+from steersman.work.single_flight import Flight
 
 logger = logging.getLogger(__name__)
 
@@ -363,14 +363,17 @@ class WatchStream:
         known = event.representations
         if known is None:
             known = event.representations = {}
-        data: bytes | asyncio.Task[bytes] | None = known.get(self._key)
+        data: bytes | Flight[bytes] | None = known.get(self._key)
         if isinstance(data, bytes):
             return data
-        if data is None:
-            making = self._account.of_server().offload_if(True, self._encode, event.type, event.entry)
-            known[self._key] = data = asyncio.ensure_future(making)
-            data.add_done_callback(partial(_made, known, self._key))
-        return await shielded(data)
+        if data is None or data.is_over:
+            with bound(self._account):  # of a server whose threads these are, as whoever delivers need not be
+                known[self._key] = data = Flight(partial(self._encode_beside, event, known, self._key))
+        return await data
+
+    async def _encode_beside(self, event: WatchEvent, known: dict[Any, Any], key: tuple[str, ...]) -> bytes:
+        known[key] = data = await offload_if(True, self._encode, event.type, event.entry)
+        return data
 
     def _wait(self, event: WatchEvent) -> None:
         """Keeps an event until the first objects are out; what would be too much ends the watch.
@@ -511,14 +514,6 @@ class TableWatchStream(WatchStream):
         if self._columns_sent:
             table["columnDefinitions"] = None
         return table
-
-
-def _made(known: dict[Any, Any], key: tuple[str, ...], making: asyncio.Task[bytes]) -> None:
-    """Keeps what was made of an event for its other watchers; of a failure nothing is kept."""
-    if making.cancelled() or making.exception() is not None:
-        del known[key]
-    else:
-        known[key] = making.result()
 
 
 def _bookmark_metadata(revision: int, annotations: dict[str, str]) -> ObjectMeta:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random
 from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -24,6 +23,7 @@ from steersman.net.client.tls import HTTP2
 from steersman.net.client.transport import Address, Transport, bounded
 from steersman.net.message import BodyAborted
 from steersman.webhooks.kubeconfig import Endpoint, KubeconfigError, client_tls, fixed, load_kubeconfig
+from steersman.work.backoff import Backoff
 
 R = TypeVar("R", bound=msgspec.Struct)
 
@@ -35,9 +35,7 @@ _MAX_LINE: Final = 8 << 20
 _JSON: Final = "application/json"
 _APPLY: Final = "application/apply-patch+yaml"
 _STEPS: Final = 5
-_BACKOFF: Final = 0.5
-_FACTOR: Final = 1.5
-_JITTER: Final = 0.2
+_BACKOFF: Final = Backoff(0.5, factor=1.5, jitter=0.2)
 _PASSING: Final = frozenset({"InternalError", "Timeout", "TooManyRequests", "ServerTimeout"})
 _SHOWN: Final = 2048
 
@@ -153,17 +151,15 @@ class Cluster:
 
     async def _ask_again(self, method: str, target: str, body: bytes = b"", *, media: str = _JSON) -> bytes:
         """The body of the answer; what failed in passing is tried again while there is time."""
-        wait = _BACKOFF
         try:
             async with asyncio.timeout(SECONDS):
-                for _ in range(_STEPS - 1):
+                for step in range(_STEPS - 1):
                     try:
                         return await self._ask(method, target, body, media)
                     except StatusError as error:
                         if error.reason not in _PASSING and not error.retry_after:
                             raise
-                        await asyncio.sleep(error.retry_after or wait * (1 + _JITTER * random.random()))
-                    wait *= _FACTOR
+                        await asyncio.sleep(error.retry_after or _BACKOFF.wait(step))
                 return await self._ask(method, target, body, media)
         except TimeoutError:
             raise self._unavailable(method, target, "context deadline exceeded") from None

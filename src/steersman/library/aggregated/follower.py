@@ -14,13 +14,13 @@ import msgspec
 
 from steersman.library.aggregated.cluster import Cluster, status_in
 from steersman.machinery.errors.status import StatusError
+from steersman.work.backoff import Backoff, Retries
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=msgspec.Struct)
 
-_BACKOFF: Final = 0.8
-_MOST_BACKOFF: Final = 30.0
+_BACKOFF: Final = Backoff(0.4, 15.0, jitter=1.0)
 _WATCH_SECONDS: Final = 300
 """How long a watch lasts at least; at most twice as long, so that those of many servers do not end at once."""
 _PATIENCE: Final = 30.0
@@ -94,13 +94,13 @@ class ClusterFollower(Generic[T]):
         self._version = found.metadata.resource_version
 
     async def _follow(self) -> None:
-        wait = _BACKOFF
+        retries = Retries(_BACKOFF)
         while True:
             try:
                 if not self._version:
                     await self._take_all()
                 await self._watch()
-                wait = _BACKOFF
+                retries.reset()
             except StatusError as error:
                 if error.code == 410:
                     self._version = ""
@@ -109,8 +109,7 @@ class ClusterFollower(Generic[T]):
                 self._version = ""
                 logger.exception("%s of the cluster cannot be followed for now", self._path)
             # also after a good end: a server that ends every watch at once is not asked all the time
-            await asyncio.sleep(wait * random.uniform(0.5, 1.0))
-            wait = min(wait * 2, _MOST_BACKOFF)
+            await retries.pause()
 
     async def _watch(self) -> None:
         """Returns when a watch has ended in an orderly way. Raises StatusError, msgspec.MsgspecError."""

@@ -9,7 +9,7 @@ from typing import Final
 from steersman.net.client.answer import BadAnswer
 from steersman.net.client.http2.connection import Http2Connection
 from steersman.net.upgrade import UpgradedConnection
-from steersman.work.shielding import shielded
+from steersman.work.single_flight import SingleFlight
 
 MOST_IDLE: Final = 25
 IDLE_SECONDS: Final = 90.0
@@ -32,7 +32,7 @@ class KeptConnections:
         self._with_room: dict[Http2Connection, None] = {}
         self._multiplexed: set[Http2Connection] = set()
         """All of HTTP/2 that take requests."""
-        self._dialing: asyncio.Task[None] | None = None
+        self._dialing: SingleFlight[str, None] = SingleFlight()
         self._waiting = 0
         """Requests that wait for what is being dialled."""
         self._new: UpgradedConnection | None = None
@@ -66,12 +66,9 @@ class KeptConnections:
 
     async def _shared_dial(self) -> UpgradedConnection | None:
         """A connection of HTTP/1.1 for this request alone; None if there is another way now."""
-        if self._dialing is None:
-            self._dialing = asyncio.create_task(self._dial_for_all())
-            self._dialing.add_done_callback(_seen)
         self._waiting += 1
         try:
-            await shielded(self._dialing)
+            await self._dialing.do("dial", self._dial_for_all)
             new, self._new = self._new, None
             return new
         finally:
@@ -79,13 +76,10 @@ class KeptConnections:
             self._keep_new()
 
     async def _dial_for_all(self) -> None:
-        try:
-            connection = await self._dial()
-            if not self._adopted(connection):
-                self._multiplexes = False
-                self._new = connection
-        finally:
-            self._dialing = None
+        connection = await self._dial()
+        if not self._adopted(connection):
+            self._multiplexes = False
+            self._new = connection
         self._keep_new()
 
     def _keep_new(self) -> None:
@@ -149,9 +143,3 @@ class KeptConnections:
         self._idle.clear()
         for shared in list(self._multiplexed):
             shared.shut_down()
-
-
-def _seen(task: asyncio.Task[None]) -> None:
-    """Whoever waited has been told of a failure; maybe nobody did."""
-    if not task.cancelled():
-        task.exception()

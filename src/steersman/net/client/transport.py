@@ -7,7 +7,6 @@ Every request of this server to another one goes out here. An upgraded connectio
 from __future__ import annotations
 
 import asyncio
-import random
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
@@ -24,13 +23,14 @@ from steersman.net.client.proxy_environment import ProxyEnvironment
 from steersman.net.client.tls import HTTP1, HTTP2, ClientTLS, Protocols, offered
 from steersman.net.client.tunnel import authorization, dial_proxy, dial_through
 from steersman.net.upgrade import UpgradedConnection
+from steersman.work.backoff import Backoff
 
 MOST_ADDRESSES: Final = 256
 """Addresses that connections are kept to; the one that was used least recently is let go."""
 _HUNG_UP: Final = frozenset({"EOF", "write: broken pipe", "unexpected EOF"})
 """What a request finds that is sent on a connection that the other side has closed."""
 _MOST_ATTEMPTS: Final = 7
-_JITTER: Final = 0.1
+_BACKOFF: Final = Backoff(1.0, jitter=0.1)
 _REPLAYED: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 """Methods of requests that may be sent twice."""
 
@@ -206,7 +206,7 @@ async def _before_another_attempt(attempts: int, error: NotProcessed) -> None:
             "avoid this error"
         ) from None
     if attempts:
-        await asyncio.sleep(2 ** (attempts - 1) * (1 + _JITTER * random.random()))
+        await asyncio.sleep(_BACKOFF.wait(attempts - 1))
 
 
 async def bounded(answer: Answer, limit: int, seconds: float) -> bytes | None:

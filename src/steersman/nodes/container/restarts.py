@@ -17,10 +17,10 @@ from steersman.machinery.values.durations import format_duration
 from steersman.nodes import restart_all
 from steersman.nodes.container.look import ContainerLook, full_name
 from steersman.nodes.place import moment_of
+from steersman.work.backoff import Backoff
 
-BACKOFF: Final = 10.0
-MAX_BACKOFF: Final = 300.0
-"""Seconds before a container is started again: doubled each time, at most so long."""
+BACKOFF: Final = Backoff(10.0, 300.0)
+"""Seconds before a container is started again."""
 _BACKOFF_RESET: Final = 600.0
 """Seconds of running after which the next restart is the first again."""
 
@@ -53,7 +53,7 @@ def is_due(one: ContainerLook) -> bool:
     finished = moment_of(last.finished_at, one.memory.ended)
     ran = finished - times.unix(last.started_at or last.finished_at or times.now())
     failures = 0 if ran >= _BACKOFF_RESET else status.restart_count
-    seconds = 0.0 if failures == 0 else min(BACKOFF * 2 ** min(failures - 1, 10), MAX_BACKOFF)
+    seconds = 0.0 if failures == 0 else BACKOFF.wait(failures - 1)
     if finished + seconds <= look.now or _is_due_since_before(one, seconds):
         return True
     look.again_at(finished + seconds)
@@ -72,7 +72,7 @@ def _is_due_since_before(one: ContainerLook, seconds: float) -> bool:
     before = one.status.last_state.terminated
     if one.container.name not in one.look.ended_for_probes:
         return False
-    if before is None or before.finished_at is None or seconds <= BACKOFF:
+    if before is None or before.finished_at is None or seconds <= BACKOFF.first:
         return True
     return times.unix(before.finished_at) + seconds / 2 <= one.look.now
 

@@ -24,6 +24,7 @@ from steersman.machinery.values import times
 from steersman.net.ascii import is_digits
 from steersman.nodes.stages.selection import Lifecycle, PreparedStage, Seen
 from steersman.nodes.stages.steps import PreparedPatch, PreparedStep, finalizer_operations
+from steersman.work.backoff import Backoff
 from steersman.work.offloading import offload_if
 from steersman.work.work_queue import WorkQueue
 from steersman.work.yielding import next_slice
@@ -37,9 +38,8 @@ MOST_OBJECT: Final = 1 << 17
 _LARGE: Final = 1 << 15
 """Bytes of an object from which on templates are evaluated beside the loop."""
 _WORKERS: Final = 16
-_RETRY: Final = 1.0
-_MOST_RETRY: Final = 32 * 60.0
-"""Seconds before a step that could not be done is done: doubled each time, at most so long, and up to a fifth more."""
+_BACKOFF: Final = Backoff(1.0, 32 * 60.0, jitter=0.2)
+"""Seconds before a step that could not be done is done."""
 _AGAIN: Final = frozenset({"ServerTimeout", "Timeout", "ServiceUnavailable", "TooManyRequests"})
 
 
@@ -160,7 +160,7 @@ class StagePlayer(Generic[O]):
         return await self._job(key, latest) if stage.immediate else _Job(latest, unseen=True)
 
     def _later(self, key: Key, job: _Job[O], error: Exception) -> _Job[O]:
-        wait = min(_RETRY * 2.0 ** min(job.failures, 60), _MOST_RETRY) * (1 + 0.2 * self._lifecycle.random.random())
+        wait = _BACKOFF.wait(job.failures, self._lifecycle.random.random)
         logger.warning("%s %s/%s: %s; again in %.0f s", self._resource.plural, *key, error, wait)
         job.failures += 1
         job.due = asyncio.get_running_loop().time() + wait

@@ -14,9 +14,9 @@ from steersman.api.core import v1 as core
 from steersman.scheduler.fit.status import SCHEDULING_GATES
 from steersman.scheduler.queue.cluster_events import ClusterEvent, pod_changes
 from steersman.scheduler.queue.hints import NamespaceLabels, is_of_interest, may_help
+from steersman.work.backoff import Backoff
 
-INITIAL_BACKOFF: Final = 1.0
-MAX_BACKOFF: Final = 10.0
+_BACKOFF: Final = Backoff(1.0, 10.0)
 _WINDOW: Final = 1.0
 """Backoffs end together within such a span, in the order of priorities."""
 MAX_UNSCHEDULABLE: Final = 300.0
@@ -313,8 +313,7 @@ class SchedulingQueue:
         if not count:
             return 0.0
         if queued.backoff_expiration is None:
-            wait = min(INITIAL_BACKOFF * 2 ** min(count - 1, 30), MAX_BACKOFF)
-            queued.backoff_expiration = _aligned(queued.timestamp + wait)
+            queued.backoff_expiration = _aligned(queued.timestamp + _BACKOFF.wait(count - 1))
         return queued.backoff_expiration
 
     def _is_backing_off(self, queued: QueuedPod) -> bool:

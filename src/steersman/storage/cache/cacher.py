@@ -50,6 +50,7 @@ from steersman.storage.interface import (
 )
 from steersman.storage.keys import after
 from steersman.storage.rewind import present_range
+from steersman.work.backoff import Backoff, Retries
 from steersman.work.yielding import FewAtOnce, unhurried
 
 logger = logging.getLogger(__name__)
@@ -270,13 +271,12 @@ class Cacher:
 
     async def _load_again(self) -> None:
         """Starts over after a failure, until it works."""
-        delay = _RELOAD_DELAY
+        retries = Retries(Backoff(_RELOAD_DELAY, _MAX_RELOAD_DELAY))
         while not self.ready:
-            await asyncio.sleep(delay)
+            await retries.pause()
             # Those who are yet to be told would be told of a revision that they have not seen.
             while self._leaving:  # noqa: ASYNC110  # turns of the loop are what is waited for
                 await asyncio.sleep(0)
-            delay = min(delay * 2, _MAX_RELOAD_DELAY)
             try:
                 await self._start()
             except (Undecodable, Unreadable) as error:

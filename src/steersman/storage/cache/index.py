@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from sortedcontainers import SortedList
 
 from steersman.storage.cache.entry import Entry
-from steersman.work.offloading import begin_task
+from steersman.work.single_flight import Flight
 from steersman.work.yielding import Turn
 
 logger = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ class FieldIndex:
         self._value_of = value_of
         self._values: dict[str, str] = {}
         self._keys: dict[str, SortedList] = {}
-        self._filling: asyncio.Task[None] | None = None
+        self._filling: Flight[None] | None = None
         self._is_complete = False
 
     def keys(self, value: str, entries: Mapping[str, Entry]) -> SortedList | None:
@@ -41,16 +41,16 @@ class FieldIndex:
         self._begin(entries)
         return None
 
-    def _begin(self, entries: Mapping[str, Entry]) -> asyncio.Task[None]:
+    def _begin(self, entries: Mapping[str, Entry]) -> Flight[None]:
         if self._filling is None:
-            self._filling = begin_task(self._fill(entries))
+            self._filling = Flight(partial(self._fill, entries))
         return self._filling
 
     async def filled(self, entries: Mapping[str, Entry]) -> None:
         """Returns once it knows everything, or has failed to: hundreds who look through everything meanwhile would
         leave it no time."""
         if not self._is_complete:
-            await asyncio.wait((self._begin(entries),))
+            await self._begin(entries).ended()
 
     async def _fill(self, entries: Mapping[str, Entry]) -> None:
         try:

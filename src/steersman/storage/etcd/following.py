@@ -12,11 +12,11 @@ from steersman.storage.etcd import messages
 from steersman.storage.etcd.members import Members
 from steersman.storage.etcd.messages import Change, MessageError, WatchAnswer
 from steersman.storage.interface import Compacted
+from steersman.work.backoff import Backoff
 
 logger = logging.getLogger(__name__)
 
-_FIRST_DELAY: Final = 0.1
-_MAX_DELAY: Final = 5.0
+_BACKOFF: Final = Backoff(0.1, 5.0)
 _ASKED_EVERY: Final = 0.1
 """Seconds between questions how far everything has been told, while somebody waits for that."""
 
@@ -175,7 +175,7 @@ class Following:
             self._asking = asyncio.get_running_loop().call_later(_ASKED_EVERY, self._ask)
 
     async def _run(self) -> None:
-        delay = _FIRST_DELAY
+        failures = 0
         while True:
             before = self._after
             self._watch = Watch(self._changed, self._progressed)
@@ -195,8 +195,8 @@ class Following:
                 self._members.failed()
             finally:
                 self._watch = None
-            delay = _FIRST_DELAY if self._after > before else min(delay * 2, _MAX_DELAY)
-            await asyncio.sleep(delay)
+            failures = 0 if self._after > before else failures + 1
+            await asyncio.sleep(_BACKOFF.wait(failures))
 
     def _changed(self, changes: Sequence[Change]) -> None:
         self.trouble = ""

@@ -22,7 +22,9 @@ from steersman.net.upgrade import UpgradedConnection
 from steersman.storage.etcd import messages
 from steersman.storage.etcd.messages import MessageError
 from steersman.storage.interface import StorageUnavailable, ValueRefused
+from steersman.work.backoff import Backoff
 from steersman.work.shielding import shielded
+from steersman.work.single_flight import SingleFlight
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +48,7 @@ _OTHER_CLUSTER: Final = (
     "%s is of cluster %x, the others are of %x; if the cluster was restored, start this server again"
 )
 _NO_WORD: Final = "the member of etcd does not answer"
-_FIRST_DELAY: Final = 0.05
+_BACKOFF: Final = Backoff(0.05, jitter=1.0)
 _PORT: Final = 2379
 _LEADER: Final = {"hasleader": "true"}
 """A member that has lost its leader ends such calls, so that they go on elsewhere."""
@@ -112,7 +114,7 @@ class Members:
         self._endpoint = self._endpoints[0]
         """That of the connection."""
         self._connection: Http2Connection | None = None
-        self._dialing: asyncio.Task[Http2Connection] | None = None
+        self._dialing: SingleFlight[str, Http2Connection] = SingleFlight()
         self._room: asyncio.Future[None] | None = None
         """Calls wait for this that find the connection full."""
         self._heads: dict[tuple[str, str], bytes] = {}
@@ -127,7 +129,7 @@ class Members:
         """
         connection = self._connection
         attempts = _ROUNDS * len(self._endpoints)
-        delay = 0.0
+        failures = 0
         while True:
             attempts -= 1
             try:
@@ -140,9 +142,9 @@ class Members:
                 if not attempts or not (error.is_unsent or (repeatable and error.code is Code.UNAVAILABLE)):
                     raise
             connection = self._connection
-            if delay:
-                await asyncio.sleep(delay * (1 + random.random()))
-            delay = delay * 2 or _FIRST_DELAY
+            if failures:
+                await asyncio.sleep(_BACKOFF.wait(failures - 1))
+            failures += 1
 
     async def stream(
         self, method: str, on_message: Callable[[bytes], None], on_end: Callable[[CallError | None], None]
@@ -196,10 +198,7 @@ class Members:
             await self._room_on(connection)
         if self._is_closed:
             raise CallError(Code.UNAVAILABLE, "the store is closed", is_unsent=True)
-        if self._dialing is None:
-            self._dialing = asyncio.get_running_loop().create_task(self._dial())
-            self._dialing.add_done_callback(self._dialed)
-        return await shielded(self._dialing)
+        return await self._dialing.do("dial", self._dial)
 
     async def _room_on(self, connection: Http2Connection) -> None:
         """Waits until a connection that has as many calls under way as it may have can take another, or has gone."""
@@ -265,11 +264,6 @@ class Members:
             dialed.hang_up()
             raise
 
-    def _dialed(self, task: asyncio.Task[Http2Connection]) -> None:
-        self._dialing = None
-        if not task.cancelled():
-            task.exception()
-
     def _gone(self, connection: Http2Connection) -> None:
         if self._connection is connection:
             self._connection = None
@@ -279,8 +273,7 @@ class Members:
     def close(self) -> None:
         """Ends what is under way."""
         self._is_closed = True
-        if self._dialing is not None:
-            self._dialing.cancel()
+        self._dialing.cancel()
         for task in self._listening:
             task.cancel()
         connection, self._connection = self._connection, None

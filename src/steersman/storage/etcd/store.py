@@ -41,7 +41,7 @@ from steersman.storage.progress import Progress
 from steersman.storage.refusals import Account
 from steersman.storage.rewind import bounds
 from steersman.work.periodic import Periodic
-from steersman.work.shielding import shielded
+from steersman.work.single_flight import Flight
 from steersman.work.yielding import Turn
 
 logger = logging.getLogger(__name__)
@@ -114,7 +114,7 @@ class EtcdStorage:
         self._asker: asyncio.Task[None] | None = None
         self._compaction: Periodic | None = None
         self.refusals = Account()
-        self._closed: asyncio.Task[None] | None = None
+        self._closed: Flight[None] | None = None
         low, high = self._range_of("", "") if not self._root else self._range_of(f"{ROOT}/", "")
         self._following = Following(
             watched, low, high, on_changes=self._changed, on_progress=self._progressed, on_gap=self._start_over
@@ -550,8 +550,8 @@ class EtcdStorage:
 
     async def close(self) -> None:
         if self._closed is None:
-            self._closed = asyncio.create_task(self._shut_down())
-        await shielded(self._closed)
+            self._closed = Flight(self._shut_down)
+        await self._closed
 
     async def _shut_down(self) -> None:
         if self._compaction is not None:

@@ -28,7 +28,7 @@ from steersman.storage.progress import Progress
 from steersman.storage.refusals import Account
 from steersman.storage.shared import frames
 from steersman.storage.shared.frames import Kind
-from steersman.work.shielding import shielded
+from steersman.work.single_flight import Flight
 
 _CLOSED: Final = "the store is closed"
 _GONE: Final = "the process that owns the store has ended"
@@ -66,7 +66,7 @@ class SharedStorage:
         self._hello: asyncio.Future[int] = self._loop.create_future()
         self._idle: asyncio.Future[None] | None = None
         self.refusals = Account(logs=False)  # the owner says it
-        self._closed: asyncio.Task[None] | None = None
+        self._closed: Flight[None] | None = None
 
     @classmethod
     async def open(
@@ -314,8 +314,8 @@ class SharedStorage:
     async def close(self) -> None:
         """Waits for what was asked, and lets go of the connection; the owner keeps the storage open."""
         if self._closed is None:
-            self._closed = asyncio.create_task(self._shut_down())
-        await shielded(self._closed)
+            self._closed = Flight(self._shut_down)
+        await self._closed
 
     async def _shut_down(self) -> None:
         self._refusal = self._refusal or _CLOSED

@@ -43,6 +43,7 @@ from steersman.storage.sqlite.place import FileGone, Place
 from steersman.storage.sqlite.reader import Readers
 from steersman.storage.sqlite.writer import Write, Writer, tell
 from steersman.work.shielding import shielded
+from steersman.work.single_flight import Flight
 
 logger = logging.getLogger(__name__)
 
@@ -116,7 +117,7 @@ class SQLiteStorage:
         self._idle.set()
         self._refusal = ""
         self.refusals = Account()
-        self._closed: asyncio.Task[None] | None = None
+        self._closed: Flight[None] | None = None
 
     @classmethod
     async def open(
@@ -445,8 +446,8 @@ class SQLiteStorage:
 
     async def close(self) -> None:
         if self._closed is None:
-            self._closed = asyncio.create_task(self._shut_down())
-        await shielded(self._closed)
+            self._closed = Flight(self._shut_down)
+        await self._closed
 
     async def _shut_down(self) -> None:
         await self._background.stop()

@@ -6,7 +6,6 @@ seed, and the seed, wrapped by the plugin, is stored beside it: the plugin is as
 
 from __future__ import annotations
 
-import asyncio
 import struct
 import uuid
 from collections import OrderedDict
@@ -26,7 +25,7 @@ from steersman.storage.encryption.ciphers import AESGCMCipher, DerivedGCMCipher
 from steersman.storage.encryption.kms.plugin import Plugin, Wrapped
 from steersman.storage.encryption.metrics import EnvelopeMetrics
 from steersman.storage.encryption.transformer import NeedsKey, Opened, Transformer, TransformError, together
-from steersman.work.shielding import shielded
+from steersman.work.single_flight import SingleFlight
 
 KEY: Final = 0
 """The wrapped bytes are a key of AES-GCM, as old servers wrote..."""
@@ -167,7 +166,7 @@ class EnvelopeTransformer:
         self._current = current
         self._metrics = metrics
         self._seeds: OrderedDict[bytes, Transformer] = OrderedDict()
-        self._asked: dict[bytes, asyncio.Task[None]] = {}
+        self._asked: SingleFlight[bytes, None] = SingleFlight()
         """Seeds that the plugin is unwrapping."""
 
     def seal(self, value: bytes, path: bytes) -> bytes:
@@ -202,17 +201,7 @@ class EnvelopeTransformer:
 
     async def _fetch(self, source: Wrapped, source_type: int, fingerprint: bytes) -> None:
         """Has a seed unwrapped, once for all who need it at the same time. Raises TransformError."""
-        asked = self._asked.get(fingerprint)
-        if asked is None:
-            work = self._unwrap(source, source_type, fingerprint)
-            asked = self._asked[fingerprint] = asyncio.get_running_loop().create_task(work)
-            asked.add_done_callback(lambda done: self._answered(fingerprint, done))
-        await shielded(asked)
-
-    def _answered(self, fingerprint: bytes, asked: asyncio.Task[None]) -> None:
-        del self._asked[fingerprint]
-        if not asked.cancelled():
-            asked.exception()  # which is told to those who still wait, if anybody does
+        await self._asked.do(fingerprint, partial(self._unwrap, source, source_type, fingerprint))
 
     async def _unwrap(self, source: Wrapped, source_type: int, fingerprint: bytes) -> None:
         self._metrics.cache_misses.inc()

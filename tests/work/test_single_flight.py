@@ -1,0 +1,315 @@
+"""Single flight: one task for all who ask, whoever of them leaves, fails or is cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from steersman.work.offloading import Account, bound, current
+from steersman.work.single_flight import Flight, SingleFlight, results
+from steersman.work.threads import WorkerThreads
+from tests import ROOT
+
+SOURCES = ROOT / "src" / "steersman"
+NOT_MADE_FOR_ALL = {
+    "audit/backends/buffered.py": "the one task of a backend ends",
+    "audit/trail.py": "an event is recorded whatever becomes of its request",
+    "authentication/jwt/authenticator.py": "an issuer is looked for from the start on",
+    "controlplane/workers/process.py": "a process says that it is ready",
+    "net/link.py": "room to write",
+    "net/upgrade.py": "bytes to read",
+    "storage/etcd/members.py": "room for another call",
+    "storage/sqlite/checkpoint.py": "a step of a thread ends",
+    "storage/sqlite/store.py": "a file is opened by a thread, and closed if nobody waits any more",
+    "store/uninterrupted.py": "a write has one asker",
+}
+"""Files that shield something else than a result that is made once for all who ask, and what that is."""
+
+
+class Making:
+    """Work that ends when a test says so, and counts how often it was begun and how often it was cancelled."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self.cancelled = 0
+        self.end: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    async def __call__(self) -> str:
+        self.begun += 1
+        try:
+            return await asyncio.shield(self.end)
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+
+
+async def turns(count: int = 5) -> None:
+    """Let the loop turn until everything that can go on has."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def left(asking: asyncio.Task[str]) -> None:
+    """Cancel an asker, and return when it has left."""
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+
+
+@pytest.fixture
+async def making() -> Making:
+    return Making()
+
+
+@pytest.fixture
+def threads() -> Iterator[WorkerThreads]:
+    made = WorkerThreads()
+    yield made
+    made.close()
+
+
+async def test_a_result_is_made_once_for_all_who_ask_meanwhile_and_again_for_the_next(making: Making) -> None:
+    flights: SingleFlight[str, str] = SingleFlight()
+    asking = [asyncio.ensure_future(flights.do("key", making)) for _ in range(3)]
+    await turns()
+    assert (making.begun, len(flights)) == (1, 1)
+    making.end.set_result("made")
+    assert await asyncio.gather(*asking) == ["made"] * 3
+    assert len(flights) == 0
+    assert await flights.do("key", making) == "made"
+    assert making.begun == 2
+
+
+async def test_keys_are_made_each_by_itself(making: Making) -> None:
+    flights: SingleFlight[str, str] = SingleFlight()
+    making.end.set_result("made")
+    await asyncio.gather(flights.do("one", making), flights.do("other", making))
+    assert making.begun == 2
+
+
+async def test_the_task_is_begun_at_once_and_its_result_is_there_for_who_awaits_it_later(making: Making) -> None:
+    flights: SingleFlight[str, str] = SingleFlight()
+    flight = flights.begin("key", making)
+    assert flights.begin("key", making) is flight
+    making.end.set_result("made")
+    await flight.ended()
+    assert flight.is_over
+    assert not flight.has_failed
+    assert [await flight, await flight] == ["made", "made"]
+
+
+@pytest.mark.parametrize("outlives", [True, False])
+async def test_the_first_asker_that_leaves_does_not_end_it_for_the_others(making: Making, outlives: bool) -> None:
+    flights: SingleFlight[str, str] = SingleFlight(outlives_askers=outlives)
+    first, second = (asyncio.ensure_future(flights.do("key", making)) for _ in range(2))
+    await turns()
+    await left(first)
+    making.end.set_result("made")
+    assert await second == "made"
+    assert (making.begun, making.cancelled) == (1, 0)
+
+
+async def test_it_goes_on_when_every_asker_has_left_and_serves_who_comes_then(making: Making) -> None:
+    flights: SingleFlight[str, str] = SingleFlight()
+    asking = asyncio.ensure_future(flights.do("key", making))
+    await turns()
+    await left(asking)
+    again = asyncio.ensure_future(flights.do("key", making))
+    await turns()
+    making.end.set_result("made")
+    assert await again == "made"
+    assert (making.begun, making.cancelled) == (1, 0)
+
+
+@pytest.mark.parametrize("steps", range(5))
+async def test_it_is_cancelled_with_its_last_asker_if_it_does_not_outlive_them(making: Making, steps: int) -> None:
+    flights: SingleFlight[str, str] = SingleFlight(outlives_askers=False)
+    asking = asyncio.ensure_future(flights.do("key", making))
+    await turns(steps)
+    await left(asking)
+    assert len(flights) == 0
+    await turns()
+    assert making.cancelled == making.begun
+
+
+async def test_who_comes_as_it_is_cancelled_has_another_begun(making: Making) -> None:
+    flights: SingleFlight[str, str] = SingleFlight(outlives_askers=False)
+    first = asyncio.ensure_future(flights.do("key", making))
+    await turns()
+    first.cancel()
+    first.add_done_callback(lambda _: again.append(asyncio.ensure_future(flights.do("key", making))))
+    again: list[asyncio.Task[str]] = []
+    await turns()
+    assert (making.begun, making.cancelled, len(flights)) == (2, 1, 1)
+    making.end.set_result("made")
+    assert await again[0] == "made"
+    assert len(flights) == 0
+
+
+async def test_all_who_wait_get_the_error_and_the_next_has_it_made_again(making: Making) -> None:
+    flights: SingleFlight[str, str] = SingleFlight()
+    error = ValueError("broken")
+    asking = [asyncio.ensure_future(flights.do("key", making)) for _ in range(2)]
+    await turns()
+    making.end.set_exception(error)
+    assert await asyncio.gather(*asking, return_exceptions=True) == [error, error]
+    making.end = asyncio.get_running_loop().create_future()
+    making.end.set_result("made")
+    assert await flights.do("key", making) == "made"
+
+
+async def test_what_fails_before_it_waits_fails_as_all_else() -> None:
+    def make() -> asyncio.Future[str]:
+        raise ValueError("at once")
+
+    flights: SingleFlight[str, str] = SingleFlight()
+    with pytest.raises(ValueError, match="at once"):
+        await flights.do("key", make)
+    assert len(flights) == 0
+
+
+async def test_an_error_nobody_waits_for_is_dropped(making: Making) -> None:
+    told: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+    flights: SingleFlight[str, str] = SingleFlight()
+    asking = asyncio.ensure_future(flights.do("key", making))
+    await turns()
+    await left(asking)
+    making.end.set_exception(ValueError("broken"))
+    making.end.exception()
+    await turns()
+    assert len(flights) == 0
+    del asking
+    gc.collect()
+    assert told == []
+
+
+async def test_an_error_is_freed_without_the_collector() -> None:
+    class Broken(Exception):
+        pass
+
+    async def make() -> str:
+        raise Broken
+
+    flights: SingleFlight[str, str] = SingleFlight()
+    gc.collect()
+    gc.disable()
+    try:
+        with pytest.raises(Broken) as caught:
+            await flights.do("key", make)
+        del caught
+        await turns()
+        assert not any(type(each) is Broken for each in gc.get_objects())
+    finally:
+        gc.enable()
+
+
+async def test_who_waits_for_what_is_cancelled_is_cancelled(making: Making) -> None:
+    flights: SingleFlight[str, str] = SingleFlight()
+    asking = asyncio.ensure_future(flights.do("key", making))
+    await turns()
+    await flights.stop()
+    assert (making.cancelled, len(flights)) == (1, 0)
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+
+
+async def test_what_is_cancelled_before_its_first_step_is_forgotten_and_is_not_begun(making: Making) -> None:
+    ended: list[Flight[str]] = []
+    flight = Flight(making, on_end=ended.append)
+    flight.cancel()
+    assert flight.is_over
+    assert flight.has_failed
+    await flight.ended()
+    assert flight.is_cancelled
+    assert (making.begun, ended) == (0, [flight])
+
+
+async def test_a_result_is_handed_on_also_when_it_is_there_and_an_error_is_not(making: Making) -> None:
+    taken: list[str] = []
+    flight, broken = Flight(making), Flight(Making())
+    flight.on_result(taken.append)
+    broken.on_result(taken.append)
+    broken.cancel()
+    making.end.set_result("made")
+    await flight
+    await turns()
+    flight.on_result(taken.append)
+    await turns()
+    assert taken == ["made", "made"]
+
+
+async def test_of_several_keys_those_that_are_not_under_way_are_made_together(making: Making) -> None:
+    flights: SingleFlight[int, str] = SingleFlight()
+    asked: list[list[int]] = []
+
+    async def make(keys: list[int]) -> str:
+        asked.append(keys)
+        return await making()
+
+    first = flights.begin(2, making)
+    both = flights.begin_all([1, 2, 3], make)
+    assert both == [first, flights.get(1)]
+    assert flights.get(1) is flights.get(3) is not first
+    assert flights.begin_all([3, 1], make) == [flights.get(1)]
+    making.end.set_result("made")
+    assert await results(both) == ["made", "made"]
+    assert (asked, len(flights)) == ([[1, 3]], 0)
+
+
+@pytest.mark.parametrize("steps", range(5))
+async def test_who_waits_for_several_leaves_them_all_at_once(steps: int) -> None:
+    makings = [Making() for _ in range(2)]
+    flights: SingleFlight[int, str] = SingleFlight(outlives_askers=False)
+
+    async def ask() -> list[str]:
+        return await results([flights.begin(number, each) for number, each in enumerate(makings)])
+
+    asking = asyncio.ensure_future(ask())
+    await turns(steps)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    await turns()
+    assert [each.begun for each in makings] == [each.cancelled for each in makings]
+    assert len(flights) == 0
+
+
+async def test_results_of_several_come_in_order_and_the_first_error_ends_the_rest() -> None:
+    one, other = Making(), Making()
+    flights: SingleFlight[int, str] = SingleFlight(outlives_askers=False)
+    asking = asyncio.ensure_future(results([flights.begin(1, one), flights.begin(2, other)]))
+    await turns()
+    other.end.set_result("other")
+    one.end.set_result("one")
+    assert await asking == ["one", "other"]
+
+    one.end, other.end = (asyncio.get_running_loop().create_future() for _ in range(2))
+    asking = asyncio.ensure_future(results([flights.begin(1, one), flights.begin(2, other)]))
+    await turns()
+    one.end.set_exception(ValueError("broken"))
+    with pytest.raises(ValueError, match="broken"):
+        await asking
+    await turns()
+    assert other.cancelled == 1
+
+
+async def test_the_task_is_the_servers_and_not_the_first_askers(threads: WorkerThreads) -> None:
+    async def user() -> str:
+        return current().user
+
+    flights: SingleFlight[str, str] = SingleFlight()
+    with bound(Account(threads, "alice", keeps_size=True)):
+        assert await flights.do("key", user) == ""
+        assert current().user == "alice"
+
+
+def test_what_is_made_once_for_all_is_made_here_alone() -> None:
+    """A task in a dict or attribute for which others wait behind a shield is a single flight made by hand."""
+    shielding = {
+        str(path.relative_to(SOURCES)) for path in SOURCES.rglob("*.py") if "asyncio.shield(" in path.read_text()
+    }
+    assert shielding - NOT_MADE_FOR_ALL.keys() == set()
