@@ -151,7 +151,6 @@ MADE_BY_HAND = {
     "admission_rules/evaluation.py _known": "one evaluation, whose cost is bounded",
     "admission_rules/schema_types.py _known": "one schema",
     "aggregator/aggregator.py _known": "the APIServices there are",
-    "aggregator/client_identity.py _contexts": "_MOST_CONTEXTS of authorities that administrators write",
     "aggregator/remote_discovery.py _known": "the Services of APIServices",
     "apiextensions/definitions.py _known": "the definitions there are",
     "authentication/authorities.py _known": "_KEPT, by digest",

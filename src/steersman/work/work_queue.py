@@ -14,6 +14,7 @@ from functools import partial
 from time import monotonic
 from typing import Final, Generic, TypeVar
 
+from steersman.work.backoff import Backoff
 from steersman.work.offloading import begin_task
 
 K = TypeVar("K", bound=Hashable)
@@ -40,8 +41,7 @@ class WorkQueue(Generic[K]):
 
     def __init__(self, *, base_delay: float = BASE_DELAY, max_delay: float = MAX_DELAY) -> None:
         """A key that failed is tried again after `base_delay` seconds, doubled each time up to `max_delay`."""
-        self._base_delay = base_delay
-        self._max_delay = max_delay
+        self._backoff = Backoff(base_delay, max_delay)
         self._ready: deque[K] = deque()
         self._dirty: set[K] = set()
         self._working: set[K] = set()
@@ -90,7 +90,7 @@ class WorkQueue(Generic[K]):
         """Have a key that failed worked on again, later each time."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
-        self.add_after(key, min(self._base_delay * 2.0 ** min(failures, 60), self._max_delay))
+        self.add_after(key, self._backoff.wait(failures))
 
     def retries(self, key: K) -> int:
         """Return how often a key has failed since it was forgotten."""
