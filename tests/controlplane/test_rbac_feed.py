@@ -167,15 +167,15 @@ class TestLargeOnes:
         self, rights: Rights, monkeypatch
     ) -> None:
         started, go_on = asyncio.Event(), asyncio.Event()
-        run = Account.offload_if
+        run = Account.beside
 
-        async def held(account: Account, is_large: bool, work: Any, *args: Any) -> Any:
+        async def held(account: Account, work: Any, *args: Any) -> Any:
             if work.__name__ == "_kept":
                 started.set()
                 await go_on.wait()
-            return await run(account, is_large, work, *args)
+            return await run(account, work, *args)
 
-        monkeypatch.setattr(Account, "offload_if", held)
+        monkeypatch.setattr(Account, "beside", held)
         await self.replace(rights, "roles", "reader", rules=self.LARGE)
         first = asyncio.ensure_future(self.judged(rights, "old"))
         await started.wait()

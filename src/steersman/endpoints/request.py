@@ -91,6 +91,12 @@ class Request:
         assert self._threads is not None
         return Account(self._threads, self._account_of, keeps_size=True)
 
+    def close_account(self) -> None:
+        """Let go of the account, which others may keep, so that neither keeps the other alive."""
+        assert self.account is not None
+        self.account.user = self._account_of()
+        self.account = None
+
     def _account_of(self) -> str:
         return self.user.name if hasattr(self, "user") else ANONYMOUS
 

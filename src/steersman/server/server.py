@@ -316,5 +316,7 @@ def _front(handle: Handler, threads: WorkerThreads) -> HttpHandler:
             return error_response(request, error)
         finally:
             unbind(token)
+            if request.account is not None:
+                request.close_account()
 
     return front

@@ -78,6 +78,10 @@ class Account:
         """The user on whose account the work is done."""
         return self._user if isinstance(self._user, str) else self._user()
 
+    @user.setter
+    def user(self, name: str) -> None:
+        self._user = name
+
     def of(self, user: str) -> Account:
         """Return an account of the same threads for one more piece of work of `user`, nothing of which is large yet."""
         return Account(self._threads, user, keeps_size=True)
