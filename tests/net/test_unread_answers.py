@@ -292,7 +292,7 @@ async def test_of_a_large_answer_the_transport_is_given_no_more_than_it_takes(ki
     wire, connection = unread(kind, LARGE)
     for _ in range(100):
         await asyncio.sleep(0)
-    assert len(wire.written) <= 128 << 10
+    assert len(wire.written) <= 144 << 10
     wire.connection = None
     connection.resume_writing()
     for _ in range(1000):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from bisect import bisect_right
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import accumulate
 from typing import Any, Final, Protocol, cast
 
 from steersman.net import eager
@@ -23,14 +25,14 @@ BATCH: Final = 128 << 10
 
 More than this would be a mapping of its own to the allocator: a page fault for every 4 KB sent.
 """
-PIECE: Final = 64 << 10
-"""Bytes given to the transport at a time, so that it can say that it has enough.
-
-TLS encrypts all that it is given at once, and keeps the buffer for it as long as the connection is there.
-"""
 PIECE_OF_STREAM: Final = 16 << 10
-"""The same where a `Stream` is sent, which many clients may leave unread: dearer, as each piece is a record of TLS, and
-the transport is left with less that is this connection's own."""
+"""Bytes given to the transport at a time where a `Stream` is sent, which many clients may leave unread.
+
+TLS encrypts all that it is given at once, and keeps the buffer for it as long as the connection is there. Small pieces
+are dearer, as each is a record of TLS, but the transport is left with less that is this connection's own.
+"""
+_LOOKED_AT: Final = 256
+"""Parts of what is sent whose bytes are added up at a time."""
 
 _IPV4_IN_IPV6: Final = "::ffff:"
 """What stands before an IPv4 address that the C library prints as one of IPv6: `::ffff:192.0.2.1`."""
@@ -122,7 +124,7 @@ class Receiver(asyncio.BufferedProtocol):
         """flush() will be called soon."""
         self.blocked = False
         """The transport has enough: what is to be sent waits."""
-        self.piece = PIECE
+        self.piece = BATCH
         """Bytes that the transport is given at a time."""
         self._unsent: list[bytes] = []
         """Pieces from `out` that the transport is yet to take; empty unless it has enough."""
@@ -175,7 +177,7 @@ class Receiver(asyncio.BufferedProtocol):
 
     def sends_answers(self) -> None:
         """Give the transport more at a time again, after a stream."""
-        self.piece = PIECE
+        self.piece = BATCH
         self._transport.set_write_buffer_limits(high=self.core.limits.write_high_water)
 
     def _send(self, out: list[bytes]) -> None:
@@ -183,7 +185,8 @@ class Receiver(asyncio.BufferedProtocol):
 
         The rest waits as it came, in bytes that other connections may share.
         """
-        if not self._unsent and not self.blocked and sum(map(len, out)) <= self.piece:
+        # no more than a batch of an answer comes at a time
+        if not self._unsent and not self.blocked and (self.piece == BATCH or sum(map(len, out)) <= self.piece):
             data = b"".join(out)
             out.clear()
             self._transport.write(data)
@@ -209,17 +212,28 @@ class Receiver(asyncio.BufferedProtocol):
 
 
 def _take(pieces: list[bytes], at: int, offset: int, room: int, parts: list[bytes]) -> tuple[int, int]:
-    """Appends up to `room` bytes of `pieces`, from an offset in the one at `at` on, to `parts`; tells where it ends."""
-    while at < len(pieces) and room:
-        piece = pieces[at]
-        size = len(piece) - offset
+    """Append about `room` bytes of `pieces`, from an offset in the one at `at` on, to `parts`; return where that ends.
+
+    Only a piece of more bytes than there is room is divided. Lists have thousands of pieces, which are looked at many
+    at a time.
+    """
+    size = len(pieces[at]) - offset
+    if offset or size > room:
+        part = cast(bytes, memoryview(pieces[at])[offset : offset + room])
+        parts.append(part)
         if size > room:
-            parts.append(cast(bytes, memoryview(piece)[offset : offset + room]))
             return at, offset + room
-        parts.append(piece if not offset else cast(bytes, memoryview(piece)[offset:]))
-        room -= size
-        at, offset = at + 1, 0
-    return at, offset
+        at, room = at + 1, room - size
+    while at < len(pieces):
+        some = pieces[at : at + _LOOKED_AT]
+        ends = list(accumulate(map(len, some)))
+        whole = bisect_right(ends, room)
+        if whole:
+            parts += some[:whole]
+            at, room = at + whole, room - ends[whole - 1]
+        if whole < len(some):
+            break
+    return at, 0
 
 
 class Exchange(Protocol):

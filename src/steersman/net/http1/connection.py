@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final, cast
 
 from steersman.net.body import EMPTY_BODY, EmptyBody, IncomingBody
-from steersman.net.connection import BATCH, CLOSED, LONGEST_AT_THE_END, PIECE, Core, Receiver, peer_of
+from steersman.net.connection import BATCH, CLOSED, LONGEST_AT_THE_END, Core, Receiver, peer_of
 from steersman.net.http1.body import ChunkReader, KnownLength, MalformedChunks
 from steersman.net.http1.exchange import Http1Exchange
 from steersman.net.http1.head import END_OF_HEAD, Fault, HeadReader, RequestHead, request_line, too_large
@@ -390,7 +390,7 @@ class Http1Connection(Receiver):
         if exchange.done:
             return
         exchange.close(None)
-        if self.piece != PIECE:
+        if self.piece != BATCH:
             self.sends_answers()
         self._leaving_since = None
         if self._current is exchange:

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 from steersman.net.ascii import lower
 from steersman.net.body import EMPTY_BODY, IncomingBody
-from steersman.net.connection import BATCH, CLOSED, LONGEST_AT_THE_END, PIECE, Core, peer_of
+from steersman.net.connection import BATCH, CLOSED, LONGEST_AT_THE_END, Core, peer_of
 from steersman.net.http2 import frames, hpack
 from steersman.net.http2.blocks import BlockReader, TooLarge
 from steersman.net.http2.flood import TokenBucket
@@ -258,7 +258,7 @@ class Http2Connection(Http2Output):
         self._give_back(stream.close(reason))
         if not self.streams:
             self._idle_since = self.core.loop.time()
-            if self.piece != PIECE:
+            if self.piece != BATCH:
                 self.sends_answers()
             if self._draining:
                 self._close_when_read()
