@@ -107,7 +107,9 @@ async def list_options(scope: Scope, request: Request) -> ListOptions:
 
     Raises StatusError 400, 422.
     """
-    return await offload_if(request.has_long_query, _list_options, scope, request)
+    if request.has_long_query:
+        return await offload_if(True, _list_options, scope, request)
+    return _list_options(scope, request)
 
 
 def _list_options(scope: Scope, request: Request) -> ListOptions:

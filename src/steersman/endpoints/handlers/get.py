@@ -16,6 +16,8 @@ async def get(scope: Scope[Getter], request: Request) -> Response:
     wanted = representation(scope, request)
     version = ""
     if request.query:
-        version = (await offload_if(request.has_long_query, get_options, request)).resource_version
+        # without the calls of `offload_if` where there is nothing to offload: reads from a cache are many
+        long = request.has_long_query
+        version = (await offload_if(True, get_options, request) if long else get_options(request)).resource_version
     item = await scope.storage.get(scope.context(request), request.action.name, version)
     return await item_response(scope, request, item, wanted)
