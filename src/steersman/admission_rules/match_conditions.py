@@ -79,7 +79,7 @@ class MatchConditions:
         return await answers.settled(self.judge, inputs, answers)
 
     def judge(self, inputs: Inputs, answers: Answers) -> Match:
-        """The same, evaluated at once, within `Answers.settled`. Raises Unanswered to stop it."""
+        """Evaluate the conditions at once, within `Answers.settled`. Raises Unanswered to stop it."""
         activation = Activation(inputs, answers, MATCH_BUDGET, self._variables)
         try:
             evaluated = [(name, activation.evaluate(condition)) for name, condition in self._conditions]

@@ -104,7 +104,7 @@ class ValidatingRules:
         self._has_messages: Final = any(each is not None for each in self._messages)
 
     def judge(self, inputs: Inputs, answers: Answers) -> Judgement:
-        """What they say of a request with one parameter, within `Answers.settled`. Raises Unanswered."""
+        """Return the judgement of a request with one parameter, within `Answers.settled`. Raises Unanswered."""
         if self._conditions.is_empty:
             return self._judge(inputs, answers)
         began = perf_counter()

@@ -122,7 +122,7 @@ class Account:
 
 
 class HasAccount(Protocol):
-    """What an account is made for when it is first needed, such as a request, most of which need none."""
+    """Owner of an account that is made when it is first needed, such as a request, most of which need none."""
 
     account: Account | None
 
@@ -186,9 +186,7 @@ def offload_if(
 
     For a piece of work on something other than the request's own object, whose size is known.
     """
-    found = _bound.get(None)
-    account = found if isinstance(found, Account) else current()
-    return account.beside(work, *args, **kwargs) if is_large else account.offload(work, *args, **kwargs)
+    return current().beside(work, *args, **kwargs) if is_large else offload(work, *args, **kwargs)
 
 
 def begin_task(work: Coroutine[Any, Any, R], *, name: str | None = None) -> asyncio.Task[R]:

@@ -48,7 +48,7 @@ class ClaimMapper:
         self._user_rules = list(_rules(configuration.user_validation_rules, USER))
         evaluated = (self._username, self._groups, self._uid, *self._extra, *self._claim_rules, *self._user_rules)
         self.has_expressions: Final = any(each is not None for each in evaluated)
-        """Whether expressions are evaluated for each token, so that `user` is for `work.offloading.offload`."""
+        """True if expressions are evaluated for each token, so that `user` is for `work.offloading.offload`."""
 
     def user(self, claims: dict[str, Any]) -> UserInfo:
         """The user that a token with these claims is of. Raises AuthenticationError."""

@@ -13,7 +13,7 @@ _PROBES: Final = ("/healthz", "/livez", "/readyz", "/metrics")
 
 
 class Arrival:
-    """What requests wait for before they are judged.
+    """The wait of requests, before they are judged, for what others have acknowledged.
 
     `arrived` returns the newest revision of now, once everything up to there has been told of, 0 for one that is not
     known. `behind` returns what completes once requests are judged by everything up to a revision, None if they are.

@@ -581,9 +581,6 @@ def peek_type_meta(data: bytes, media: Media = "json") -> tuple[str, str]:
     return (meta.api_version, meta.kind) if meta.api_version and meta.kind else _peek_slowly(data)
 
 
-_TYPE_META_GO = GoType("struct", _TYPE_META_TYPE)
-
-
 def _peek_slowly(data: bytes) -> tuple[str, str]:
     """As above, by Go's standard decoder: names in any case, nulls ignored."""
     prefix = "couldn't get version/kind; json parse error: "

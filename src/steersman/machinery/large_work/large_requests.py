@@ -9,7 +9,7 @@ from steersman.work.offloading import Account
 
 
 class LargeRequests:
-    """How many bytes of large bodies are in memory at once, and how many of the requests are worked on."""
+    """Bounds on the bytes of large bodies in memory, and on the large requests that are worked on at once."""
 
     def __init__(self) -> None:
         self.bodies = BodyRoom()

@@ -29,7 +29,6 @@ _MOST_COLUMNS: Final = 100
 _FOLLOWED_EVERY: Final = 1.0
 _PRINTED_COLUMNS: Final = re.compile(r"\{ *print ((?:\$[0-9]{1,3}(?:, ?)?)+) *\}", re.ASCII)
 _COLUMN: Final = re.compile(r"\$([0-9]+)", re.ASCII)
-_WORD: Final = re.compile(rb"\S+")
 _RANGE: Final = re.compile("([0-9]{1,9})?(-)?([0-9]{1,9})?", re.ASCII)
 _SETS: Final = MappingProxyType({
     "[:upper:]": "A-Z", "[:lower:]": "a-z", "[:digit:]": "0-9", "[:alpha:]": "A-Za-z", "[:alnum:]": "A-Za-z0-9",

@@ -31,7 +31,7 @@ class SelectorInquiry(Inquiry[T]):
     """Compiles the selectors of what is written."""
 
     def __init__(self, services: Services) -> None:
-        """Need nothing of the server."""
+        """Take `services` as every inquiry does; this one asks nothing of them."""
 
     async def judge(self, ctx: Context, selectors: Iterable[DeviceSelector], *, stored: bool = False) -> None:
         """Keeps the verdicts on them for validation; see `judge_selectors`."""
